@@ -1,0 +1,1 @@
+"""A Kafka source for PySpark that decides, provably well, which reader reads what."""
