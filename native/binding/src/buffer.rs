@@ -1,0 +1,102 @@
+//! Python's memory as Rust slices, and Rust's vectors as Python buffers.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{c_int, c_void};
+
+/// Calls `work` with `frame[begin:end]` while other Python threads run.
+///
+/// The buffer stays exported for as long as `work` runs, so its memory can neither move nor go.
+pub(crate) fn with_bytes<T: Send>(
+    py: Python<'_>,
+    frame: &Bound<'_, PyAny>,
+    begin: isize,
+    end: isize,
+    work: impl FnOnce(&[u8]) -> T + Send,
+) -> PyResult<T> {
+    let buffer = PyBuffer::<u8>::get(frame)?;
+    let Some(memory) = buffer.as_slice_ptr() else {
+        return Err(PyBufferError::new_err("the frame's bytes do not lie one behind the other"));
+    };
+    // SAFETY: the pointer and the length come from an exported, contiguous buffer of bytes, and `buffer` outlives the
+    // slice. Nobody writes to it meanwhile: that is the caller's promise, made in the module's documentation.
+    let bytes: &[u8] = unsafe { memory.as_ref() };
+    let range = usize::try_from(begin).ok().zip(usize::try_from(end).ok());
+    let part = range.and_then(|(begin, end)| bytes.get(begin..end)).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "frame[{begin}:{end}] is not a part of a frame of {} bytes; expected 0 <= begin <= end <= len(frame)",
+            bytes.len()
+        ))
+    })?;
+    let result = py.detach(|| work(part));
+    drop(buffer);
+    Ok(result)
+}
+
+enum Memory {
+    Bytes(Vec<u8>),
+    Ints(Vec<i32>),
+    Longs(Vec<i64>),
+}
+
+/// A read-only buffer that owns its memory.
+#[pyclass(frozen, module = "evensplit._kernel")]
+pub struct Buffer {
+    memory: Memory,
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(memory: Vec<u8>) -> Self {
+        Buffer { memory: Memory::Bytes(memory) }
+    }
+}
+
+impl From<Vec<i32>> for Buffer {
+    fn from(memory: Vec<i32>) -> Self {
+        Buffer { memory: Memory::Ints(memory) }
+    }
+}
+
+impl From<Vec<i64>> for Buffer {
+    fn from(memory: Vec<i64>) -> Self {
+        Buffer { memory: Memory::Longs(memory) }
+    }
+}
+
+impl Buffer {
+    fn bytes(&self) -> (*const c_void, usize) {
+        match &self.memory {
+            Memory::Bytes(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+            Memory::Ints(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+            Memory::Longs(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+        }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    fn __len__(&self) -> usize {
+        self.bytes().1
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<evensplit._kernel.Buffer of {} bytes>", self.bytes().1)
+    }
+
+    /// # Safety
+    /// `view` is null or a `Py_buffer` to be filled, as CPython's protocol has it.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let (pointer, length) = slf.get().bytes();
+        let length = ffi::Py_ssize_t::try_from(length)?;
+        // SAFETY: `view` is CPython's to fill, or null, which is refused. The memory belongs to this object, is never
+        // changed or moved (the class is frozen), and the view holds a reference to the object. It is read-only (1), so
+        // the pointer is not written through.
+        let status = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), pointer.cast_mut(), length, 1, flags) };
+        match status {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}

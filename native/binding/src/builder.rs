@@ -1,0 +1,189 @@
+//! The column builder for Python.
+
+use crate::buffer::{with_bytes, Buffer};
+use crate::raised;
+use evensplit_kernel as kernel;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Validity, offsets, data, number of nulls.
+type BinaryParts = (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize);
+/// List validity and offsets; key offsets and data; value validity, offsets and data; null lists; items.
+type HeaderParts = (
+    Option<Py<Buffer>>,
+    Py<Buffer>,
+    Py<Buffer>,
+    Py<Buffer>,
+    Option<Py<Buffer>>,
+    Py<Buffer>,
+    Py<Buffer>,
+    usize,
+    usize,
+);
+
+/// What one call of `ColumnBuilder.append` did.
+#[pyclass(frozen, get_all, module = "evensplit._kernel")]
+pub struct Appended {
+    offset_next: i64,
+    position: usize,
+    rows: usize,
+    stopped: bool,
+    complete_batches: usize,
+}
+
+#[pymethods]
+impl Appended {
+    fn __repr__(&self) -> String {
+        format!(
+            "Appended(offset_next={}, position={}, rows={}, stopped={}, complete_batches={})",
+            self.offset_next,
+            self.position,
+            self.rows,
+            if self.stopped { "True" } else { "False" },
+            self.complete_batches
+        )
+    }
+}
+
+/// Finished rows, by columns.
+#[pyclass(frozen, get_all, module = "evensplit._kernel")]
+pub struct Columns {
+    rows: usize,
+    key: Py<PyAny>,
+    value: Py<PyAny>,
+    topic: Py<PyAny>,
+    partition: Py<Buffer>,
+    offset: Py<Buffer>,
+    timestamp: Py<Buffer>,
+    timestamp_type: Py<Buffer>,
+    headers: Option<Py<PyAny>>,
+    cluster: Option<Py<PyAny>>,
+}
+
+/// Decodes record batches into Arrow columns.
+#[pyclass(module = "evensplit._kernel")]
+pub struct ColumnBuilder {
+    inner: kernel::ColumnBuilder,
+}
+
+fn owned(py: Python<'_>, memory: impl Into<Buffer>) -> PyResult<Py<Buffer>> {
+    Py::new(py, memory.into())
+}
+
+fn binary(py: Python<'_>, column: kernel::Binary) -> PyResult<Py<PyAny>> {
+    let parts: BinaryParts = (
+        column.validity.map(|bits| owned(py, bits)).transpose()?,
+        owned(py, column.offsets)?,
+        owned(py, column.data)?,
+        column.null_count,
+    );
+    Ok(parts.into_pyobject(py)?.into_any().unbind())
+}
+
+fn headers(py: Python<'_>, column: kernel::HeaderColumn) -> PyResult<Py<PyAny>> {
+    let items = column.keys.offsets.len().saturating_sub(1);
+    let parts: HeaderParts = (
+        column.validity.map(|bits| owned(py, bits)).transpose()?,
+        owned(py, column.offsets)?,
+        owned(py, column.keys.offsets)?,
+        owned(py, column.keys.data)?,
+        column.values.validity.map(|bits| owned(py, bits)).transpose()?,
+        owned(py, column.values.offsets)?,
+        owned(py, column.values.data)?,
+        column.null_count,
+        items,
+    );
+    Ok(parts.into_pyobject(py)?.into_any().unbind())
+}
+
+fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
+    match value {
+        0 => Err(PyValueError::new_err(format!("{name} is 0, expected 1 or more"))),
+        _ => Ok(value),
+    }
+}
+
+#[pymethods]
+impl ColumnBuilder {
+    #[new]
+    #[pyo3(signature = (*, headers, cluster, rows_max, bytes_max, uncompressed_bytes_max))]
+    fn new(
+        headers: bool,
+        cluster: bool,
+        rows_max: usize,
+        bytes_max: usize,
+        uncompressed_bytes_max: usize,
+    ) -> PyResult<Self> {
+        let limits = kernel::Limits {
+            rows_max: at_least_one("rows_max", rows_max)?,
+            bytes_max: at_least_one("bytes_max", bytes_max)?,
+            uncompressed_bytes_max: at_least_one("uncompressed_bytes_max", uncompressed_bytes_max)?,
+        };
+        Ok(ColumnBuilder { inner: kernel::ColumnBuilder::new(headers, cluster, limits) })
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.inner.rows()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.inner.bytes()
+    }
+
+    #[getter]
+    fn full(&self) -> bool {
+        self.inner.full()
+    }
+
+    #[pyo3(signature = (frame, begin, end, *, cluster, topic, partition, offset_start, offset_end))]
+    #[allow(clippy::too_many_arguments)]
+    fn append(
+        &mut self,
+        py: Python<'_>,
+        frame: &Bound<'_, PyAny>,
+        begin: isize,
+        end: isize,
+        cluster: &str,
+        topic: &str,
+        partition: i32,
+        offset_start: i64,
+        offset_end: i64,
+    ) -> PyResult<Appended> {
+        if offset_start < 0 || offset_end < offset_start {
+            return Err(PyValueError::new_err(format!(
+                "the offsets are {offset_start} to {offset_end}, expected 0 <= offset_start <= offset_end"
+            )));
+        }
+        let range = kernel::Range { start: offset_start, end: offset_end };
+        let inner = &mut self.inner;
+        let done = with_bytes(py, frame, begin, end, |bytes| inner.append(bytes, cluster, topic, partition, range))?
+            .map_err(raised)?;
+        Ok(Appended {
+            offset_next: done.offset_next,
+            // `begin` was checked to be a position in the frame.
+            position: begin.unsigned_abs().saturating_add(done.position),
+            rows: done.rows,
+            stopped: done.stopped,
+            complete_batches: done.complete_batches,
+        })
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Columns> {
+        let inner = &mut self.inner;
+        let columns = py.detach(|| inner.finish());
+        Ok(Columns {
+            rows: columns.rows,
+            key: binary(py, columns.key)?,
+            value: binary(py, columns.value)?,
+            topic: binary(py, columns.topic)?,
+            partition: owned(py, columns.partition)?,
+            offset: owned(py, columns.offset)?,
+            timestamp: owned(py, columns.timestamp)?,
+            timestamp_type: owned(py, columns.timestamp_type)?,
+            headers: columns.headers.map(|column| headers(py, column)).transpose()?,
+            cluster: columns.cluster.map(|column| binary(py, column)).transpose()?,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! The frame and the header of a record batch.
+//!
+//! Source: KIP-98 (message format v2) and Apache Kafka, `DefaultRecordBatch.java`.
+
+use crate::codec::Codec;
+use crate::error::{Error, Kind, Result};
+use crate::wire::Reader;
+
+/// Base offset and length come before what the length counts.
+const LENGTH_COUNTS_FROM: usize = 12;
+/// The checksum covers everything from the attributes on.
+const CHECKED_FROM: usize = 21;
+const HEADER_BYTES: usize = 61;
+/// As far as the magic byte, which is where it has been in every format.
+const PEEK_BYTES: usize = 17;
+
+const CODEC_MASK: i16 = 0b111;
+const LOG_APPEND_TIME: i16 = 1 << 3;
+const CONTROL: i16 = 1 << 5;
+
+/// A record batch of which nothing but the first 17 bytes was looked at.
+pub(crate) struct Frame<'a> {
+    pub(crate) base_offset: i64,
+    /// All its bytes; `None` if it is cut off.
+    pub(crate) bytes: Option<&'a [u8]>,
+}
+
+impl<'a> Frame<'a> {
+    /// Looks at the record batch that `bytes` begins with. `None` if not even the magic byte is there.
+    pub(crate) fn peek(bytes: &'a [u8]) -> Result<Option<Self>> {
+        if bytes.len() < PEEK_BYTES {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(bytes);
+        let base_offset = reader.i64("a base offset")?;
+        let length = reader.i32("a record batch's length")?;
+        reader.i32("a leader epoch")?;
+        let magic = reader.u8("a magic byte")? as i8;
+        Frame::checked(bytes, base_offset, length, magic).map(Some).map_err(|e| e.at(base_offset))
+    }
+
+    fn checked(bytes: &'a [u8], base_offset: i64, length: i32, magic: i8) -> Result<Self> {
+        match magic {
+            2 => {}
+            0 | 1 => {
+                return Err(Error::new(
+                    Kind::UnsupportedMagic,
+                    format!(
+                        "records in message format v{magic}, expected v2; rewrite the topic with a producer of today, \
+                         or raise log.message.format.version and let the old segments expire"
+                    ),
+                ))
+            }
+            _ => return Err(Error::new(Kind::UnsupportedMagic, format!("message format v{magic}, expected v2"))),
+        }
+        if base_offset < 0 {
+            return Err(Error::malformed(format!("the base offset is {base_offset}, expected 0 or more")));
+        }
+        let length_min = HEADER_BYTES - LENGTH_COUNTS_FROM;
+        match usize::try_from(length) {
+            Ok(length) if length >= length_min => {
+                Ok(Frame { base_offset, bytes: bytes.get(..LENGTH_COUNTS_FROM.saturating_add(length)) })
+            }
+            _ => Err(Error::malformed(format!(
+                "the length of a record batch is {length}, expected {length_min} or more"
+            ))),
+        }
+    }
+}
+
+/// A record batch whose checksum is right.
+pub(crate) struct Batch<'a> {
+    pub(crate) base_offset: i64,
+    /// The last offset that the batch covers, whether or not that record is still there.
+    pub(crate) last_offset: i64,
+    pub(crate) codec: Codec,
+    /// Transaction markers and the like, which are no records.
+    pub(crate) control: bool,
+    pub(crate) log_append_time: bool,
+    pub(crate) base_timestamp: i64,
+    pub(crate) max_timestamp: i64,
+    pub(crate) records_count: usize,
+    /// The records, perhaps compressed.
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Checks the checksum and reads the header. `bytes` is exactly one record batch.
+    pub(crate) fn open(base_offset: i64, bytes: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        reader.take(PEEK_BYTES, "a record batch")?;
+        let expected = reader.u32("a checksum")?;
+        let found = crc32c::crc32c(bytes.get(CHECKED_FROM..).unwrap_or_default());
+        if expected != found {
+            return Err(Error::new(
+                Kind::Crc,
+                format!("the record batch's CRC-32C should be {expected:#010x} and is {found:#010x}"),
+            ));
+        }
+        let attributes = reader.i16("attributes")?;
+        let last_offset_delta = reader.i32("a last offset delta")?;
+        let base_timestamp = reader.i64("a base timestamp")?;
+        let max_timestamp = reader.i64("a largest timestamp")?;
+        reader.take(8 + 2 + 4, "a producer's id, epoch and sequence number")?;
+        let records_count = reader.i32("a number of records")?;
+        let last_offset = match last_offset_delta {
+            0.. => base_offset.checked_add(i64::from(last_offset_delta)).filter(|last| *last < i64::MAX),
+            _ => None,
+        };
+        Ok(Batch {
+            base_offset,
+            last_offset: last_offset
+                .ok_or_else(|| Error::malformed(format!("the last offset delta is {last_offset_delta}")))?,
+            codec: Codec::of(attributes & CODEC_MASK)?,
+            control: attributes & CONTROL != 0,
+            log_append_time: attributes & LOG_APPEND_TIME != 0,
+            base_timestamp,
+            max_timestamp,
+            records_count: usize::try_from(records_count)
+                .map_err(|_| Error::malformed(format!("the number of records is {records_count}")))?,
+            payload: reader.take(reader.left(), "records")?,
+        })
+    }
+}

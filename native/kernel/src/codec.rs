@@ -1,0 +1,188 @@
+//! Decompression into one buffer that is used again and again, and never grows beyond a bound.
+
+use crate::error::{Error, Kind, Result};
+use std::io::Read;
+
+const GROWTH_MIN: usize = 64 * 1024;
+const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
+/// The magic, a version and the lowest version that can read it.
+const XERIAL_HEADER_BYTES: usize = 16;
+/// Snappy's densest element is a copy: 64 bytes out of 3.
+const SNAPPY_RATIO_MAX: usize = 22;
+const ZSTD_TOO_SMALL: &str = "Destination buffer is too small";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    None,
+    Gzip,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+impl Codec {
+    pub(crate) fn of(number: i16) -> Result<Self> {
+        match number {
+            0 => Ok(Codec::None),
+            1 => Ok(Codec::Gzip),
+            2 => Ok(Codec::Snappy),
+            3 => Ok(Codec::Lz4),
+            4 => Ok(Codec::Zstd),
+            _ => Err(Error::new(Kind::Codec, format!("the codec is number {number}, expected 0 to 4"))),
+        }
+    }
+}
+
+/// Decompresses record batches one after the other.
+pub(crate) struct Decompressor {
+    bytes_max: usize,
+    /// Its length is what was ever needed; only the first bytes belong to the batch at hand.
+    scratch: Vec<u8>,
+    snappy: snap::raw::Decoder,
+    zstd: Option<zstd_safe::DCtx<'static>>,
+}
+
+impl Decompressor {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Decompressor { bytes_max, scratch: Vec::new(), snappy: snap::raw::Decoder::new(), zstd: None }
+    }
+
+    /// The payload without its compression: at most `bytes_max` bytes if there was one.
+    pub(crate) fn decompress<'a>(&'a mut self, codec: Codec, payload: &'a [u8]) -> Result<&'a [u8]> {
+        let length = match codec {
+            Codec::None => return Ok(payload),
+            Codec::Gzip => self.gzip(payload)?,
+            Codec::Snappy => self.snappy(payload)?,
+            Codec::Lz4 => self.lz4(payload)?,
+            Codec::Zstd => self.zstd(payload)?,
+        };
+        Ok(self.scratch.get(..length).unwrap_or_default())
+    }
+
+    /// Gives memory back if more than `bytes` are held.
+    pub(crate) fn release_beyond(&mut self, bytes: usize) {
+        if self.scratch.len() > bytes {
+            self.scratch = Vec::new();
+        }
+    }
+
+    fn too_large(&self) -> Error {
+        Error::new(
+            Kind::TooLarge,
+            format!("a record batch decompresses to more than the {} bytes that are allowed", self.bytes_max),
+        )
+    }
+
+    /// Makes room for more than there is now, as far as one byte beyond the bound.
+    fn grow(&mut self) -> Result<()> {
+        let length = self.scratch.len();
+        if length > self.bytes_max {
+            return Err(self.too_large());
+        }
+        let grown = length.saturating_mul(2).max(GROWTH_MIN).min(self.bytes_max.saturating_add(1));
+        self.scratch.resize(grown, 0);
+        Ok(())
+    }
+
+    fn read_all(&mut self, codec: &str, reader: &mut impl Read) -> Result<usize> {
+        let mut length = 0;
+        loop {
+            if length == self.scratch.len() {
+                self.grow()?;
+            }
+            let room = self.scratch.get_mut(length..).unwrap_or_default();
+            match reader.read(room) {
+                Ok(0) => return Ok(length),
+                Ok(count) => length += count,
+                Err(error) => return Err(failed(codec, error)),
+            }
+            if length > self.bytes_max {
+                return Err(self.too_large());
+            }
+        }
+    }
+
+    fn gzip(&mut self, payload: &[u8]) -> Result<usize> {
+        self.read_all("gzip", &mut flate2::bufread::MultiGzDecoder::new(payload))
+    }
+
+    fn lz4(&mut self, payload: &[u8]) -> Result<usize> {
+        let mut decoder = lz4_flex::frame::FrameDecoder::new(payload);
+        let length = self.read_all("lz4", &mut decoder)?;
+        match decoder.get_ref().len() {
+            0 => Ok(length),
+            left => Err(failed("lz4", format!("{left} bytes follow the frame"))),
+        }
+    }
+
+    /// One frame after the other straight into the buffer, without the window that a stream would allocate.
+    fn zstd(&mut self, payload: &[u8]) -> Result<usize> {
+        loop {
+            let bytes_max = self.bytes_max;
+            if self.zstd.is_none() {
+                self.zstd = zstd_safe::DCtx::try_create();
+            }
+            let Some(context) = &mut self.zstd else {
+                return Err(failed("zstd", "no memory for a context"));
+            };
+            let code = match context.decompress(self.scratch.as_mut_slice(), payload) {
+                Ok(length) if length > bytes_max => return Err(self.too_large()),
+                Ok(length) => return Ok(length),
+                Err(code) => code,
+            };
+            match zstd_safe::get_error_name(code) {
+                ZSTD_TOO_SMALL => self.grow()?,
+                name => return Err(failed("zstd", name)),
+            }
+        }
+    }
+
+    /// Either one raw snappy block, or blocks in the framing of xerial's snappy-java.
+    fn snappy(&mut self, payload: &[u8]) -> Result<usize> {
+        if !payload.starts_with(XERIAL_MAGIC) {
+            return self.snappy_block(payload, 0);
+        }
+        let mut rest = payload;
+        let mut length = 0;
+        while !rest.is_empty() {
+            if rest.starts_with(XERIAL_MAGIC) {
+                rest = match rest.split_at_checked(XERIAL_HEADER_BYTES) {
+                    Some((_, behind)) => behind,
+                    None => return Err(failed("snappy", "the stream ends in its header")),
+                };
+                continue;
+            }
+            let block = rest.split_first_chunk::<4>().and_then(|(announced, behind)| {
+                let announced = usize::try_from(i32::from_be_bytes(*announced)).ok()?;
+                behind.split_at_checked(announced)
+            });
+            let Some((block, behind)) = block else {
+                return Err(failed("snappy", format!("a block goes beyond the {} bytes that are left", rest.len())));
+            };
+            length = self.snappy_block(block, length)?;
+            rest = behind;
+        }
+        Ok(length)
+    }
+
+    fn snappy_block(&mut self, block: &[u8], begin: usize) -> Result<usize> {
+        let announced = snap::raw::decompress_len(block).map_err(|error| failed("snappy", error))?;
+        if announced > block.len().saturating_mul(SNAPPY_RATIO_MAX) {
+            let detail = format!("a block of {} bytes announces {announced}, which cannot be in it", block.len());
+            return Err(failed("snappy", detail));
+        }
+        let end = begin.saturating_add(announced);
+        if end > self.bytes_max {
+            return Err(self.too_large());
+        }
+        while self.scratch.len() < end {
+            self.grow()?;
+        }
+        let room = self.scratch.get_mut(begin..end).unwrap_or_default();
+        self.snappy.decompress(block, room).map_err(|error| failed("snappy", error)).map(|count| begin + count)
+    }
+}
+
+fn failed(codec: &str, why: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Codec, format!("{codec} data cannot be decompressed: {why}"))
+}

@@ -1,0 +1,24 @@
+//! The bytes of a Kafka fetch response in, the buffers of Arrow columns out.
+//!
+//! Nothing here has a policy, does I/O, keeps a clock or logs. Every byte of input is taken to be hostile: lengths are
+//! checked before they are used, memory grows with data that is there and never with data that is announced, and
+//! whatever does not fit the format is an [`Error`], never a panic and never a wrong row.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod binary;
+mod builder;
+mod codec;
+mod error;
+mod fetch;
+mod header_key;
+mod record;
+mod runs;
+mod validity;
+mod wire;
+
+pub use binary::{Binary, BinaryColumn};
+pub use builder::{Appended, ColumnBuilder, Columns, HeaderColumn, Limits, Range, TimestampType};
+pub use error::{Error, Kind, Result};
+pub use fetch::{parse_fetch_response, FetchedPartition, FetchedResponse, VERSION_MAX, VERSION_MIN};
