@@ -75,7 +75,7 @@ def resolve(strategy: Strategy, bounds: Mapping[TopicPartition, Bounds]) -> Reso
             offsets[key] = wanted
         else:
             problems.append(
-                f"{_name(key)} cannot be read from offset {wanted}; expected {found.earliest} (the start of its log) to "
+                f"{_name(key)} has no offset {wanted}; expected {found.earliest} (the start of its log) to "
                 f"{found.latest} (its end)"
             )
     problems.extend(unknown(strategy, bounds))

@@ -1,0 +1,84 @@
+"""`format("evensplit")`: what Spark asks first, before anything is read.
+
+Spark imports this module in every session that looks for Python sources, needed or not, so the rest of the
+package is imported only when a query uses it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from evensplit.spark.options import SourceOptions
+
+
+class EvenSplitDataSource(DataSource):
+    """Kafka, any number of clusters, read evenly.
+
+    `parallelism`: how many readers there are unless option `readers` or a checkpoint says so; None: as many as this
+    machine has processors.
+    """
+
+    parallelism: ClassVar[int | None] = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format(…)`."""
+        return "evensplit"
+
+    def schema(self) -> StructType:
+        """The columns of Spark's own Kafka source, and `cluster` where there can be several.
+
+        Raises OptionError for wrong options, all at once.
+        """
+        from evensplit.spark.schema import row_schema
+
+        options = self._parsed()
+        return row_schema(headers=options.headers, with_cluster=options.with_cluster)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader for `spark.read`. Raises OptionError."""
+        from evensplit.spark.batch import EvenSplitReader
+        from evensplit.spark.options import check_batch
+
+        options = self._parsed()
+        check_batch(options)
+        self._check_schema(schema)
+        return EvenSplitReader(options, self._readers_default())
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader for `spark.readStream`. Raises OptionError."""
+        from evensplit.spark.options import check_streaming
+        from evensplit.spark.stream import EvenSplitStreamReader
+
+        options = self._parsed()
+        check_streaming(options)
+        self._check_schema(schema)
+        return EvenSplitStreamReader(options, self._readers_default())
+
+    def _parsed(self) -> SourceOptions:
+        from evensplit.spark.options import parse_options
+
+        return parse_options(self.options)
+
+    def _readers_default(self) -> int:
+        if self.parallelism is not None:
+            return self.parallelism
+        # Linux tells which processors this process may use; elsewhere, all there are.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def _check_schema(self, schema: StructType) -> None:
+        from evensplit.errors import OptionError
+
+        expected = self.schema()
+        if schema != expected:
+            raise OptionError(
+                [
+                    f"schema is {schema.simpleString()}; expected {expected.simpleString()}. Leave .schema(…) out and "
+                    "select from what comes"
+                ]
+            )
