@@ -1,0 +1,120 @@
+"""The few requests that `LocalKafka` makes of its brokers, each to one broker and with a deadline.
+
+They go over a socket of their own with kafka-python's message classes. An admin client would do, but it asks
+whichever broker it likes, and here the point is often what *this* broker knows; and one connection takes a
+millisecond where a client takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka.errors import for_code
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from evensplit.errors import BrokerError, LocalKafkaError
+from evensplit.testing.ports import HOST
+
+CLIENT_ID = "evensplit-testing"
+POLL_INTERVAL_S = 0.02
+# The newest versions that need no more than what is asked here; Kafka 4.0 and later have them all.
+METADATA_VERSION = 12
+CREATE_TOPICS_VERSION = 7
+CREATE_PARTITIONS_VERSION = 3
+DELETE_TOPICS_VERSION = 6
+
+
+def ask(port: int, request: Any, response: Any, version: int, *, timeout_s: float) -> Any:
+    """One request to the broker on `port`, and its decoded response. `OSError` when there is none in time."""
+    deadline = time.monotonic() + timeout_s
+    request.API_VERSION = version
+    request.with_header(correlation_id=1, client_id=CLIENT_ID)
+    with socket.create_connection((HOST, port), timeout_s) as connection:
+        connection.sendall(request.encode(header=True, framed=True))
+        (size,) = struct.unpack(">i", _receive(connection, 4, deadline))
+        return response.decode(_receive(connection, size, deadline), version=version, header=True)
+
+
+def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        part = connection.recv(size - len(received))
+        if not part:
+            raise ConnectionResetError("the broker closed the connection")
+        received += part
+    return bytes(received)
+
+
+def metadata(port: int, topics: list[str] | None = None, *, timeout_s: float) -> Any:
+    """What the broker on `port` knows: the cluster id, live brokers, and `topics` (None: all of them)."""
+    named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+    return ask(port, request, MetadataResponse, METADATA_VERSION, timeout_s=timeout_s)
+
+
+def create_topic(
+    port: int, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str], *, timeout_s: float
+) -> Any:
+    """The broker's answer, one entry in `topics`, with `error_code` and `error_message`."""
+    new = CreateTopicsRequest.CreatableTopic(
+        name=topic,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=[],
+        configs=[
+            CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name=name, value=value)
+            for name, value in config.items()
+        ],
+    )
+    request = CreateTopicsRequest(topics=[new], timeout_ms=int(timeout_s * 1000), validate_only=False)
+    return ask(port, request, CreateTopicsResponse, CREATE_TOPICS_VERSION, timeout_s=timeout_s).topics[0]
+
+
+def add_partitions(port: int, topic: str, total: int, *, timeout_s: float) -> Any:
+    """The broker's answer, one entry in `results`, with `error_code` and `error_message`."""
+    grown = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=total, assignments=None)
+    request = CreatePartitionsRequest(topics=[grown], timeout_ms=int(timeout_s * 1000), validate_only=False)
+    return ask(port, request, CreatePartitionsResponse, CREATE_PARTITIONS_VERSION, timeout_s=timeout_s).results[0]
+
+
+def delete_topic(port: int, topic: str, *, timeout_s: float) -> Any:
+    """The broker's answer, one entry in `responses`, with `error_code` and `error_message`."""
+    gone = DeleteTopicsRequest.DeleteTopicState(name=topic)
+    request = DeleteTopicsRequest(topics=[gone], timeout_ms=int(timeout_s * 1000))
+    return ask(port, request, DeleteTopicsResponse, DELETE_TOPICS_VERSION, timeout_s=timeout_s).responses[0]
+
+
+def check(answer: Any, cluster: str, what: str) -> None:
+    """Raise `BrokerError` when a broker's answer carries an error code."""
+    if answer.error_code:
+        name = for_code(answer.error_code).__name__
+        detail = f"{name}: {answer.error_message}" if answer.error_message else name
+        raise BrokerError(cluster, f"{what}: {detail}", answer.error_code)
+
+
+def wait_until(condition: Callable[[float], bool], what: str, timeout_s: float) -> None:
+    """Wait for `condition(seconds left)`. An `OSError` in it counts as not yet; `LocalKafkaError` at the deadline."""
+    deadline = time.monotonic() + timeout_s
+    last: OSError | None = None
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            if condition(left):
+                return
+        except OSError as error:
+            last = error
+        time.sleep(POLL_INTERVAL_S)
+    reason = f"; the last attempt failed: {last}" if last else ""
+    raise LocalKafkaError(f"{what}: not so after {timeout_s:g} s{reason}")

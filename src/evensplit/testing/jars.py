@@ -1,0 +1,182 @@
+"""Kafka's jars: found, or resolved once through the Ivy that PySpark ships, and cached."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evensplit.errors import LocalKafkaError
+from evensplit.testing.java import Java, find_java
+from evensplit.testing.keeper import Keeper
+
+KAFKA_VERSION = "4.3.0"
+LIBS_VARIABLE = "EVENSPLIT_KAFKA_LIBS"
+MAIN_JAR = re.compile(r"kafka_2\.13-.*\.jar")
+EXPECTED_JARS = 46
+RESOLVE_TIMEOUT_S = 900.0
+POLL_INTERVAL_S = 0.1
+LAST_LINES = 12
+
+# Kafka's published dependencies hold log4j and no bridge to it from slf4j (its downloads do): nothing would be logged.
+IVY_FILE = f"""\
+<ivy-module version="2.0">
+  <info organisation="evensplit" module="local-kafka"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="default->default,runtime"/>
+    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="2.25.4" conf="default->default,runtime"/>
+  </dependencies>
+</ivy-module>
+"""
+
+INSTEAD = (
+    f"Is there a network, and does it reach a Maven repository? Without one, set {LIBS_VARIABLE} to a directory that "
+    f"holds the jars of Kafka {KAFKA_VERSION} (such as `libs` of an unpacked kafka_2.13-{KAFKA_VERSION}.tgz)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the set-up is: `done` of about `total` steps, and what is being done now."""
+
+    done: int
+    total: int
+    doing: str
+
+
+def cache_directory() -> Path:
+    """Where everything that is resolved or prepared for this Kafka version is kept, shared by all processes."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return Path(home or Path.home() / ".cache") / "evensplit" / f"kafka-{KAFKA_VERSION}"
+
+
+def resolve_jars(progress: Callable[[Progress], None] | None = None) -> Path:
+    """The directory that holds Kafka's jars, after downloading them if need be.
+
+    With EVENSPLIT_KAFKA_LIBS set, that directory. Otherwise `libs` in `cache_directory()`; if it is not there yet,
+    about 45 jars (44 MB, half a minute to a minute) are resolved from Maven Central through PySpark's Ivy jar. That
+    happens in a directory next to it, which is renamed when it is complete, under a file lock: several processes may
+    call this at once, and one that is interrupted leaves nothing that another could take for the result. Nothing
+    outside `cache_directory()` is written.
+
+    `progress` is called with each jar that arrives. Raises `LocalKafkaError` with the last lines of Ivy's output.
+    """
+    given = os.environ.get(LIBS_VARIABLE)
+    if given:
+        if not has_kafka(Path(given)):
+            raise LocalKafkaError(
+                f"{LIBS_VARIABLE} is {given!r}, and there is no kafka_2.13-*.jar in it; it must name a directory with "
+                f"the jars of Kafka {KAFKA_VERSION}, or be unset"
+            )
+        return Path(given).absolute()
+    cache = cache_directory()
+    libs = cache / "libs"
+    if has_kafka(libs):
+        return libs
+    java = find_java()
+    with locked(cache / "lock"):
+        if not has_kafka(libs):
+            _resolve(libs, java, find_ivy(), progress or (lambda _: None))
+    return libs
+
+
+def has_kafka(libs: Path) -> bool:
+    """Whether `libs` is a directory with Kafka's main jar in it."""
+    return libs.is_dir() and any(MAIN_JAR.fullmatch(path.name) for path in libs.iterdir())
+
+
+def find_ivy() -> Path:
+    """PySpark's Ivy jar. Raises `LocalKafkaError` when PySpark is not installed."""
+    spec = importlib.util.find_spec("pyspark")
+    places = spec.submodule_search_locations if spec is not None else None
+    jars = sorted(jar for place in places or () for jar in Path(place, "jars").glob("ivy-*.jar"))
+    if not jars:
+        raise LocalKafkaError(
+            f"Kafka's jars are resolved through the Ivy jar that PySpark ships, and PySpark is not installed here: "
+            f"`pip install 'evensplit[spark]'`, or set {LIBS_VARIABLE} to a directory that holds the jars of Kafka "
+            f"{KAFKA_VERSION}"
+        )
+    return jars[-1]
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on `path` against every other process; wait for it as long as it takes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+    except OSError as error:
+        raise LocalKafkaError(
+            f"the cache directory {path.parent} cannot be written: {error}. Set XDG_CACHE_HOME to one that can"
+        ) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def remove_drafts(cache: Path) -> None:
+    """Remove what a killed process left half done. Only for the holder of the lock."""
+    for draft in cache.glob("evensplit-*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _resolve(libs: Path, java: Java, ivy: Path, progress: Callable[[Progress], None]) -> None:
+    remove_drafts(libs.parent)
+    progress(Progress(0, EXPECTED_JARS, "starting Ivy"))
+    with Keeper(libs.parent) as keeper:
+        (keeper.directory / "ivy.xml").write_text(IVY_FILE)
+        output = keeper.directory / "ivy.log"
+        draft = keeper.directory / "libs"
+        child = keeper.spawn(
+            [
+                str(java.path),
+                f"-Djava.io.tmpdir={keeper.directory}",
+                "-XX:-UsePerfData",
+                "-jar",
+                str(ivy),
+                "-ivy",
+                str(keeper.directory / "ivy.xml"),
+                "-confs",
+                "default",
+                # Ivy would otherwise keep a second copy in ~/.ivy2.
+                "-cache",
+                str(keeper.directory / "ivy-cache"),
+                "-retrieve",
+                f"{draft}/[artifact]-[revision].[ext]",
+            ],
+            output=output,
+        )
+        deadline = time.monotonic() + RESOLVE_TIMEOUT_S
+        seen = 0
+        while (code := child.poll()) is None and time.monotonic() < deadline:
+            jars = downloaded(output.read_text(errors="replace"))
+            for number in range(seen, len(jars)):
+                progress(Progress(number + 1, max(EXPECTED_JARS, number + 1), jars[number]))
+            seen = len(jars)
+            time.sleep(POLL_INTERVAL_S)
+        said = output.read_text(errors="replace")
+        if code != 0 or not has_kafka(draft):
+            ended = f"did not end within {RESOLVE_TIMEOUT_S:g} s" if code is None else f"ended with code {code}"
+            raise LocalKafkaError(f"Kafka's jars could not be resolved: Ivy {ended}. {INSTEAD}. {last_lines(said)}")
+        draft.replace(libs)
+    count = len(list(libs.iterdir()))
+    progress(Progress(count, count, "Kafka's jars are there"))
+
+
+def downloaded(ivy_output: str) -> list[str]:
+    """The names of the jars that Ivy has downloaded so far, in order, from what it printed."""
+    return re.findall(r"^\t\[SUCCESSFUL \] [^!\n]*!([\w.-]+\.jar)", ivy_output, flags=re.MULTILINE)
+
+
+def last_lines(text: str, count: int = LAST_LINES) -> str:
+    """The last lines of a program's output, for the end of an error message."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+    return "It said at the end:\n" + "\n".join(f"    {line}" for line in lines) if lines else "It said nothing"

@@ -1,0 +1,172 @@
+"""One broker of a `LocalKafka` cluster."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from evensplit.errors import LocalKafkaError
+from evensplit.testing.jars import last_lines
+from evensplit.testing.keeper import Child, Keeper
+from evensplit.testing.node_files import NodeFiles
+from evensplit.testing.ports import HOST, is_free
+from evensplit.testing.prepared import Prepared
+
+STOP_TIMEOUT_S = 20.0
+KILL_TIMEOUT_S = 10.0
+
+
+class PortTaken(LocalKafkaError):
+    """Another process listens where a broker should."""
+
+
+class LocalBroker:
+    """One broker of a `LocalKafka`, as `kafka.broker(0)` gives it. Only `LocalKafka` makes these.
+
+    `node_id` is its id in Kafka's metadata, `port` where it listens on 127.0.0.1.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        ports: tuple[int, int],
+        files: NodeFiles,
+        start: Callable[[LocalBroker], None],
+    ) -> None:
+        self.node_id = node_id
+        self.port = ports[0]
+        self._ports = ports
+        self._files = files
+        self._start = start
+        self._child: Child | None = None
+        self._paused = False
+
+    def __repr__(self) -> str:
+        return f"LocalBroker(node_id={self.node_id}, address={self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """`127.0.0.1:port`."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """The file that the broker logs to."""
+        return self._files.log
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id; None while it is stopped or killed."""
+        return self._child.pid if self._child is not None else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, paused or not. False as soon as it has died, by order or by itself."""
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its process is there and held by `pause()`."""
+        return self._paused and self.is_running
+
+    def start(self) -> None:
+        """Start it again after `stop()` or `kill()`, on the same port with the same data; wait until it answers.
+
+        Does nothing while it runs. With several brokers, a majority of them must run for this one to come up.
+        """
+        self._start(self)
+
+    def stop(self) -> None:
+        """Shut it down in order, after resuming it if it is paused. Does nothing when it is down.
+
+        Raises `LocalKafkaError` when it had died by itself, or had to be killed because it did not stop in time.
+        """
+        self.ask_to_stop()
+        self.wait_for_stop()
+
+    def kill(self) -> None:
+        """End it with SIGKILL, paused or not; it is gone on return. Does nothing when it is down."""
+        if self._child is not None:
+            self._child.send(signal.SIGKILL)
+            self._gone(self._child.wait(KILL_TIMEOUT_S))
+
+    def pause(self) -> None:
+        """Hold it with SIGSTOP: it keeps its connections and answers nobody until `resume()`.
+
+        A broker held for longer than `broker.session.timeout.ms` (9 s) loses its place for a moment when it resumes.
+        """
+        self._signal_running(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """Let a paused broker go on; it answers what has been waiting. Does nothing when it is not paused."""
+        if self._paused:
+            self._signal_running(signal.SIGCONT)
+            self._paused = False
+
+    def launch(self, keeper: Keeper, prepared: Prepared, jvm_options: Sequence[str]) -> None:
+        """Start its process, and wait for nothing. For `LocalKafka`."""
+        command = self._files.command(prepared.java.path, prepared.jars, [*prepared.jvm_options, *jvm_options])
+        self._child = keeper.spawn(command, output=self._files.console, cwd=self._files.directory)
+        self._paused = False
+
+    def check_alive(self) -> None:
+        """Raise `LocalKafkaError` when it should run and does not, `PortTaken` when that is why. For `LocalKafka`."""
+        code = self._child.poll() if self._child is not None else None
+        if code is None:
+            return
+        said = self._files.output()
+        taken = [port for port in self._ports if not is_free(port)]
+        if taken or "Address already in use" in said:
+            which = f"port {taken[0]} is" if taken else f"port {self._ports[0]} or {self._ports[1]} was"
+            raise PortTaken(
+                f"broker {self.node_id} could not start: {which} taken by another process on {HOST}. End that "
+                f"process, or make a new LocalKafka, which takes other ports. {last_lines(said)}"
+            )
+        raise LocalKafkaError(f"broker {self.node_id} at {self.address} ended with {code}. {last_lines(said)}")
+
+    def forget_death(self) -> str | None:
+        """What it said when it died by itself, once; None when it did not. For `LocalKafka`."""
+        if self._child is None or (code := self._child.poll()) is None:
+            return None
+        self._gone(code)
+        return f"broker {self.node_id} at {self.address} died by itself with {code}. {last_lines(self._files.output())}"
+
+    def ask_to_stop(self) -> None:
+        """Begin what `stop` does. For `LocalKafka`, which stops all brokers together."""
+        death = self.forget_death()
+        if death is not None:
+            raise LocalKafkaError(death)
+        if self._child is not None:
+            self._child.send(signal.SIGTERM)
+            # A paused process takes its signals when it goes on.
+            self._child.send(signal.SIGCONT)
+            self._paused = False
+
+    def wait_for_stop(self) -> None:
+        """End what `stop` does. For `LocalKafka`."""
+        if self._child is None:
+            return
+        code = self._child.wait(STOP_TIMEOUT_S)
+        if code is None:
+            self.kill()
+            raise LocalKafkaError(
+                f"broker {self.node_id} at {self.address} did not stop within {STOP_TIMEOUT_S:g} s and was killed. "
+                f"{last_lines(self._files.output())}"
+            )
+        self._gone(code)
+
+    def _signal_running(self, number: signal.Signals) -> None:
+        if self._child is None:
+            raise LocalKafkaError(f"broker {self.node_id} at {self.address} does not run; start() it first")
+        if not self._child.send(number):
+            raise LocalKafkaError(
+                f"broker {self.node_id} at {self.address} died by itself. {last_lines(self._files.output())}"
+            )
+
+    def _gone(self, code: int | None) -> None:
+        if code is None:
+            raise LocalKafkaError(f"broker {self.node_id} (pid {self.pid}) does not end, even after SIGKILL")
+        self._child = None
+        self._paused = False
