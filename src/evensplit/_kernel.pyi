@@ -16,10 +16,10 @@ class KernelError(ValueError):
     """Bytes that cannot be decoded. `args` is `(kind, offset, detail)`.
 
     - kind, a `str`: "crc" (a record batch does not have the checksum it carries), "truncated" (something ends before
-      its own lengths say so), "malformed" (it breaks the format in another way), "codec" (it cannot be decompressed, or the
-      codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would need
-      more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64 bits
-      cannot hold it). The same bytes fail again, whatever the kind.
+      its own lengths say so), "malformed" (it breaks the format in another way), "codec" (it cannot be decompressed, or
+      the codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would
+      need more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64
+      bits cannot hold it). The same bytes fail again, whatever the kind.
     - offset, an `int`: the base offset of the record batch in question, -1 where none is known.
     - detail, a `str`: what was expected and what was found, as a clause without a full stop.
     """
@@ -79,8 +79,8 @@ def parse_fetch_response(frame: Readable, begin: int, end: int, version: int) ->
     response header, which follow there, are skipped here. `end` is where the response ends. Versions 4 to 12.
 
     Raises `KernelError`, with offset -1, for a response that is cut off, has lengths that do not fit, or bytes left
-    over; `ValueError` if `frame[begin:end]` is not a part of the frame; `BufferError` or `TypeError` for a frame that is not
-    contiguous bytes.
+    over; `ValueError` if `frame[begin:end]` is not a part of the frame; `BufferError` or `TypeError` for a frame that
+    is not contiguous bytes.
     """
 
 @final

@@ -9,17 +9,8 @@ use pyo3::prelude::*;
 /// Validity, offsets, data, number of nulls.
 type BinaryParts = (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize);
 /// List validity and offsets; key offsets and data; value validity, offsets and data; null lists; items.
-type HeaderParts = (
-    Option<Py<Buffer>>,
-    Py<Buffer>,
-    Py<Buffer>,
-    Py<Buffer>,
-    Option<Py<Buffer>>,
-    Py<Buffer>,
-    Py<Buffer>,
-    usize,
-    usize,
-);
+type HeaderParts =
+    (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize, usize);
 
 /// What one call of `ColumnBuilder.append` did.
 #[pyclass(frozen, get_all, module = "evensplit._kernel")]

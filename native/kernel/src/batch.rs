@@ -109,8 +109,11 @@ impl<'a> Batch<'a> {
         };
         Ok(Batch {
             base_offset,
-            last_offset: last_offset
-                .ok_or_else(|| Error::malformed(format!("the last offset delta is {last_offset_delta}")))?,
+            last_offset: last_offset.ok_or_else(|| {
+                Error::malformed(format!(
+                    "the last offset delta is {last_offset_delta} and the base offset {base_offset}"
+                ))
+            })?,
             codec: Codec::of(attributes & CODEC_MASK)?,
             control: attributes & CONTROL != 0,
             log_append_time: attributes & LOG_APPEND_TIME != 0,

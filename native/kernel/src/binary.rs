@@ -17,7 +17,7 @@ pub struct Binary {
 }
 
 /// A column that rows are added to.
-pub struct BinaryColumn {
+pub(crate) struct BinaryColumn {
     validity: Validity,
     offsets: Vec<i32>,
     data: Vec<u8>,
@@ -29,12 +29,6 @@ pub(crate) struct Mark {
     rows: usize,
     bytes: usize,
     nulls: usize,
-}
-
-impl Mark {
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
 }
 
 impl Default for BinaryColumn {

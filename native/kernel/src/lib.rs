@@ -13,12 +13,15 @@ mod codec;
 mod error;
 mod fetch;
 mod header_key;
+mod headers;
 mod record;
+mod rows;
 mod runs;
 mod validity;
 mod wire;
 
-pub use binary::{Binary, BinaryColumn};
-pub use builder::{Appended, ColumnBuilder, Columns, HeaderColumn, Limits, Range, TimestampType};
+pub use binary::Binary;
+pub use builder::{Appended, ColumnBuilder, Columns, Limits, Range, TimestampType};
 pub use error::{Error, Kind, Result};
 pub use fetch::{parse_fetch_response, FetchedPartition, FetchedResponse, VERSION_MAX, VERSION_MIN};
+pub use headers::HeaderColumn;

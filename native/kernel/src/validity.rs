@@ -81,7 +81,7 @@ mod tests {
         ) {
             let mut validity = Validity::default();
             let mut rows = 0;
-            let mut push = |validity: &mut Validity, valid: bool, rows: &mut usize| {
+            let push = |validity: &mut Validity, valid: bool, rows: &mut usize| {
                 if valid { validity.push_valid(*rows) } else { validity.push_null(*rows) }
                 *rows += 1;
             };

@@ -1,0 +1,96 @@
+//! The column of record headers.
+
+use crate::binary::{self, offset_32, Binary, BinaryColumn};
+use crate::error::Result;
+use crate::header_key;
+use crate::record::Headers;
+use crate::validity::Validity;
+
+/// Record headers as Arrow's `list<struct<key: string, value: binary>>`. A record without headers is a null list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderColumn {
+    /// The validity bitmap of the lists, least significant bit first; `None` without nulls.
+    pub validity: Option<Vec<u8>>,
+    /// Where each row's list begins among the items, and where the last one ends.
+    pub offsets: Vec<i32>,
+    /// The items' keys, never null.
+    pub keys: Binary,
+    /// The items' values.
+    pub values: Binary,
+    /// How many lists are null.
+    pub null_count: usize,
+}
+
+pub(crate) struct HeaderColumnBuilder {
+    validity: Validity,
+    offsets: Vec<i32>,
+    keys: BinaryColumn,
+    values: BinaryColumn,
+}
+
+/// The state of the column at a moment, to go back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    rows: usize,
+    nulls: usize,
+    keys: binary::Mark,
+    values: binary::Mark,
+}
+
+impl HeaderColumnBuilder {
+    pub(crate) fn new() -> Self {
+        HeaderColumnBuilder {
+            validity: Validity::default(),
+            offsets: vec![0],
+            keys: BinaryColumn::default(),
+            values: BinaryColumn::default(),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// The bytes that one row needs, offsets included.
+    pub(crate) fn row_bytes(headers: &Headers<'_>) -> usize {
+        let items = headers.iter().map(|(key, value)| 8 + header_key::decode(key).len() + value.map_or(0, <[u8]>::len));
+        4 + items.sum::<usize>()
+    }
+
+    pub(crate) fn push(&mut self, headers: &Headers<'_>) -> Result<()> {
+        match headers.count() {
+            0 => self.validity.push_null(self.rows()),
+            _ => self.validity.push_valid(self.rows()),
+        }
+        for (key, value) in headers.iter() {
+            self.keys.push(Some(header_key::decode(key).as_bytes()))?;
+            self.values.push(value)?;
+        }
+        self.offsets.push(offset_32(self.keys.rows())?);
+        Ok(())
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { rows: self.rows(), nulls: self.validity.nulls(), keys: self.keys.mark(), values: self.values.mark() }
+    }
+
+    pub(crate) fn roll_back(&mut self, mark: Mark) {
+        self.validity.roll_back(mark.rows, mark.nulls);
+        self.offsets.truncate(mark.rows.saturating_add(1));
+        self.keys.roll_back(mark.keys);
+        self.values.roll_back(mark.values);
+    }
+
+    pub(crate) fn finish(&mut self) -> HeaderColumn {
+        let (validity, null_count) = self.validity.finish();
+        let mut offsets = Vec::with_capacity(self.offsets.len());
+        offsets.push(0);
+        HeaderColumn {
+            validity,
+            offsets: std::mem::replace(&mut self.offsets, offsets),
+            keys: self.keys.finish(),
+            values: self.values.finish(),
+            null_count,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! An encoder of record batches that shares nothing with the decoder, and the rows that have to come out.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use evensplit_kernel::{Binary, ColumnBuilder, Columns, Limits, Range};
+use std::io::Write;
+
+pub type Header = (Vec<u8>, Option<Vec<u8>>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    None,
+    Gzip,
+    SnappyRaw,
+    SnappyXerial,
+    Lz4,
+    Zstd,
+}
+
+pub const CODECS: [Codec; 6] =
+    [Codec::None, Codec::Gzip, Codec::SnappyRaw, Codec::SnappyXerial, Codec::Lz4, Codec::Zstd];
+
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub offset_delta: i32,
+    pub timestamp_delta: i64,
+    pub key: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
+    pub headers: Vec<Header>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub base_offset: i64,
+    pub last_offset_delta: i32,
+    pub codec: Codec,
+    pub control: bool,
+    pub log_append_time: bool,
+    pub base_timestamp: i64,
+    pub max_timestamp: i64,
+    pub records: Vec<Record>,
+}
+
+/// One row as a test compares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub key: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
+    pub topic: String,
+    pub partition: i32,
+    pub offset: i64,
+    pub timestamp: i64,
+    pub timestamp_type: i32,
+    pub headers: Option<Vec<(String, Option<Vec<u8>>)>>,
+    pub cluster: Option<String>,
+}
+
+pub fn varint(out: &mut Vec<u8>, value: i64) {
+    let mut raw = (value.wrapping_shl(1) ^ (value >> 63)) as u64;
+    while raw >= 0x80 {
+        out.push(raw as u8 | 0x80);
+        raw >>= 7;
+    }
+    out.push(raw as u8);
+}
+
+fn nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    varint(out, bytes.map_or(-1, |b| b.len() as i64));
+    out.extend_from_slice(bytes.unwrap_or_default());
+}
+
+impl Record {
+    pub fn plain(offset_delta: i32, value: &[u8]) -> Self {
+        Record { offset_delta, timestamp_delta: 0, key: None, value: Some(value.to_vec()), headers: Vec::new() }
+    }
+
+    pub fn body(&self) -> Vec<u8> {
+        let mut body = vec![0];
+        varint(&mut body, self.timestamp_delta);
+        varint(&mut body, i64::from(self.offset_delta));
+        nullable(&mut body, self.key.as_deref());
+        nullable(&mut body, self.value.as_deref());
+        varint(&mut body, self.headers.len() as i64);
+        for (key, value) in &self.headers {
+            nullable(&mut body, Some(key));
+            nullable(&mut body, value.as_deref());
+        }
+        body
+    }
+}
+
+impl Batch {
+    /// A batch of values without anything special about it.
+    pub fn plain(base_offset: i64, codec: Codec, values: &[&[u8]]) -> Self {
+        Batch {
+            base_offset,
+            last_offset_delta: values.len() as i32 - 1,
+            codec,
+            control: false,
+            log_append_time: false,
+            base_timestamp: 1_700_000_000_000,
+            max_timestamp: 1_700_000_000_000,
+            records: values.iter().enumerate().map(|(delta, value)| Record::plain(delta as i32, value)).collect(),
+        }
+    }
+
+    pub fn payload(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for record in &self.records {
+            let body = record.body();
+            varint(&mut payload, body.len() as i64);
+            payload.extend(body);
+        }
+        payload
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        self.encode_with(&compress(self.codec, &self.payload()), self.records.len() as i32)
+    }
+
+    /// The batch around a payload that need not fit to it, with a right checksum.
+    pub fn encode_with(&self, payload: &[u8], records_count: i32) -> Vec<u8> {
+        let number = match self.codec {
+            Codec::None => 0_i16,
+            Codec::Gzip => 1,
+            Codec::SnappyRaw | Codec::SnappyXerial => 2,
+            Codec::Lz4 => 3,
+            Codec::Zstd => 4,
+        };
+        let attributes = number | i16::from(self.log_append_time) << 3 | i16::from(self.control) << 5;
+        let mut out = Vec::new();
+        out.extend(self.base_offset.to_be_bytes());
+        out.extend((49 + payload.len() as i32).to_be_bytes());
+        out.extend(7_i32.to_be_bytes());
+        out.push(2);
+        out.extend([0; 4]);
+        out.extend(attributes.to_be_bytes());
+        out.extend(self.last_offset_delta.to_be_bytes());
+        out.extend(self.base_timestamp.to_be_bytes());
+        out.extend(self.max_timestamp.to_be_bytes());
+        out.extend((-1_i64).to_be_bytes());
+        out.extend((-1_i16).to_be_bytes());
+        out.extend((-1_i32).to_be_bytes());
+        out.extend(records_count.to_be_bytes());
+        out.extend(payload);
+        fix_crc(&mut out);
+        out
+    }
+
+    pub fn rows(&self, range: Range, headers: bool, cluster: bool) -> Vec<Row> {
+        let kept = |record: &&Record| {
+            let offset = self.base_offset + i64::from(record.offset_delta);
+            !self.control && range.start <= offset && offset < range.end
+        };
+        let row = |record: &Record| Row {
+            key: record.key.clone(),
+            value: record.value.clone(),
+            topic: TOPIC.to_owned(),
+            partition: PARTITION,
+            offset: self.base_offset + i64::from(record.offset_delta),
+            timestamp: 1000
+                * if self.log_append_time { self.max_timestamp } else { self.base_timestamp + record.timestamp_delta },
+            timestamp_type: i32::from(self.log_append_time),
+            headers: (headers && !record.headers.is_empty()).then(|| {
+                let decoded = |(key, value): &Header| (String::from_utf8(key.clone()).unwrap(), value.clone());
+                record.headers.iter().map(decoded).collect()
+            }),
+            cluster: cluster.then(|| CLUSTER.to_owned()),
+        };
+        self.records.iter().filter(kept).map(row).collect()
+    }
+}
+
+pub const CLUSTER: &str = "main";
+pub const TOPIC: &str = "orders";
+pub const PARTITION: i32 = 3;
+pub const EVERYTHING: Range = Range { start: 0, end: i64::MAX };
+pub const LIMITS: Limits = Limits { rows_max: 1_000_000, bytes_max: 1 << 24, uncompressed_bytes_max: 1 << 24 };
+
+pub fn append(
+    builder: &mut ColumnBuilder,
+    bytes: &[u8],
+    range: Range,
+) -> evensplit_kernel::Result<evensplit_kernel::Appended> {
+    builder.append(bytes, CLUSTER, TOPIC, PARTITION, range)
+}
+
+/// Makes the checksum of the record batch that `bytes` begins with right again.
+pub fn fix_crc(bytes: &mut [u8]) {
+    if bytes.len() >= 21 {
+        let length = i32::from_be_bytes(bytes[8..12].try_into().unwrap());
+        let end = usize::try_from(length).unwrap_or(0).saturating_add(12).clamp(21, bytes.len());
+        let crc = crc32c::crc32c(&bytes[21..end]);
+        bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    }
+}
+
+pub fn compress(codec: Codec, payload: &[u8]) -> Vec<u8> {
+    match codec {
+        Codec::None => payload.to_vec(),
+        Codec::Gzip => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(payload).unwrap();
+            encoder.finish().unwrap()
+        }
+        Codec::SnappyRaw => snap::raw::Encoder::new().compress_vec(payload).unwrap(),
+        Codec::SnappyXerial => {
+            let mut out = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01".to_vec();
+            for chunk in payload.chunks(32 * 1024) {
+                let block = snap::raw::Encoder::new().compress_vec(chunk).unwrap();
+                out.extend((block.len() as i32).to_be_bytes());
+                out.extend(block);
+            }
+            out
+        }
+        Codec::Lz4 => {
+            let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+            encoder.write_all(payload).unwrap();
+            encoder.finish().unwrap()
+        }
+        Codec::Zstd => {
+            let mut out = Vec::with_capacity(zstd_safe::compress_bound(payload.len()));
+            zstd_safe::compress(&mut out, payload, 3).unwrap();
+            out
+        }
+    }
+}
+
+fn cells(column: &Binary, rows: usize) -> Vec<Option<Vec<u8>>> {
+    assert_eq!(column.offsets.len(), rows + 1);
+    assert_eq!(column.offsets[0], 0);
+    assert_eq!(column.offsets[rows] as usize, column.data.len());
+    let cell = |row: usize| {
+        let slot = &column.data[column.offsets[row] as usize..column.offsets[row + 1] as usize];
+        is_valid(column.validity.as_deref(), row).then(|| slot.to_vec())
+    };
+    let cells: Vec<_> = (0..rows).map(cell).collect();
+    assert_eq!(cells.iter().filter(|cell| cell.is_none()).count(), column.null_count);
+    assert_eq!(column.validity.is_some(), column.null_count > 0);
+    assert!(column.validity.as_ref().is_none_or(|bits| bits.len() == rows.div_ceil(8)));
+    cells
+}
+
+fn texts(column: &Binary, rows: usize) -> Vec<String> {
+    cells(column, rows).into_iter().map(|cell| String::from_utf8(cell.unwrap()).unwrap()).collect()
+}
+
+fn is_valid(validity: Option<&[u8]>, row: usize) -> bool {
+    validity.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 == 1)
+}
+
+/// The rows in the columns, read as Arrow reads them.
+pub fn rows(columns: &Columns) -> Vec<Row> {
+    let count = columns.rows;
+    let (keys, values) = (cells(&columns.key, count), cells(&columns.value, count));
+    let topics = texts(&columns.topic, count);
+    let clusters = columns.cluster.as_ref().map(|column| texts(column, count));
+    let lengths =
+        [columns.partition.len(), columns.offset.len(), columns.timestamp.len(), columns.timestamp_type.len()];
+    assert_eq!(lengths, [count; 4]);
+    let headers = columns.headers.as_ref().map(|column| {
+        assert_eq!(column.offsets.len(), count + 1);
+        let items = column.offsets[count] as usize;
+        let all: Vec<_> = texts(&column.keys, items).into_iter().zip(cells(&column.values, items)).collect();
+        let list = |row: usize| {
+            let list = &all[column.offsets[row] as usize..column.offsets[row + 1] as usize];
+            is_valid(column.validity.as_deref(), row).then(|| list.to_vec())
+        };
+        (0..count).map(list).collect::<Vec<_>>()
+    });
+    (0..count)
+        .map(|row| Row {
+            key: keys[row].clone(),
+            value: values[row].clone(),
+            topic: topics[row].clone(),
+            partition: columns.partition[row],
+            offset: columns.offset[row],
+            timestamp: columns.timestamp[row],
+            timestamp_type: columns.timestamp_type[row],
+            headers: headers.as_ref().and_then(|lists| lists[row].clone()),
+            cluster: clusters.as_ref().map(|texts| texts[row].clone()),
+        })
+        .collect()
+}
+
+pub mod strategy {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+
+    fn record() -> impl Strategy<Value = (i32, Record)> {
+        let bytes = || prop_oneof![8 => vec(any::<u8>(), 0..40), 1 => vec(Just(b'x'), 200..3000)];
+        let header = ("[a-zé€]{0,6}".prop_map(String::into_bytes), option::of(vec(any::<u8>(), 0..10)));
+        let gap = prop_oneof![5 => Just(0), 1 => 1..200_i32];
+        (gap, -5000..5_000_000_i64, option::of(bytes()), option::of(bytes()), vec(header, 0..4)).prop_map(
+            |(gap, timestamp_delta, key, value, headers)| {
+                (gap, Record { offset_delta: 0, timestamp_delta, key, value, headers })
+            },
+        )
+    }
+
+    /// A log of record batches as compaction leaves one behind.
+    pub fn log() -> impl Strategy<Value = Vec<Batch>> {
+        let one = (
+            prop_oneof![5 => Just(0), 1 => 1..1000_i64],
+            vec(record(), 0..30),
+            0..20_i32,
+            proptest::sample::select(&CODECS),
+            prop::bool::weighted(0.1),
+            any::<bool>(),
+            (-1..3_000_000_000_000_i64, -1..3_000_000_000_000_i64),
+        );
+        vec(one, 0..6).prop_map(|batches| {
+            let mut offset = 0;
+            let mut log = Vec::new();
+            for (gap, records, tail, codec, control, log_append_time, (base_timestamp, max_timestamp)) in batches {
+                let mut delta = 0;
+                let mut spaced = Vec::new();
+                for (gap, mut record) in records {
+                    delta += gap;
+                    record.offset_delta = delta;
+                    delta += 1;
+                    spaced.push(record);
+                }
+                let last_offset_delta = (delta - 1).max(0) + tail;
+                let base_offset = offset + gap;
+                offset = base_offset + i64::from(last_offset_delta) + 1;
+                log.push(Batch {
+                    base_offset,
+                    last_offset_delta,
+                    codec,
+                    control,
+                    log_append_time,
+                    base_timestamp,
+                    max_timestamp,
+                    records: spaced,
+                });
+            }
+            log
+        })
+    }
+}
