@@ -1,0 +1,61 @@
+"""The requests that this package sends, with the versions of them that it can read and write.
+
+The lowest version is the oldest whose meaning is what this package relies on, the highest the newest that is tested.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+# kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.errors import for_code
+    from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+    from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+
+UNSUPPORTED_VERSION = 35
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One kind of request: kafka-python's classes for it and its response, and the usable versions, both included."""
+
+    request: Any
+    response: Any
+    lowest: int
+    highest: int
+
+    @property
+    def key(self) -> int:
+        """Kafka's number for it."""
+        return int(self.request.API_KEY)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name for it."""
+        return str(self.request.name).removesuffix("Request")
+
+
+API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse, 0, 3)
+
+METADATA = Api(MetadataRequest, MetadataResponse, 4, 12)
+"""From version 4 on a request can say that topics are not to be created by asking for them (KIP-204's time, 0.11)."""
+
+LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 7)
+"""From version 1 on there is one offset for a time; version 2 brings the isolation level."""
+
+FETCH = Api(FetchRequest, FetchResponse, 4, 12)
+"""Version 4 has the record format v2 (KIP-98); from 13 on topics go by ids instead of names (KIP-516)."""
+
+
+def error_name(code: int) -> str:
+    """Kafka's name for an error code, such as `NOT_LEADER_FOR_PARTITION`; `UNKNOWN` if the code is not known."""
+    return str(for_code(code).message)
+
+
+def is_retriable(code: int) -> bool:
+    """Whether the same request may succeed later, perhaps at another broker."""
+    return bool(for_code(code).retriable)

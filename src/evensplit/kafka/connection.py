@@ -1,0 +1,251 @@
+"""One connection to one broker: requests out, responses in, each within its deadline.
+
+A connection belongs to one thread at a time, and to the process that opened it. Little that the other side sends is
+taken on trust: the length of a response is bounded, memory grows with what has really arrived, and a response has to
+carry the number of its request. Whatever goes wrong, the connection is closed, since what would come next is unknown.
+
+Sources: Kafka's protocol guide (framing, correlation ids); KIP-35 and KIP-511 (ApiVersions).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import metadata
+from typing import Any, NamedTuple
+
+from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, error_name
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.settings import Address, ClientSettings, join_address
+from evensplit.kafka.transport import open_transport
+
+FRAME_BYTES_MAX = 1 << 30
+"""A response that claims to be longer is not one."""
+
+BODY_BEGIN = 4
+"""Where in a frame the rest begins, behind the number of the request that it answers."""
+
+_LENGTH_BYTES = 4
+_GROWTH_BYTES = 1 << 20
+_TLS_RECORDS = (b"\x14\x03", b"\x15\x03", b"\x16\x03", b"\x17\x03")
+
+
+class Frame:
+    """A receive buffer for one response after the other; it grows to the longest and is never made smaller."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, size_bytes: int = 0) -> None:
+        self.data = bytearray(size_bytes)
+
+
+class _Sent(NamedTuple):
+    number: int
+    api: Api
+    version: int
+
+
+class Connection:
+    """A connection to `address`, with the versions agreed on.
+
+    Requests are answered in the order in which they were sent, and several may be under way: `send`, `send`,
+    `receive`, `receive`. Every method that talks to the broker raises
+
+    - ClusterUnreachable: no connection, none any more, or no answer before the deadline;
+    - UnsupportedBroker: what listens there is no Kafka broker, or one without a version of the request that this
+      package knows.
+
+    and the connection is then closed. Errors name the cluster and `host:port`.
+    """
+
+    def __init__(self, cluster: str, address: Address, settings: ClientSettings, deadline: Deadline) -> None:
+        self.cluster = cluster
+        self.address = address
+        self._where = join_address(address)
+        self._client_id = settings.client_id
+        self._pid = os.getpid()
+        self._number = 0
+        self._sent: deque[_Sent] = deque()
+        self._scratch = Frame()
+        self._versions: Mapping[int, tuple[int, int]] = {}
+        self._open = True
+        self._socket = open_transport(cluster, address, settings, deadline)
+        try:
+            self._versions = self._negotiate(deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open, was opened by this process, and owes no response."""
+        return self._open and not self._sent and self._pid == os.getpid()
+
+    @property
+    def in_flight(self) -> int:
+        """How many responses are outstanding."""
+        return len(self._sent)
+
+    def fileno(self) -> int:
+        """The socket's file descriptor, to wait for a response on several connections at once."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close the socket. In a forked process this lets go of its copy; the original goes on."""
+        self._open = False
+        self._sent.clear()
+        self._socket.close()
+
+    def version(self, api: Api, highest: int | None = None) -> int:
+        """The highest version of `api` that both sides know, `highest` at most."""
+        ours = api.highest if highest is None else min(api.highest, highest)
+        theirs = self._versions.get(api.key)
+        if theirs is None or theirs[0] > ours or theirs[1] < api.lowest:
+            has = "none" if theirs is None else f"{theirs[0]} to {theirs[1]}"
+            raise UnsupportedBroker(
+                self.cluster,
+                f"{self._where}: the broker knows versions of {api.name}: {has}, expected some of {api.lowest} to "
+                f"{ours}; Kafka 0.11 and later have them",
+            )
+        return min(ours, theirs[1])
+
+    def request(self, api: Api, build: Callable[[int], Any], deadline: Deadline) -> Any:
+        """Send one request and return its response. `build` is given the version and returns the message."""
+        assert not self._sent, "another response is outstanding"
+        self.send(api, build, deadline)
+        return self.receive(deadline)
+
+    def send(self, api: Api, build: Callable[[int], Any], deadline: Deadline, *, highest: int | None = None) -> int:
+        """Send one request without waiting for its response. Returns the version that it has."""
+        version = self.version(api, highest)
+        self._send(api, version, build(version), deadline)
+        return version
+
+    def receive(self, deadline: Deadline) -> Any:
+        """Wait for the response to the oldest request that has none yet."""
+        expected = self._sent[0]
+        length = self.receive_into(self._scratch, deadline)
+        # The classes read from the view; it has to be gone before the buffer can grow again.
+        with memoryview(self._scratch.data) as whole, whole[:length] as frame:
+            try:
+                return expected.api.response.decode(frame, version=expected.version, header=True)
+            except Exception as error:
+                raise self._nonsense(f"its answer to {expected.api.name} cannot be decoded ({error})") from error
+
+    def receive_into(self, frame: Frame, deadline: Deadline) -> int:
+        """Wait for the oldest outstanding response and leave it, undecoded, at the beginning of `frame.data`.
+
+        Nobody may hold a view of `frame.data` meanwhile. Returns its length; from BODY_BEGIN on it is the response
+        without the number.
+        """
+        expected = self._sent[0]
+        what = expected.api.name
+        prefix = bytearray(_LENGTH_BYTES)
+        with memoryview(prefix) as view:
+            self._receive_exactly(view, what, deadline)
+        length = int.from_bytes(prefix, "big", signed=True)
+        if not BODY_BEGIN <= length <= FRAME_BYTES_MAX or (not self._versions and prefix[:2] in _TLS_RECORDS):
+            raise self._nonsense(_describe(bytes(prefix), length, what))
+        received = 0
+        while received < length:
+            if received == len(frame.data):
+                frame.data.extend(bytes(min(length, max(2 * received, _GROWTH_BYTES)) - received))
+            end = min(length, len(frame.data))
+            with memoryview(frame.data) as whole, whole[received:end] as view:
+                self._receive_exactly(view, what, deadline)
+            received = end
+        number = int.from_bytes(frame.data[:BODY_BEGIN], "big", signed=True)
+        if number != expected.number:
+            raise self._nonsense(f"it answered {what} number {expected.number} with number {number}")
+        self._sent.popleft()
+        return length
+
+    def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
+        """What the broker can do. One that does not know our version of the question says so in version 0."""
+        for version in (API_VERSIONS.highest, API_VERSIONS.lowest):
+            names = {"client_software_name": "evensplit", "client_software_version": _software_version()}
+            message = API_VERSIONS.request(version=version, **(names if version >= 3 else {}))
+            self._send(API_VERSIONS, version, message, deadline)
+            response = self.receive(deadline)
+            if response.error_code != UNSUPPORTED_VERSION:
+                break
+        if response.error_code:
+            code = int(response.error_code)
+            raise BrokerError(
+                self.cluster, f"{self._where}: the broker refused ApiVersions: {error_name(code)} ({code})", code
+            )
+        return {int(known.api_key): (int(known.min_version), int(known.max_version)) for known in response.api_keys}
+
+    def _send(self, api: Api, version: int, message: Any, deadline: Deadline) -> None:
+        self._number = (self._number + 1) & 0x7FFFFFFF
+        message.with_header(correlation_id=self._number, client_id=self._client_id)
+        encoded = message.encode(version=version, header=True, framed=True)
+        remaining_s = deadline.remaining_s
+        try:
+            self._socket.settimeout(max(remaining_s, 0.001))
+            self._socket.sendall(encoded)
+        except TimeoutError:
+            raise self._failed(f"{api.name} could not be sent within {remaining_s:.1f} s") from None
+        except OSError as error:
+            raise self._failed(f"the connection broke while {api.name} was sent: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._sent.append(_Sent(self._number, api, version))
+
+    def _receive_exactly(self, view: memoryview, what: str, deadline: Deadline) -> None:
+        """Fill `view` from the socket, whatever the number of pieces that it comes in."""
+        received = 0
+        try:
+            while received < len(view):
+                self._socket.settimeout(max(deadline.remaining_s, 0.001))
+                size = self._socket.recv_into(view[received:])
+                if not size:
+                    raise self._failed(self._closed(what))
+                received += size
+        except TimeoutError:
+            raise self._failed(
+                f"connected, but no complete answer to {what} in time, as from a broker that is stopped or overloaded"
+            ) from None
+        except OSError as error:
+            raise self._failed(f"the connection broke before {what} was answered: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _closed(self, what: str) -> str:
+        expected = " and may expect TLS or SASL" if not self._versions or what == "Metadata" else ""
+        return f"it closed the connection instead of answering {what}{expected}"
+
+    def _failed(self, what: str) -> ClusterUnreachable:
+        self.close()
+        return ClusterUnreachable(self.cluster, f"{self._where}: {what}")
+
+    def _nonsense(self, what: str) -> ClusterError:
+        """From a stranger it means that this is no broker; from a broker, that the connection is damaged."""
+        stranger = not self._versions
+        self.close()
+        if stranger:
+            return UnsupportedBroker(
+                self.cluster, f"{self._where}: {what}; expected a listener that speaks Kafka's protocol without TLS"
+            )
+        return ClusterUnreachable(self.cluster, f"{self._where}: {what}; the connection was damaged on the way")
+
+
+def _describe(prefix: bytes, length: int, what: str) -> str:
+    if prefix == b"HTTP":
+        return f"it answered {what} in HTTP, so the port belongs to another service"
+    if prefix[:2] in _TLS_RECORDS:
+        return f"it answered {what} in TLS"
+    return f"its answer to {what} claims a length of {length} bytes, expected {BODY_BEGIN} to {FRAME_BYTES_MAX}"
+
+
+@cache
+def _software_version() -> str:
+    try:
+        return metadata.version("evensplit")
+    except metadata.PackageNotFoundError:
+        return "0"

@@ -1,0 +1,254 @@
+"""Kafka's Java option names, as Spark users write them behind `kafka.`, understood as settings of this client.
+
+Every name of Kafka's own consumer is known here: it is used, or has no meaning in this client (and is reported, so that
+the caller can say so), or would change what is read or how safely, and is then refused. Nothing is dropped silently.
+
+Sources: `ConsumerConfig` of Kafka 4.3; the "Kafka Specific Configurations" of Spark's Structured Streaming + Kafka
+Integration Guide.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+INT_MAX = 2**31 - 1
+
+Address = tuple[str, int]
+"""Host (a name, or an IPv4 or IPv6 address without brackets) and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How to talk to one cluster. Compares and hashes by value, and can be pickled.
+
+    - `bootstrap_servers`: `host:port` each, at least one, IPv6 addresses in brackets.
+    - `client_id`: what the brokers' logs and quotas know this client by.
+    - `client_rack`: where this client is, for fetching from the closest replica (KIP-392); empty if nowhere.
+    - `request_timeout_ms`: how long one call may take, whatever happens in it.
+    - `connect_timeout_ms`: how long one attempt to connect may take.
+    - `retry_backoff_ms`, `retry_backoff_max_ms`: the pause before a second attempt; it doubles up to the maximum.
+    - `receive_buffer_bytes`: SO_RCVBUF of every socket; -1 leaves it to the operating system.
+    - `fetch_max_bytes`: about how much one Fetch response may hold. `max_partition_fetch_bytes`: of one partition.
+    - `fetch_max_wait_ms`: how long a broker may wait for new records before it answers with none.
+    """
+
+    bootstrap_servers: tuple[str, ...]
+    client_id: str = "evensplit"
+    client_rack: str = ""
+    request_timeout_ms: int = 30_000
+    connect_timeout_ms: int = 10_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    receive_buffer_bytes: int = -1
+    fetch_max_bytes: int = 52_428_800
+    max_partition_fetch_bytes: int = 1_048_576
+    fetch_max_wait_ms: int = 500
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """The bootstrap servers, taken apart."""
+        return tuple(split_address(server) for server in self.bootstrap_servers)
+
+
+def split_address(text: str) -> Address:
+    """`host:port` or `[IPv6]:port`, taken apart.
+
+    Raises:
+        ValueError: it has another form, or the port is not in 1 .. 65535.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if not found or not 1 <= int(found["port"]) <= 65535:
+        raise ValueError(f"{text!r} is not host:port")
+    return found["v6"] or found["host"], int(found["port"])
+
+
+def join_address(address: Address) -> str:
+    """The reverse of `split_address`."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_settings(values: Mapping[str, str]) -> tuple[ClientSettings | None, list[str], list[str]]:
+    """Options, with the part of their names behind `kafka.` as keys, understood.
+
+    Returns:
+        The settings, or None if there are problems; all problems, one sentence each without a full stop, by name; and
+        the names that are Kafka's but mean nothing to this client. The value of a setting that could be a secret is in
+        no sentence.
+    """
+    problems: list[str] = []
+    ignored: list[str] = []
+    given: dict[str, str | int | tuple[str, ...]] = {}
+    if not any(name.strip().lower() == _BOOTSTRAP for name in values):
+        problems.append(
+            f"kafka.{_BOOTSTRAP} is missing; expected host:port of one or more brokers, separated by commas"
+        )
+    for name in sorted(values):
+        key, value = name.strip().lower(), values[name].strip()
+        if key == _BOOTSTRAP:
+            given["bootstrap_servers"] = _servers(value, problems)
+        elif key in _NUMBERS:
+            field, least = _NUMBERS[key]
+            number = _number(key, value, least, problems)
+            if number is not None:
+                given[field] = number
+        elif key in _TEXTS:
+            if value:
+                given[_TEXTS[key]] = value
+        elif key in _CHECKED:
+            problem = _CHECKED[key](value)
+            if problem:
+                problems.append(f"kafka.{key} {problem}")
+        elif key in _REFUSED:
+            problems.append(f"kafka.{key} {_REFUSED[key]}")
+        elif key.startswith(("sasl.", "ssl.")):
+            problems.append(f"kafka.{key} is given, but this version supports {_PLAIN_ONLY}; leave it out")
+        elif key in _IGNORED:
+            ignored.append(key)
+        else:
+            problems.append(_unknown(name))
+    if problems:
+        return None, problems, ignored
+    return ClientSettings(**given), [], ignored  # type: ignore[arg-type]
+
+
+_BOOTSTRAP = "bootstrap.servers"
+_PLAIN_ONLY = "security.protocol PLAINTEXT only, without TLS and SASL"
+
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
+
+# Name -> field and least value.
+_NUMBERS: Mapping[str, tuple[str, int]] = {
+    "fetch.max.bytes": ("fetch_max_bytes", 1),
+    "fetch.max.wait.ms": ("fetch_max_wait_ms", 0),
+    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", 1),
+    "receive.buffer.bytes": ("receive_buffer_bytes", -1),
+    "request.timeout.ms": ("request_timeout_ms", 1),
+    "retry.backoff.max.ms": ("retry_backoff_max_ms", 0),
+    "retry.backoff.ms": ("retry_backoff_ms", 0),
+    "socket.connection.setup.timeout.ms": ("connect_timeout_ms", 1),
+}
+
+_TEXTS: Mapping[str, str] = {"client.id": "client_id", "client.rack": "client_rack"}
+
+_BYTES = "is given, but keys and values are always read as bytes; leave it out, and convert the columns in the query"
+
+_REFUSED: Mapping[str, str] = {
+    "auto.offset.reset": (
+        "is given, but where reading starts is decided here and not in Kafka's client, so that nothing is left out "
+        "silently; use the option startingOffsets"
+    ),
+    "config.providers": (
+        "is given, but values are taken literally here, so what stands for a secret would be sent as it is; leave it "
+        "out, and give the values themselves"
+    ),
+    "enable.auto.commit": (
+        "is given, but no offsets are committed to Kafka: the positions are in Spark's checkpoint; leave it out"
+    ),
+    "interceptor.classes": (
+        "is given, but an interceptor could change what is read, and is Java; leave it out, and transform the rows in "
+        "the query"
+    ),
+    "key.deserializer": _BYTES,
+    "value.deserializer": _BYTES,
+}
+
+
+def _check_isolation(value: str) -> str | None:
+    if value.lower() == "read_uncommitted":
+        return None
+    if value.lower() == "read_committed":
+        return "is 'read_committed', which this version does not support yet; expected read_uncommitted, the default"
+    return f"is {_shown(value)}; expected read_uncommitted"
+
+
+def _check_protocol(value: str) -> str | None:
+    if value.upper() == "PLAINTEXT":
+        return None
+    if value.upper() in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+        return f"is {_shown(value)}, which this version does not support yet; it supports {_PLAIN_ONLY}"
+    return f"is {_shown(value)}; expected PLAINTEXT"
+
+
+_CHECKED: Mapping[str, Callable[[str], str | None]] = {
+    "isolation.level": _check_isolation,
+    "security.protocol": _check_protocol,
+}
+
+_IGNORED = frozenset(
+    (
+        "allow.auto.create.topics",
+        "auto.commit.interval.ms",
+        "auto.include.jmx.reporter",
+        "check.crcs",
+        "client.dns.lookup",
+        "connections.max.idle.ms",
+        "default.api.timeout.ms",
+        "enable.metrics.push",
+        "exclude.internal.topics",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "internal.throw.on.fetch.stable.offset.unsupported",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "metadata.max.age.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "metadata.recovery.strategy",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partition.assignment.strategy",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "retries",
+        "security.providers",
+        "send.buffer.bytes",
+        "session.timeout.ms",
+        "share.acknowledgement.mode",
+        "share.acquire.mode",
+        "socket.connection.setup.timeout.max.ms",
+    )
+)
+
+_KNOWN = sorted({_BOOTSTRAP, *_NUMBERS, *_TEXTS, *_CHECKED, *_REFUSED, *_IGNORED})
+
+
+def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
+    expected = "expected host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
+    entries = [entry.strip() for entry in value.split(",")]
+    servers: list[str] = []
+    for entry in entries if any(entries) else ():
+        try:
+            servers.append(join_address(split_address(entry)))
+        except ValueError:
+            # Whoever pastes an address with a password in it shall not find that in a log.
+            shown = entry.rpartition("@")[2]
+            problems.append(f"kafka.{_BOOTSTRAP} has the entry {_shown(shown)}; {expected}")
+    if not any(entries):
+        problems.append(f"kafka.{_BOOTSTRAP} is empty; {expected}")
+    return tuple(dict.fromkeys(servers))
+
+
+def _number(name: str, value: str, least: int, problems: list[str]) -> int | None:
+    if re.fullmatch(r"-?[0-9]{1,10}", value, re.ASCII) and least <= int(value) <= INT_MAX:
+        return int(value)
+    problems.append(f"kafka.{name} is {_shown(value)}; expected a whole number from {least} to {INT_MAX}")
+    return None
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name.strip().lower(), _KNOWN, n=1, cutoff=0.7)
+    hint = f"did you mean kafka.{close[0]}?" if close else "expected a setting of Kafka's consumer"
+    return f"kafka.{name} is not an option; {hint}"
+
+
+def _shown(value: str) -> str:
+    return repr(value if len(value) <= 100 else f"{value[:100]}…")

@@ -1,0 +1,176 @@
+"""A Kafka cluster in memory that answers what `evensplit.kafka.port.ClusterPort` asks, and fails when told to.
+
+It has no clock, threads or sockets: the same calls give the same answers. It holds how far the logs reach and the
+records' times, not the records.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from evensplit.core.model import Subscription
+from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.errors import BrokerError, ClusterError
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicPartition, TopicState, list_subscribed
+
+
+@dataclass(slots=True)
+class _Log:
+    """Offsets `start` (inclusive) to `end` (exclusive); `times` has (first offset, time in ms) of each append."""
+
+    start: int = 0
+    end: int = 0
+    times: list[tuple[int, int]] = field(default_factory=list)
+
+    def offset_at(self, timestamp_ms: int) -> int:
+        """The first offset whose record has this time or a later one; -1 if none has."""
+        for number, (first, time_ms) in enumerate(self.times):
+            behind = self.times[number + 1][0] if number + 1 < len(self.times) else self.end
+            if time_ms >= timestamp_ms and behind > self.start:
+                return max(first, self.start)
+        return -1
+
+
+@dataclass(slots=True)
+class _Topic:
+    topic_id: str
+    internal: bool
+    logs: list[_Log]
+
+
+class FakeKafka:
+    """One cluster. `cluster` is the id in errors, `cluster_id` what the cluster calls itself.
+
+    The methods that change it raise `KeyError` for a topic, and `IndexError` for a partition, that does not exist.
+    """
+
+    def __init__(self, cluster: str = "fake", *, cluster_id: str | None = None) -> None:
+        self.cluster = cluster
+        self.cluster_id = cluster if cluster_id is None else cluster_id
+        self.closed = 0
+        """How often `close` was called."""
+        self._topics: dict[str, _Topic] = {}
+        self._created = 0
+        self._failure: ClusterError | None = None
+        self._topic_errors: dict[str, tuple[int, str]] = {}
+
+    # What a test does to the cluster.
+
+    def create_topic(self, topic: str, partitions: int = 1, *, internal: bool = False) -> str:
+        """Add a topic with so many (at least 1) empty partitions. Returns its id, which no other topic ever has."""
+        if topic in self._topics:
+            raise ValueError(f"topic {topic!r} exists already")
+        if partitions < 1:
+            raise ValueError(f"topic {topic!r} cannot have {partitions} partitions; expected at least 1")
+        self._created += 1
+        digest = hashlib.sha256(f"{self.cluster_id}/{topic}/{self._created}".encode()).digest()[:16]
+        topic_id = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        self._topics[topic] = _Topic(topic_id, internal, [_Log() for _ in range(partitions)])
+        return topic_id
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Let the topic have `total` partitions, more than it has."""
+        logs = self._topics[topic].logs
+        if total <= len(logs):
+            raise ValueError(
+                f"topic {topic!r} has {len(logs)} partitions already; expected more than that, not {total}"
+            )
+        logs.extend(_Log() for _ in range(total - len(logs)))
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove the topic and its records."""
+        del self._topics[topic]
+
+    def recreate_topic(self, topic: str, partitions: int | None = None) -> str:
+        """Delete the topic and create it anew: empty, with a new id, and as many partitions unless told otherwise."""
+        old = self._topics.pop(topic)
+        return self.create_topic(topic, partitions or len(old.logs), internal=old.internal)
+
+    def append(self, topic: str, partition: int, count: int, *, timestamp_ms: int = 0) -> int:
+        """Append `count` records with one time. Returns the new end of the log."""
+        log = self._topics[topic].logs[partition]
+        if count < 0:
+            raise ValueError(f"{count} records cannot be appended")
+        if count:
+            log.times.append((log.end, timestamp_ms))
+            log.end += count
+        return log.end
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Let the log start at offset `before`, as retention does; never earlier than it does, nor behind its end."""
+        log = self._topics[topic].logs[partition]
+        log.start = max(log.start, min(before, log.end))
+
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Cut off what is at offset `end` and behind, as an unclean leader election does."""
+        log = self._topics[topic].logs[partition]
+        log.end = min(log.end, max(end, 0))
+        log.start = min(log.start, log.end)
+        del log.times[bisect_right(log.times, (log.end - 1, 2**63)) :]
+
+    def fail_with(self, error: ClusterError) -> None:
+        """Let every call raise `error`, until `recover`."""
+        self._failure = error
+
+    def hide_topic(self, topic: str, code: int, error: str) -> None:
+        """Let the metadata have an error instead of the topic, so that listings are incomplete, until `recover`.
+
+        `code` and `error` are Kafka's, such as 29 and `TOPIC_AUTHORIZATION_FAILED`.
+        """
+        if not code:
+            raise ValueError("0 is no error")
+        self._topic_errors[topic] = (code, error)
+
+    def recover(self) -> None:
+        """End all failures."""
+        self._failure = None
+        self._topic_errors.clear()
+
+    # What `ClusterPort` asks.
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        """See `ClusterPort.list_partitions`."""
+        self._raise_failure()
+        return list_subscribed(subscription, self.cluster_id, self._metadata())
+
+    def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """See `ClusterPort.list_offsets`. Nothing is tried again, since nothing changes meanwhile."""
+        self._raise_failure()
+        return {key: self._offset(key, wanted[key]) for key in wanted}
+
+    def close(self) -> None:
+        """See `ClusterPort.close`."""
+        self.closed += 1
+
+    def _metadata(self) -> Iterable[TopicState]:
+        for name in sorted(self._topics.keys() | self._topic_errors.keys()):
+            if name in self._topic_errors:
+                yield TopicState(name, "", False, (), *self._topic_errors[name])
+            else:
+                topic = self._topics[name]
+                yield TopicState(name, topic.topic_id, topic.internal, range(len(topic.logs)))
+
+    def _offset(self, key: TopicPartition, wanted: int) -> int:
+        topic = self._topics.get(key[0])
+        if topic is None or not 0 <= key[1] < len(topic.logs):
+            code = UNKNOWN_TOPIC_OR_PARTITION
+            raise BrokerError(
+                self.cluster,
+                f"topic {key[0]!r}, partition {key[1]}: its offset is not known: UNKNOWN_TOPIC_OR_PARTITION ({code}); "
+                "it was deleted, or this client may not see it",
+                code,
+            )
+        log = topic.logs[key[1]]
+        if wanted == EARLIEST:
+            return log.start
+        if wanted == LATEST:
+            return log.end
+        return log.offset_at(wanted)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
