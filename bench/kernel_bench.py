@@ -22,7 +22,7 @@ FRAME_BYTES = 8 * 1024 * 1024
 
 def one_batch(codec: int, value_bytes: int) -> tuple[bytes, int]:
     """A record batch of at most 64 KiB, and its number of records. Half of each value can be compressed."""
-    random_bytes = random.Random(0).randbytes  # noqa: S311 - test data
+    random_bytes = random.Random(0).randbytes
     builder = MemoryRecordsBuilder(magic=2, compression_type=codec, batch_size=BATCH_BYTES)
     rows = 0
     while True:

@@ -1,0 +1,133 @@
+"""What holds for the kernel whatever it is given: the rows of another decoder, or an error and nothing changed."""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+
+from evensplit._kernel import Buffer, ColumnBuilder, KernelError, parse_fetch_response
+
+Cell = bytes | None
+Record = tuple[int, Cell, Cell, int]
+
+cells = st.none() | st.binary(max_size=60)
+records = st.tuples(st.integers(-1, 4_000_000_000_000), cells, cells, st.sampled_from([0, 0, 0, 1, 50]))
+logs = st.lists(st.tuples(st.lists(records, min_size=1, max_size=12), st.sampled_from([0, 1])), max_size=5)
+
+
+def encoded(log: list[tuple[list[Record], int]]) -> bytearray:
+    """Record batches as compaction leaves them behind: (records with the gap after each, codec)."""
+    frame, base_offset = bytearray(), 0
+    for batch, codec in log:
+        builder = MemoryRecordsBuilder(magic=2, compression_type=codec, batch_size=1 << 20)
+        for timestamp, key, value, gap in batch:
+            builder.append(timestamp=timestamp, key=key, value=value)
+            builder.skip(gap)
+        builder.close()
+        frame += base_offset.to_bytes(8, "big") + builder.buffer()[8:]
+        base_offset += builder.next_offset()
+    return frame
+
+
+def numbers(buffer: Buffer, kind: type[np.generic]) -> list[int]:
+    """The numbers in a buffer."""
+    found: list[int] = np.frombuffer(memoryview(buffer), kind).tolist()
+    return found
+
+
+def column(parts: tuple[Buffer | None, Buffer, Buffer, int], rows: int) -> list[Cell]:
+    """The cells of a binary column, read as Arrow's format has it."""
+    validity, offsets, data, _ = parts
+    ends = numbers(offsets, np.int32)
+    whole = bytes(data)
+    valid = [True] * rows
+    if validity is not None:
+        valid = [byte >> bit & 1 == 1 for byte in bytes(validity) for bit in range(8)][:rows]
+    return [whole[begin:end] if there else None for (begin, end), there in zip(pairwise(ends), valid, strict=True)]
+
+
+def decoded(builder: ColumnBuilder) -> list[tuple[int, int, Cell, Cell]]:
+    """The builder's rows: offset, timestamp in microseconds, key, value."""
+    columns = builder.finish()
+    offsets = numbers(columns.offset, np.int64)
+    timestamps = numbers(columns.timestamp, np.int64)
+    keys, values = column(columns.key, columns.rows), column(columns.value, columns.rows)
+    return list(zip(offsets, timestamps, keys, values, strict=True))
+
+
+@given(
+    log=logs,
+    start=st.integers(0, 60),
+    length=st.integers(0, 400),
+    rows_max=st.integers(1, 20),
+    bytes_max=st.integers(1, 800),
+)
+def test_the_rows_are_those_of_kafka_python(
+    log: list[tuple[list[Record], int]], start: int, length: int, rows_max: int, bytes_max: int
+) -> None:
+    frame = encoded(log)
+    expected = [
+        (record.offset, record.timestamp * 1_000, record.key, record.value)
+        for batch in iter(MemoryRecords(bytes(frame)))
+        for record in batch
+        if start <= record.offset < start + length
+    ]
+    builder = ColumnBuilder(
+        headers=False, cluster=False, rows_max=rows_max, bytes_max=bytes_max, uncompressed_bytes_max=1 << 20
+    )
+    found, position, offset, stopped = [], 0, start, True
+    while stopped:
+        done = builder.append(
+            frame,
+            position,
+            len(frame),
+            cluster="c",
+            topic="t",
+            partition=0,
+            offset_start=offset,
+            offset_end=start + length,
+        )
+        position, offset, stopped = done.position, done.offset_next, done.stopped
+        assert builder.rows == done.rows
+        assert builder.nbytes <= 4 * bytes_max or builder.rows == 1
+        found += decoded(builder)
+    assert found == expected
+
+
+@settings(max_examples=300)
+@given(log=logs, at=st.integers(min_value=0), mask=st.integers(1, 255), cut=st.integers(min_value=0))
+def test_a_damaged_frame_raises_or_gives_rows_that_were_in_it(
+    log: list[tuple[list[Record], int]], at: int, mask: int, cut: int
+) -> None:
+    frame = encoded(log)
+    if not frame:
+        return
+    whole = ColumnBuilder(headers=True, cluster=True, rows_max=10**6, bytes_max=1 << 24, uncompressed_bytes_max=1 << 20)
+    taken = {"cluster": "c", "topic": "t", "partition": 0, "offset_start": 0, "offset_end": 2**62}
+    whole.append(frame, 0, len(frame), **taken)  # type: ignore[arg-type]
+    rows = {row[1:] for row in decoded(whole)}
+    frame[at % len(frame)] ^= mask
+    try:
+        done = whole.append(frame, 0, len(frame) - cut % (len(frame) + 1), **taken)  # type: ignore[arg-type]
+    except KernelError as error:
+        kind, offset, detail = error.args
+        assert kind in {"crc", "malformed", "unsupported_magic"}
+        assert isinstance(offset, int)
+        assert detail
+        assert whole.rows == 0
+        return
+    assert done.position <= len(frame)
+    # The base offset and the leader's epoch are not under the checksum, everything that a row holds otherwise is.
+    assert {row[1:] for row in decoded(whole)} <= rows
+
+
+@given(frame=st.binary(max_size=200), version=st.integers(0, 20))
+def test_noise_as_a_fetch_response(frame: bytes, version: int) -> None:
+    with contextlib.suppress(KernelError):
+        found = parse_fetch_response(frame, 0, len(frame), version)
+        assert all(0 <= one.records_begin <= one.records_end <= len(frame) for one in found.partitions)
