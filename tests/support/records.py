@@ -1,0 +1,116 @@
+"""Records written and read with confluent-kafka, the witness that shares no code with this project."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as the witness saw it. `timestamp_ms`, `timestamp_type` as Kafka has them."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    timestamp_type: int
+    headers: tuple[tuple[str, bytes | None], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One record to be written."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    headers: Headers | None = None
+    timestamp_ms: int | None = None
+
+
+def produce(bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str = "none", linger_ms: int = 5) -> None:
+    """Write `drafts` in order; returns when the brokers have acknowledged all of them."""
+    failures: list[str] = []
+    settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": linger_ms, "acks": "all"}
+    producer = Producer(settings)
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    for draft in drafts:
+        extra = {"timestamp": draft.timestamp_ms} if draft.timestamp_ms is not None else {}
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    value=draft.value,
+                    key=draft.key,
+                    partition=draft.partition,
+                    headers=list(draft.headers) if draft.headers is not None else None,
+                    on_delivery=delivered,
+                    **extra,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(60) == 0
+    assert failures == []
+
+
+def numbers(bootstrap: str, topic: str, values: Iterable[int], *, partitions: int = 1, codec: str = "none") -> None:
+    """Write each number as text, number n to partition n % partitions."""
+    produce(bootstrap, topic, [Draft(b"%d" % n, partition=n % partitions) for n in values], codec=codec)
+
+
+def consume(bootstrap: str, topic: str, partitions: Sequence[int], *, within_s: float = 30) -> list[Record]:
+    """All records of the partitions, from the beginning to the end as it is now, by partition and offset."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "witness",
+            "enable.auto.commit": False,
+            "enable.partition.eof": False,
+        }
+    )
+    try:
+        ends = {
+            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+            for partition in partitions
+        }
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        found: list[Record] = []
+        deadline = time.monotonic() + within_s
+        while any(
+            consumer.position([TopicPartition(topic, partition)])[0].offset < end
+            for partition, end in ends.items()
+            if end > 0
+        ):
+            assert time.monotonic() < deadline, f"the witness read only {len(found)} records"
+            for message in consumer.consume(5000, timeout=0.5):
+                assert message.error() is None, message.error()
+                kind, millis = message.timestamp()
+                headers = message.headers()
+                found.append(
+                    Record(
+                        message.topic(),
+                        message.partition(),
+                        message.offset(),
+                        message.key(),
+                        message.value(),
+                        millis,
+                        kind - 1,
+                        tuple(headers) if headers is not None else None,
+                    )
+                )
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+    finally:
+        consumer.close()

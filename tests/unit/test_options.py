@@ -1,0 +1,178 @@
+"""The source's options: what they mean, and every wrong one at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evensplit.core.model import Partitions, TopicPattern, Topics
+from evensplit.core.starting import Earliest, Latest, Specific
+from evensplit.errors import OptionError
+from evensplit.spark.options import SourceOptions, check_batch, check_streaming, parse_options
+
+BASE = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
+
+
+def parse(**options: str) -> SourceOptions:
+    return parse_options({**BASE, **options})
+
+
+def problems(options: dict[str, str]) -> tuple[str, ...]:
+    with pytest.raises(OptionError) as caught:
+        parse_options(options)
+    return caught.value.problems
+
+
+def clusters(**by_name: dict[str, Any]) -> dict[str, str]:
+    return {"clusters": json.dumps(by_name)}
+
+
+def test_the_least_that_works() -> None:
+    options = parse()
+    (cluster,) = options.clusters
+    assert (cluster.id, cluster.settings.bootstrap_servers, cluster.subscription) == (
+        "default",
+        ("broker:9092",),
+        Topics(("t",)),
+    )
+    assert (cluster.starting, cluster.ending, options.readers, options.offsets_max) == (None, None, None, None)
+    assert (options.headers, options.with_cluster) == (False, False)
+
+
+def test_names_are_understood_in_any_case() -> None:
+    options = parse_options({"KAFKA.bootstrap.servers": "b:1", "SUBSCRIBEpattern": "a.*", "maxoffsetsPERtrigger": "7"})
+    assert options.clusters[0].subscription == TopicPattern("a.*")
+    assert options.offsets_max == 7
+
+
+def test_topics_are_trimmed_and_named_once() -> None:
+    assert parse(subscribe=" b , a ,,b ").clusters[0].subscription == Topics(("a", "b"))
+
+
+def test_single_partitions() -> None:
+    options = parse_options({"kafka.bootstrap.servers": "b:1", "assign": '{"t": [2, 0, 2], "u": [5]}'})
+    assert options.clusters[0].subscription == Partitions({"t": (0, 2), "u": (5,)})
+
+
+@pytest.mark.parametrize(
+    "text, strategy",
+    [
+        ("earliest", Earliest()),
+        (" LATEST ", Latest()),
+        ('{"t": {"0": 23, "1": -2, "2": -1}}', Specific({("t", 0): 23, ("t", 1): -2, ("t", 2): -1})),
+    ],
+)
+def test_where_to_start(text: str, strategy: object) -> None:
+    assert parse(startingOffsets=text).clusters[0].starting == strategy
+
+
+def test_clusters_take_from_outside_what_they_do_not_say() -> None:
+    options = parse_options(
+        {
+            **clusters(
+                west={"kafka.bootstrap.servers": "w:1"},
+                east={
+                    "Kafka.Bootstrap.Servers": "e:1",
+                    "assign": {"u": [1]},
+                    "startingOffsets": {"u": {"1": 5}},
+                    "kafka.client.id": "mine",
+                },
+            ),
+            "subscribe": "t",
+            "startingOffsets": "earliest",
+            "kafka.client.id": "all",
+        }
+    )
+    east, west = options.clusters
+    assert (east.id, east.subscription, east.starting) == ("east", Partitions({"u": (1,)}), Specific({("u", 1): 5}))
+    assert (west.id, west.subscription, west.starting) == ("west", Topics(("t",)), Earliest())
+    assert (east.settings.client_id, west.settings.client_id) == ("mine", "all")
+    assert (east.starts_by_itself, west.starts_by_itself) == (True, False)
+
+
+def test_the_cluster_column_is_there_when_there_can_be_several() -> None:
+    several = {**clusters(east={"kafka.bootstrap.servers": "e:1"}), "subscribe": "t"}
+    assert parse_options(several).with_cluster
+    assert not parse_options({**several, "includeCluster": "false"}).with_cluster
+    assert parse(includeCluster="True").with_cluster
+
+
+def test_settings_without_a_meaning_here_are_named() -> None:
+    options = parse(**{"kafka.max.poll.records": "5", "kafka.session.timeout.ms": "6"})
+    assert options.ignored == ("kafka.max.poll.records", "kafka.session.timeout.ms")
+
+
+def test_all_problems_at_once() -> None:
+    found = problems(
+        {
+            "kafka.bootstrap.servers": "broker",
+            "subscribe": "a b",
+            "readers": "0",
+            "maxOffsetsPerTrigger": "many",
+            "includeHeaders": "yes",
+            "startingOffsets": "newest",
+            "subscribes": "t",
+            "kafka.auto.offset.reset": "latest",
+        }
+    )
+    assert len(found) == 8
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"kafka.bootstrap.servers": "b:1"}, "none of subscribe, subscribePattern and assign given; expected exactly"),
+        ({**BASE, "assign": '{"t": [0]}'}, "subscribe and assign of subscribe, subscribePattern and assign given"),
+        ({"subscribe": "t"}, "bootstrap.servers is missing"),
+        ({**BASE, "subscribe": " , "}, "subscribe is ' , '; expected topic names"),
+        ({**BASE, "subscribe": "ok,not/ok"}, "subscribe names 'not/ok'; expected topic names"),
+        ({**BASE, "readers": "-1"}, "readers is '-1'; expected a whole number of at least 1"),
+        ({**BASE, "readers": "²"}, "readers is '²'; expected a whole number of at least 1"),
+        ({**BASE, "maxOffsetsPerTrigger": "1.5"}, "maxOffsetsPerTrigger is '1.5'"),
+        ({**BASE, "startingOffsets": "{"}, 'startingOffsets is \'{\'; expected earliest, latest or {"topic"'),
+        ({**BASE, "startingOffsets": '{"t": {"0": -3}}'}, "startingOffsets has"),
+        ({**BASE, "startingOffsets": '{"t": {"x": 1}}'}, "startingOffsets has"),
+        ({**BASE, "startingOffsets": '{"t": {"0": true}}'}, "startingOffsets has"),
+        ({**BASE, "startingOffsets": '{"t": {"0": 1}, "t": {"0": 2}}'}, "'t' stands twice"),
+        ({**BASE, "startingOffsets": "[1]"}, "startingOffsets is '[1]'"),
+        ({**BASE, "include.headers": "true"}, "include.headers is not an option; did you mean includeHeaders?"),
+        ({**BASE, "zzz": "1"}, "zzz is not an option; expected one of"),
+        ({**BASE, "clusters": "{}"}, "clusters has no clusters"),
+        ({"subscribe": "t", "clusters": '{"a": 5}'}, "clusters has no clusters, or one without options"),
+        ({"subscribe": "t", **clusters(east={})}, "bootstrap.servers is missing"),
+        ({"subscribe": "t", **clusters(east={"kafka.bootstrap.servers": "e:1", "readers": 3})}, "of cluster 'east'"),
+        ({"subscribe": "t", **{"clusters": '{"a/b": {"kafka.bootstrap.servers": "e:1"}}'}}, "without a slash"),
+        ({**BASE, **clusters(east={"kafka.bootstrap.servers": "e:1"})}, "are both given; expected one of them"),
+    ],
+)
+def test_one_problem(options: dict[str, str], expected: str) -> None:
+    assert any(expected in problem for problem in problems(options)), problems(options)
+
+
+@pytest.mark.parametrize("pattern", ["", "(", "*a"])
+def test_a_bad_regular_expression(pattern: str) -> None:
+    (found,) = problems({"kafka.bootstrap.servers": "b:1", "subscribePattern": pattern})
+    assert found.startswith(f"subscribePattern is {pattern!r}; expected a regular expression: ")
+
+
+@pytest.mark.parametrize("assign", ["[]", "{}", '{"t": []}', '{"t": [-1]}', '{"t": ["0"]}', '{"a b": [0]}', "nonsense"])
+def test_a_bad_assign(assign: str) -> None:
+    (found,) = problems({"kafka.bootstrap.servers": "b:1", "assign": assign})
+    assert "assign" in found
+
+
+def test_a_cluster_document_is_not_shown_in_errors_since_it_may_hold_secrets() -> None:
+    for text in ('{"east": {"kafka.sasl.jaas.config": "hunter2"', '["hunter2"]', '{"east": "hunter2"}'):
+        assert not any("hunter2" in problem for problem in problems({"subscribe": "t", "clusters": text}))
+
+
+def test_streaming_and_batch_have_options_of_their_own() -> None:
+    with pytest.raises(OptionError, match="endingOffsets is given, but a streaming query has no end"):
+        check_streaming(parse(endingOffsets="latest"))
+    with pytest.raises(OptionError) as caught:
+        check_batch(parse(maxOffsetsPerTrigger="5", startingOffsets='{"t": {"0": -1}}', endingOffsets="earliest"))
+    assert len(caught.value.problems) == 3
+    check_streaming(parse(startingOffsets="latest"))
+    check_batch(parse(startingOffsets="earliest", endingOffsets="latest"))
