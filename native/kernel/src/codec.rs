@@ -1,6 +1,8 @@
 //! Decompression into one buffer that is used again and again, and never grows beyond a bound.
 
 use crate::error::{Error, Kind, Result};
+use crate::lz4::{self, Block};
+use lz4_flex::block::{decompress_into, decompress_into_with_dict, DecompressError};
 use std::io::Read;
 
 const GROWTH_MIN: usize = 64 * 1024;
@@ -9,6 +11,8 @@ const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 const XERIAL_HEADER_BYTES: usize = 16;
 /// Snappy's densest element is a copy: 64 bytes out of 3.
 const SNAPPY_RATIO_MAX: usize = 22;
+/// A byte of length adds 255 bytes to a match in lz4.
+const LZ4_RATIO_MAX: usize = 256;
 const ZSTD_TOO_SMALL: &str = "Destination buffer is too small";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,12 +111,45 @@ impl Decompressor {
     }
 
     fn lz4(&mut self, payload: &[u8]) -> Result<usize> {
-        let mut decoder = lz4_flex::frame::FrameDecoder::new(payload);
-        let length = self.read_all("lz4", &mut decoder)?;
-        match decoder.get_ref().len() {
-            0 => Ok(length),
-            left => Err(failed("lz4", format!("{left} bytes follow the frame"))),
+        let mut frame = lz4::Frame::open(payload).map_err(|why| failed("lz4", why))?;
+        let mut length = 0_usize;
+        while let Some(block) = frame.next_block().map_err(|why| failed("lz4", why))? {
+            let wanted = match block {
+                Block::Stored(bytes) => bytes.len(),
+                Block::Compressed(bytes) => frame.block_bytes_max.min(bytes.len().saturating_mul(LZ4_RATIO_MAX)),
+            };
+            // One byte beyond the bound is enough to see that it is crossed.
+            let end = length.saturating_add(wanted).min(self.bytes_max.saturating_add(1));
+            while self.scratch.len() < end {
+                self.grow()?;
+            }
+            let (done, behind) = self.scratch.split_at_mut_checked(length).unwrap_or_default();
+            let room = behind.get_mut(..end.saturating_sub(length)).unwrap_or_default();
+            let window = if frame.linked() { done.len().min(lz4::WINDOW_BYTES) } else { 0 };
+            let window = done.get(done.len().saturating_sub(window)..).unwrap_or_default();
+            let cut = room.len() < wanted;
+            length += match block {
+                Block::Stored(bytes) if cut => bytes.len(),
+                Block::Stored(bytes) => {
+                    room.copy_from_slice(bytes);
+                    bytes.len()
+                }
+                Block::Compressed(bytes) => {
+                    let result = match window {
+                        [] => decompress_into(bytes, room),
+                        _ => decompress_into_with_dict(bytes, room, window),
+                    };
+                    match result {
+                        Err(DecompressError::OutputTooSmall { .. }) if cut => return Err(self.too_large()),
+                        result => result.map_err(|why| failed("lz4", why))?,
+                    }
+                }
+            };
+            if length > self.bytes_max {
+                return Err(self.too_large());
+            }
         }
+        Ok(length)
     }
 
     /// One frame after the other straight into the buffer, without the window that a stream would allocate.

@@ -14,6 +14,7 @@ mod error;
 mod fetch;
 mod header_key;
 mod headers;
+mod lz4;
 mod record;
 mod rows;
 mod runs;

@@ -6,6 +6,8 @@ mod common;
 
 use common::{append, varint, Batch, Codec, Record, EVERYTHING, LIMITS};
 use evensplit_kernel::{Appended, ColumnBuilder, Kind, Limits, Range};
+use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+use std::io::Write;
 
 fn builder() -> ColumnBuilder {
     ColumnBuilder::new(true, true, LIMITS)
@@ -277,8 +279,9 @@ fn broken_compression_of_every_kind() {
         let mut payload = common::compress(*codec, &batch.payload());
         let longer = [&payload[..], b"surplus"].concat();
         assert_eq!(refused(&batch.encode_with(&longer, 3)).1, 4, "{codec:?} with a surplus");
-        payload.truncate(payload.len() - 6);
-        assert_eq!(refused(&batch.encode_with(&payload, 3)).1, 4, "{codec:?} cut off");
+        while payload.pop().is_some() {
+            assert_eq!(refused(&batch.encode_with(&payload, 3)).1, 4, "{codec:?} cut to {} bytes", payload.len());
+        }
         assert_eq!(refused(&batch.encode_with(b"nonsense", 3)).1, 4, "{codec:?} not at all");
     }
 }
@@ -290,4 +293,41 @@ fn xerial_streams_joined_into_one() {
     let (head, tail) = payload.split_at(9);
     let joined = [common::compress(batch.codec, head), common::compress(batch.codec, tail)].concat();
     assert_eq!(append(&mut builder(), &batch.encode_with(&joined, 3), EVERYTHING).unwrap().rows, 3);
+}
+
+fn lz4_frame(info: FrameInfo, payload: &[u8]) -> Vec<u8> {
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(payload).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn every_kind_of_lz4_frame() {
+    // Blocks that refer to those before them, blocks that are stored, and one that is not full.
+    let mut noise = 1_u32;
+    let mut value: Vec<u8> = (0..200_000)
+        .map(|_| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 24) as u8
+        })
+        .collect();
+    value.extend_from_within(130_000..190_000);
+    value.extend([7; 300_000]);
+    let batch = Batch { codec: Codec::Lz4, ..Batch::plain(0, Codec::None, &[&value]) };
+    let payload = batch.payload();
+    for size in [BlockSize::Max64KB, BlockSize::Max256KB, BlockSize::Max1MB, BlockSize::Max4MB] {
+        for mode in [BlockMode::Independent, BlockMode::Linked] {
+            for (checksums, content_size) in [(false, None), (true, Some(payload.len() as u64))] {
+                let info = FrameInfo::new().block_size(size).block_mode(mode).content_size(content_size);
+                let frame = lz4_frame(info.block_checksums(checksums).content_checksum(checksums), &payload);
+                let mut builder = builder();
+                append(&mut builder, &batch.encode_with(&frame, 1), EVERYTHING).unwrap();
+                assert!(builder.finish().value.data == value, "{size:?} {mode:?} {checksums}");
+                let tight = Limits { uncompressed_bytes_max: payload.len() - 1, ..LIMITS };
+                let mut builder = ColumnBuilder::new(false, false, tight);
+                let error = append(&mut builder, &batch.encode_with(&frame, 1), EVERYTHING).unwrap_err();
+                assert_eq!(error.kind, Kind::TooLarge, "{size:?} {mode:?} {checksums}: {error}");
+            }
+        }
+    }
 }
