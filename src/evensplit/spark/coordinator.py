@@ -33,7 +33,7 @@ from evensplit.spark.world import Answer, View, World
 log = logging.getLogger("evensplit")
 
 SHRINK_SIGHTINGS_MAX = 3
-"""How often in a row a log may be seen to end before a position until that is loss and not a stale answer."""
+"""How many answers in a row may show a log that ends before a position until that is loss and not a stale answer."""
 
 
 def connect_client(cluster: ClusterOptions) -> ClusterPort:
@@ -58,7 +58,7 @@ class Coordinator:
         self._world = World(options.clusters, connect)
         self._latest: dict[SplitId, int] = {}
         self._unreachable: dict[str, str] = {}
-        self._shrunk: dict[SplitId, int] = {}
+        self._shrunk: dict[SplitId, frozenset[int]] = {}
         self._fixed = False
         if options.ignored:
             log.warning("these Kafka settings have no meaning here and are ignored: %s", ", ".join(options.ignored))
@@ -100,7 +100,10 @@ class Coordinator:
         answers = self._world.refresh(patient=fresh or fix_ends)
         self._check(answers, fresh=fresh, complete=fix_ends)
         state = self._discover(state, answers)
-        self._watch_shrinking(state)
+        self._watch_shrinking(state, answers)
+        if fix_ends and self._shrunk:
+            # There is no later look that would correct a stale answer: look again, until it is gone or it is loss.
+            return self.observe(start, fix_ends=True)
         self._fixed = fix_ends
         return state
 
@@ -195,19 +198,23 @@ class Coordinator:
         # Retention can overtake an end that was looked up a moment before.
         return {key: Bounds(starts[key], max(starts[key], end)) for key, end in ends.items()}
 
-    def _watch_shrinking(self, state: EnumeratorState) -> None:
+    def _watch_shrinking(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
         """A log that ends before its position was cut off, unless a broker that lags behind answered."""
-        positions = {key: split.position for key, split in state.splits.items() if split.position is not None}
-        shrunk = sorted(key for key, end in self._latest.items() if end < positions.get(key, 0))
-        self._shrunk = {key: self._shrunk.get(key, 0) + 1 for key in shrunk}
-        for key, sightings in self._shrunk.items():
-            if sightings >= SHRINK_SIGHTINGS_MAX:
+        seen = {name: answer.number for name, answer in answers.items() if isinstance(answer, View)}
+        shrunk: dict[SplitId, frozenset[int]] = {}
+        for key, split in state.splits.items():
+            end = self._latest.get(key)
+            if end is None or split.position is None or end >= split.position:
+                continue
+            shrunk[key] = self._shrunk.get(key, frozenset()) | {seen[key.cluster]}
+            if len(shrunk[key]) >= SHRINK_SIGHTINGS_MAX:
                 raise DataLossError(
                     *key,
-                    f"its log ends at offset {self._latest[key]}, before the position {positions[key]} that was read "
-                    "up to: the topic was created anew, or records were lost by an unclean leader election. Start "
-                    "with a new checkpoint, from offsets that exist",
+                    f"its log ends at offset {end}, before the position {split.position} that was read up to: the "
+                    "topic was created anew, or records were lost by an unclean leader election. Start with a new "
+                    "checkpoint, from offsets that exist",
                 )
+        self._shrunk = shrunk
 
 
 def _raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:

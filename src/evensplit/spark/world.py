@@ -17,7 +17,7 @@ REFRESH_INTERVAL_S = 0.1
 """A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
 
 CLUSTER_WAIT_S = 1.0
-"""How long a batch waits for a cluster that did not answer the last time; the answer is taken when it comes."""
+"""How long batches wait for one answer of a cluster, all together; when it comes later, it is taken then."""
 
 UNREACHABLE_TIMEOUT_S = 600.0
 """How long a cluster may stay away, once it has answered, before that is an error."""
@@ -25,10 +25,15 @@ UNREACHABLE_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One cluster's answer. `latest`: (topic, partition) -> the end of its log, for every listed partition."""
+    """One cluster's answer.
+
+    `latest`: (topic, partition) -> the end of its log, for every listed partition. `number`: the how-manieth answer of
+    this cluster it is, since one answer can be looked at several times.
+    """
 
     listing: Listing
     latest: Mapping[tuple[str, int], int]
+    number: int
 
 
 Answer = View | ClusterError
@@ -51,17 +56,18 @@ class World:
         self._asked: dict[str, Future[View]] = {}
         self._asked_at: dict[str, float] = {}
         self._away_since: dict[str, float] = {}
+        self._count = 0
 
     def port(self, cluster: str) -> ClusterPort:
         """The connection to one cluster."""
         return self._ports[cluster]
 
     def refresh(self, *, patient: bool) -> Mapping[str, Answer]:
-        """What each cluster answers, by its id; an error where it does not.
+        """The last answer of each cluster, by its id: a view, or the error that came instead.
 
-        A cluster that was asked less than REFRESH_INTERVAL_S ago is not asked again: its last answer stands. With
-        `patient`, every cluster has its whole request deadline to answer, and is asked in any case. Without, one that
-        did not answer the last time has CLUSTER_WAIT_S.
+        A cluster that was asked less than REFRESH_INTERVAL_S ago is not asked again. With `patient`, every cluster is
+        asked in any case and has its whole request deadline. Without, batches wait CLUSTER_WAIT_S for an answer, and
+        not at all for a cluster that failed to answer the last time; meanwhile its last answer stands.
 
         Raises:
             ClusterError: a cluster has not answered for UNREACHABLE_TIMEOUT_S.
@@ -72,11 +78,11 @@ class World:
             if due and name not in self._asked:
                 self._asked[name] = self._ask(name)
                 self._asked_at[name] = now
-        healthy = [asked for name, asked in self._asked.items() if patient or name not in self._away_since]
-        wait(healthy)
-        wait(self._asked.values(), timeout=CLUSTER_WAIT_S)
-        for name in list(self._asked):
-            self._take(name)
+        for name, asked in list(self._asked.items()):
+            patience = 0.0 if name in self._away_since else self._asked_at[name] + CLUSTER_WAIT_S - self._clock()
+            wait([asked], timeout=None if patient else max(0.0, patience))
+            if asked.done():
+                self._take(name, self._asked.pop(name))
         return dict(self._answers)
 
     def close(self) -> None:
@@ -87,12 +93,14 @@ class World:
     def _ask(self, name: str) -> Future[View]:
         future: Future[View] = Future()
         port, subscription = self._ports[name], self._subscriptions[name]
+        self._count += 1
+        number = self._count
 
         def ask() -> None:
             try:
                 listing = port.list_partitions(subscription)
                 wanted = {(listed.topic, listed.partition): LATEST for listed in listing.partitions}
-                future.set_result(View(listing, port.list_offsets(wanted) if wanted else {}))
+                future.set_result(View(listing, port.list_offsets(wanted) if wanted else {}, number))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -100,27 +108,21 @@ class World:
         threading.Thread(target=ask, name=f"evensplit-{name}", daemon=True).start()
         return future
 
-    def _take(self, name: str) -> None:
-        """Take the answer of `name`, if it is there."""
-        asked, now = self._asked[name], self._clock()
-        if asked.done():
-            del self._asked[name]
-            error = asked.exception()
-            if error is None:
-                self._answers[name] = asked.result()
-                self._away_since.pop(name, None)
-                return
-            if not isinstance(error, ClusterError):
-                raise error
-            self._answers[name] = error
-        else:
-            self._answers[name] = ClusterError(name, f"no answer yet, after {now - self._asked_at[name]:.1f} s")
-        since = self._away_since.setdefault(name, now)
-        if now - since > UNREACHABLE_TIMEOUT_S:
-            answer = self._answers[name]
+    def _take(self, name: str, asked: Future[View]) -> None:
+        """Take an answer that has come."""
+        error = asked.exception()
+        if error is None:
+            self._answers[name] = asked.result()
+            self._away_since.pop(name, None)
+            return
+        if not isinstance(error, ClusterError):
+            raise error
+        self._answers[name] = error
+        away_s = self._clock() - self._away_since.setdefault(name, self._asked_at[name])
+        if away_s > UNREACHABLE_TIMEOUT_S:
             raise ClusterError(
                 name,
-                f"it has not answered for {now - since:.0f} s, which is longer than the {UNREACHABLE_TIMEOUT_S:.0f} s "
-                f"allowed; all positions are in the checkpoint, so start the query again when the cluster is back. "
-                f"The last error: {answer}",
+                f"it has not answered for {away_s:.0f} s, longer than the {UNREACHABLE_TIMEOUT_S:.0f} s allowed. All "
+                f"positions are in the checkpoint: start the query again when the cluster is back. The last error: "
+                f"{error.detail}",
             )

@@ -1,0 +1,315 @@
+"""The driver's side, over clusters in memory: what it plans, what it holds back, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from evensplit.core.codec import encode
+from evensplit.core.invariants import check
+from evensplit.core.model import SplitId, Subscription
+from evensplit.core.plan import plan_batch
+from evensplit.core.starting import Earliest, Latest
+from evensplit.core.state import EnumeratorState
+from evensplit.core.story import loads
+from evensplit.errors import ClusterError, ClusterUnreachable, DataLossError, SubscriptionError
+from evensplit.kafka.port import ClusterPort, Listing
+from evensplit.spark import world
+from evensplit.spark.coordinator import Coordinator
+from evensplit.spark.options import ClusterOptions, parse_options
+from evensplit.testing.fake_kafka import FakeKafka
+
+
+@pytest.fixture
+def east() -> FakeKafka:
+    """A cluster with one topic `t` of two partitions with ten records each."""
+    cluster = FakeKafka("east")
+    cluster.create_topic("t", 2)
+    for partition in range(2):
+        cluster.append("t", partition, 10)
+    return cluster
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at a cluster is a new one."""
+    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
+
+
+class Source:
+    """A coordinator over fakes, driven as Spark drives it."""
+
+    def __init__(self, *clusters: FakeKafka, start: object = "earliest", **options: str) -> None:
+        self.fakes = {cluster.cluster: cluster for cluster in clusters}
+        named = {name: {"kafka.bootstrap.servers": f"{name}:9092"} for name in self.fakes}
+        given = {"clusters": json.dumps(named), **({} if "assign" in options else {"subscribePattern": "t"}), **options}
+        self.coordinator = Coordinator(
+            parse_options(given),
+            readers_default=2,
+            starting_default=Earliest() if start == "earliest" else Latest(),
+            connect=self.connect,
+        )
+
+    def connect(self, options: ClusterOptions) -> ClusterPort:
+        return self.fakes[options.id]
+
+    def plan(self, start: EnumeratorState, **how: Any) -> EnumeratorState:
+        state = self.coordinator.plan(start, limited=how.pop("limited", False), **how)
+        assert check(state) == ()
+        return state
+
+
+def ranges(start: EnumeratorState, end: EnumeratorState) -> dict[str, tuple[int, int]]:
+    """What the batch reads: split -> (start, end)."""
+    return {str(part.split): part[1:] for plan in plan_batch(start, end) for part in plan.ranges}
+
+
+NONE = EnumeratorState()
+
+
+def test_the_first_batch_has_everything(east: FakeKafka) -> None:
+    end = Source(east).plan(NONE)
+    assert ranges(NONE, end) == {"east/t/0": (0, 10), "east/t/1": (0, 10)}
+    assert loads(end) == [1, 1]
+
+
+def test_latest_gives_a_full_state_without_rows(east: FakeKafka) -> None:
+    source = Source(east, start="latest")
+    first = source.plan(NONE)
+    assert ranges(NONE, first) == {}
+    assert [split.position for split in first.splits.values()] == [10, 10]
+    east.append("t", 0, 3)
+    assert ranges(first, source.plan(first)) == {"east/t/0": (10, 13)}
+
+
+def test_an_unchanged_world_gives_the_same_object_back(east: FakeKafka) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    assert source.plan(first) is first
+    assert source.plan(first) is first
+
+
+def test_a_crash_before_the_first_commit_plans_the_same_batch(east: FakeKafka) -> None:
+    """What was logged is enough: a new process with another "latest" reads the same ranges."""
+    end = Source(east, start="latest").plan(NONE)
+    before = encode(end)
+    east.append("t", 0, 5)
+    assert encode(end) == before
+    after = Source(east, start="latest").plan(end)
+    assert ranges(end, after) == {"east/t/0": (10, 15)}
+
+
+def test_the_limit_holds_only_if_asked_for(east: FakeKafka) -> None:
+    source = Source(east, maxOffsetsPerTrigger="4")
+    assert sum(end - start for start, end in ranges(NONE, source.plan(NONE, limited=True)).values()) == 4
+    assert sum(end - start for start, end in ranges(NONE, source.plan(NONE, limited=False)).values()) == 20
+
+
+def test_what_comes_later_starts_at_earliest(east: FakeKafka) -> None:
+    source = Source(east, start="latest")
+    first = source.plan(NONE)
+    east.add_partitions("t", 3)
+    east.append("t", 2, 4)
+    east.create_topic("t2")
+    east.append("t2", 0, 2)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/2": (0, 4), "east/t2/0": (0, 2)}
+    assert loads(second) == [2, 2]
+
+
+def test_available_now_keeps_partitions_and_ends(east: FakeKafka) -> None:
+    source = Source(east, maxOffsetsPerTrigger="12")
+    first = source.plan(NONE, limited=True, fix_ends=True)
+    east.append("t", 0, 5)
+    east.add_partitions("t", 5)
+    second = source.plan(first, limited=True, fix_ends=True)
+    assert [split.position for split in second.splits.values()] == [10, 10]
+    assert source.plan(second, limited=True, fix_ends=True) is second
+
+
+def test_without_a_state_all_problems_are_one_error(east: FakeKafka) -> None:
+    west = FakeKafka("west")
+    west.fail_with(ClusterUnreachable("west", "nobody is there"))
+    source = Source(east, west, assign='{"t": [0, 9]}')
+    with pytest.raises(SubscriptionError) as caught:
+        source.plan(NONE)
+    assert len(caught.value.problems) == 2
+    assert "nobody is there" in caught.value.problems[0]
+    assert "9" in caught.value.problems[1]
+
+
+def test_an_unreachable_cluster_without_a_state_is_that_error(east: FakeKafka) -> None:
+    east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    with pytest.raises(ClusterUnreachable, match="nobody is there"):
+        Source(east).plan(NONE)
+
+
+def test_a_partial_answer_is_no_first_discovery(east: FakeKafka) -> None:
+    east.hide_topic("t", 5, "LEADER_NOT_AVAILABLE")
+    with pytest.raises(SubscriptionError, match="LEADER_NOT_AVAILABLE"):
+        Source(east).plan(NONE)
+
+
+def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
+    east: FakeKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "evensplit")
+    west = FakeKafka("west")
+    west.create_topic("t")
+    west.append("t", 0, 5)
+    source = Source(east, west)
+    first = source.plan(NONE)
+    west.fail_with(ClusterUnreachable("west", "nobody is there"))
+    east.append("t", 0, 1)
+    second = _until_news(source, first)
+    assert ranges(first, second) == {"east/t/0": (10, 11)}
+    assert second.splits[SplitId("west", "t", 0)].position == 5
+    _until(lambda: source.plan(second) is second and "west" in source.coordinator.report().unreachable)
+    west.recover()
+    west.append("t", 0, 2)
+    third = _until_news(source, second)
+    assert ranges(second, third) == {"west/t/0": (5, 7)}
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        "cluster west does not answer",
+        "cluster west answers again",
+    ]
+
+
+def test_a_cluster_that_stays_away_becomes_an_error(east: FakeKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    monkeypatch.setattr(world, "UNREACHABLE_TIMEOUT_S", 0.0)
+    with pytest.raises(ClusterError, match=r"longer than the 0 s allowed.*nobody is there"):
+        _until(lambda: source.plan(first) is None)
+
+
+def test_a_partial_answer_later_changes_nothing(east: FakeKafka) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    east.hide_topic("t", 5, "LEADER_NOT_AVAILABLE")
+    assert source.plan(first) is first
+
+
+def test_available_now_needs_every_cluster(east: FakeKafka) -> None:
+    first = Source(east).plan(NONE)
+    east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    with pytest.raises(ClusterUnreachable):
+        Source(east).plan(first, fix_ends=True)
+
+
+def test_a_slow_cluster_delays_the_others_once_and_not_for_long(
+    east: FakeKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "CLUSTER_WAIT_S", 0.01)
+    answer_now = threading.Event()
+    answer_now.set()
+
+    class Slow(FakeKafka):
+        def list_partitions(self, subscription: Subscription) -> Listing:
+            assert answer_now.wait(30)
+            return super().list_partitions(subscription)
+
+    west = Slow("west")
+    west.create_topic("t")
+    source = Source(east, west)
+    first = source.plan(NONE)
+    answer_now.clear()
+    west.append("t", 0, 5)
+    east.append("t", 0, 1)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/0": (10, 11)}
+    answer_now.set()
+    assert ranges(second, _until_news(source, second)) == {"west/t/0": (0, 5)}
+
+
+def test_a_recreated_topic_is_a_loss(east: FakeKafka) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    east.recreate_topic("t")
+    for partition in range(2):
+        east.append("t", partition, 50)
+    with pytest.raises(DataLossError, match="the topic was deleted and created anew"):
+        source.plan(first)
+
+
+@pytest.mark.parametrize("fix_ends", [False, True])
+def test_a_log_that_was_cut_off_is_a_loss_when_it_stays_so(east: FakeKafka, fix_ends: bool) -> None:
+    first = Source(east).plan(NONE)
+    source = Source(east)
+    east.truncate("t", 1, 4)
+    with pytest.raises(DataLossError, match="its log ends at offset 4, before the position 10"):
+        _until(lambda: source.plan(first, fix_ends=fix_ends) is None)
+
+
+def test_one_stale_answer_is_no_loss(east: FakeKafka) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    east.truncate("t", 1, 4)
+    assert source.plan(first) is first
+    east.append("t", 1, 8)
+    assert ranges(first, source.plan(first)) == {"east/t/1": (10, 12)}
+
+
+def test_offsets_that_do_not_exist_are_all_named(east: FakeKafka) -> None:
+    source = Source(east, startingOffsets=json.dumps({"t": {"0": 11}, "u": {"0": 1}}))
+    with pytest.raises(SubscriptionError) as caught:
+        source.plan(NONE)
+    assert len(caught.value.problems) == 3
+
+
+def test_readers_come_from_the_option_then_the_state_then_the_default(east: FakeKafka) -> None:
+    first = Source(east).plan(NONE)
+    three = Source(east, readers="3").plan(first)
+    assert (first.readers, three.readers, Source(east).plan(three).readers) == (2, 3, 3)
+
+
+def test_a_subscription_that_no_longer_covers_a_topic_keeps_its_position(east: FakeKafka) -> None:
+    east.create_topic("t2")
+    east.append("t2", 0, 5)
+    first = Source(east).plan(NONE)
+    east.append("t2", 0, 5)
+    narrow = Source(east, subscribePattern="^t$").plan(first)
+    assert narrow is first
+    assert ranges(narrow, Source(east).plan(narrow)) == {"east/t2/0": (5, 10)}
+
+
+def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "evensplit")
+    Source(east, **{"kafka.max.poll.records": "7"}).plan(NONE)
+    assert [record.getMessage() for record in caplog.records] == [
+        "these Kafka settings have no meaning here and are ignored: kafka.max.poll.records"
+    ]
+
+
+def _until(condition: Any) -> None:
+    """Call `condition` until it is true: an answer that comes late is taken at the next look."""
+    for _ in range(10_000):
+        if condition():
+            return
+        threading.Event().wait(0.001)
+    raise AssertionError("it did not come true")
+
+
+def _until_news(source: Source, start: EnumeratorState) -> EnumeratorState:
+    """Plan until there is something new."""
+    found: list[EnumeratorState] = []
+
+    def look() -> bool:
+        state = source.plan(start)
+        found.append(state)
+        return state is not start
+
+    _until(look)
+    return found[-1]
+
+
+def test_the_fake_is_a_port() -> None:
+    port: ClusterPort = FakeKafka()
+    answers: Mapping[tuple[str, int], int] = port.list_offsets({})
+    assert answers == {}
