@@ -1,7 +1,19 @@
 """What this package tests itself with, for you to test your own jobs with: a real Kafka on this machine."""
 
+from evensplit.testing.existing_kafka import ExistingKafka
 from evensplit.testing.jars import Progress, resolve_jars
 from evensplit.testing.local_broker import LocalBroker
 from evensplit.testing.local_kafka import LocalKafka
+from evensplit.testing.prepared import Prepared, prepare
+from evensplit.testing.topics import TopicHelpers
 
-__all__ = ["LocalBroker", "LocalKafka", "Progress", "resolve_jars"]
+__all__ = [
+    "ExistingKafka",
+    "LocalBroker",
+    "LocalKafka",
+    "Prepared",
+    "Progress",
+    "TopicHelpers",
+    "prepare",
+    "resolve_jars",
+]

@@ -38,6 +38,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 OWNER_CHECK_S = 0.5
@@ -45,7 +46,7 @@ KILL_TIMEOUT_S = 10.0
 PR_SET_PDEATHSIG = 1
 
 
-class OwnerGone(Exception):
+class OwnerGoneError(Exception):
     """There is nobody left to work for."""
 
 
@@ -70,16 +71,20 @@ class Keeper:
         self.directory = tempfile.mkdtemp(prefix="evensplit-", dir=parent_directory)
 
     def serve(self) -> None:
-        """Answer requests until the owner is gone; `OwnerGone` says so."""
+        """Answer requests until the owner is gone; `OwnerGoneError` says so."""
         self._answer(0, {"directory": self.directory})
-        orders = {"spawn": self._spawn, "signal": self._signal, "poll": self._poll}
+        orders: dict[str, Callable[..., dict[str, Any]]] = {
+            "spawn": self._spawn,
+            "signal": self._signal,
+            "poll": self._poll,
+        }
         while True:
             request = json.loads(self._next_line())
             number, order = request.pop("id"), request.pop("do")
             if order == "exit":
                 self.clean_up()
-                self._answer(number, {"removed": not os.path.exists(self.directory)})
-                raise OwnerGone
+                self._answer(number, {"removed": not Path(self.directory).exists()})
+                raise OwnerGoneError
             try:
                 answer = orders[order](**request)
             except (OSError, ValueError, TypeError, KeyError) as error:
@@ -87,7 +92,7 @@ class Keeper:
             self._answer(number, answer)
 
     def _spawn(self, argv: list[str], output: str, cwd: str) -> dict[str, Any]:
-        with open(output, "ab") as file:
+        with Path(output).open("ab") as file:
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -125,10 +130,10 @@ class Keeper:
             if readable:
                 received = os.read(0, 65536)
                 if not received:
-                    raise OwnerGone
+                    raise OwnerGoneError
                 self._unread += received
             elif os.getppid() != self._owner:
-                raise OwnerGone
+                raise OwnerGoneError
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
@@ -137,11 +142,11 @@ class Keeper:
             sys.stdout.write(json.dumps({"id": number, **answer}) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            raise OwnerGone from None
+            raise OwnerGoneError from None
 
 
 def leave(*_: object) -> None:
-    raise OwnerGone
+    raise OwnerGoneError
 
 
 def main() -> None:
@@ -151,7 +156,7 @@ def main() -> None:
     keeper = Keeper(sys.argv[1], int(sys.argv[2]))
     try:
         keeper.serve()
-    except OwnerGone:
+    except OwnerGoneError:
         # Nothing may interrupt the cleaning, and a second pass over what is already gone does no harm.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)

@@ -25,10 +25,13 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from evensplit.errors import BrokerError, LocalKafkaError
-from evensplit.testing.ports import HOST
+
+Address = tuple[str, int]
 
 CLIENT_ID = "evensplit-testing"
 POLL_INTERVAL_S = 0.02
+# How long one of several attempts may take.
+ATTEMPT_TIMEOUT_S = 3.0
 # The newest versions that need no more than what is asked here; Kafka 4.0 and later have them all.
 METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
@@ -36,12 +39,12 @@ CREATE_PARTITIONS_VERSION = 3
 DELETE_TOPICS_VERSION = 6
 
 
-def ask(port: int, request: Any, response: Any, version: int, *, timeout_s: float) -> Any:
-    """One request to the broker on `port`, and its decoded response. `OSError` when there is none in time."""
+def ask(address: Address, request: Any, response: Any, version: int, *, timeout_s: float) -> Any:
+    """One request to the broker at `address`, and its decoded response. `OSError` when there is none in time."""
     deadline = time.monotonic() + timeout_s
     request.API_VERSION = version
     request.with_header(correlation_id=1, client_id=CLIENT_ID)
-    with socket.create_connection((HOST, port), timeout_s) as connection:
+    with socket.create_connection(address, timeout_s) as connection:
         connection.sendall(request.encode(header=True, framed=True))
         (size,) = struct.unpack(">i", _receive(connection, 4, deadline))
         return response.decode(_receive(connection, size, deadline), version=version, header=True)
@@ -58,15 +61,21 @@ def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
     return bytes(received)
 
 
-def metadata(port: int, topics: list[str] | None = None, *, timeout_s: float) -> Any:
-    """What the broker on `port` knows: the cluster id, live brokers, and `topics` (None: all of them)."""
+def metadata(address: Address, topics: list[str] | None = None, *, timeout_s: float) -> Any:
+    """What the broker at `address` knows: the cluster id, live brokers, and `topics` (None: all of them)."""
     named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-    return ask(port, request, MetadataResponse, METADATA_VERSION, timeout_s=timeout_s)
+    return ask(address, request, MetadataResponse, METADATA_VERSION, timeout_s=timeout_s)
 
 
 def create_topic(
-    port: int, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str], *, timeout_s: float
+    address: Address,
+    topic: str,
+    partitions: int,
+    replication_factor: int,
+    config: Mapping[str, str],
+    *,
+    timeout_s: float,
 ) -> Any:
     """The broker's answer, one entry in `topics`, with `error_code` and `error_message`."""
     new = CreateTopicsRequest.CreatableTopic(
@@ -80,21 +89,21 @@ def create_topic(
         ],
     )
     request = CreateTopicsRequest(topics=[new], timeout_ms=int(timeout_s * 1000), validate_only=False)
-    return ask(port, request, CreateTopicsResponse, CREATE_TOPICS_VERSION, timeout_s=timeout_s).topics[0]
+    return ask(address, request, CreateTopicsResponse, CREATE_TOPICS_VERSION, timeout_s=timeout_s).topics[0]
 
 
-def add_partitions(port: int, topic: str, total: int, *, timeout_s: float) -> Any:
+def add_partitions(address: Address, topic: str, total: int, *, timeout_s: float) -> Any:
     """The broker's answer, one entry in `results`, with `error_code` and `error_message`."""
     grown = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=total, assignments=None)
     request = CreatePartitionsRequest(topics=[grown], timeout_ms=int(timeout_s * 1000), validate_only=False)
-    return ask(port, request, CreatePartitionsResponse, CREATE_PARTITIONS_VERSION, timeout_s=timeout_s).results[0]
+    return ask(address, request, CreatePartitionsResponse, CREATE_PARTITIONS_VERSION, timeout_s=timeout_s).results[0]
 
 
-def delete_topic(port: int, topic: str, *, timeout_s: float) -> Any:
+def delete_topic(address: Address, topic: str, *, timeout_s: float) -> Any:
     """The broker's answer, one entry in `responses`, with `error_code` and `error_message`."""
     gone = DeleteTopicsRequest.DeleteTopicState(name=topic)
     request = DeleteTopicsRequest(topics=[gone], timeout_ms=int(timeout_s * 1000))
-    return ask(port, request, DeleteTopicsResponse, DELETE_TOPICS_VERSION, timeout_s=timeout_s).responses[0]
+    return ask(address, request, DeleteTopicsResponse, DELETE_TOPICS_VERSION, timeout_s=timeout_s).responses[0]
 
 
 def check(answer: Any, cluster: str, what: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.jars import last_lines
 from evensplit.testing.keeper import Child, Keeper
-from evensplit.testing.node_files import NodeFiles
+from evensplit.testing.node_files import Node, NodeFiles
 from evensplit.testing.ports import HOST, is_free
 from evensplit.testing.prepared import Prepared
 
@@ -17,26 +17,20 @@ STOP_TIMEOUT_S = 20.0
 KILL_TIMEOUT_S = 10.0
 
 
-class PortTaken(LocalKafkaError):
+class PortTakenError(LocalKafkaError):
     """Another process listens where a broker should."""
 
 
 class LocalBroker:
     """One broker of a `LocalKafka`, as `kafka.broker(0)` gives it. Only `LocalKafka` makes these.
 
-    `node_id` is its id in Kafka's metadata, `port` where it listens on 127.0.0.1.
+    `node_id` is its id in Kafka's metadata, `rack` its `broker.rack`.
     """
 
-    def __init__(
-        self,
-        node_id: int,
-        ports: tuple[int, int],
-        files: NodeFiles,
-        start: Callable[[LocalBroker], None],
-    ) -> None:
-        self.node_id = node_id
-        self.port = ports[0]
-        self._ports = ports
+    def __init__(self, node: Node, files: NodeFiles, start: Callable[[LocalBroker], None]) -> None:
+        self.node_id = node.node_id
+        self.rack = node.rack
+        self._node = node
         self._files = files
         self._start = start
         self._child: Child | None = None
@@ -44,6 +38,11 @@ class LocalBroker:
 
     def __repr__(self) -> str:
         return f"LocalBroker(node_id={self.node_id}, address={self.address!r})"
+
+    @property
+    def port(self) -> int:
+        """Where it listens on 127.0.0.1. The same for as long as the `LocalKafka` lives."""
+        return self._node.ports[0]
 
     @property
     def address(self) -> str:
@@ -73,7 +72,8 @@ class LocalBroker:
     def start(self) -> None:
         """Start it again after `stop()` or `kill()`, on the same port with the same data; wait until it answers.
 
-        Does nothing while it runs. With several brokers, a majority of them must run for this one to come up.
+        Does nothing while it runs. After SIGKILL that takes a few seconds: `broker.session.timeout.ms` (3 s) must pass
+        before the cluster takes it back.
         """
         self._start(self)
 
@@ -94,7 +94,7 @@ class LocalBroker:
     def pause(self) -> None:
         """Hold it with SIGSTOP: it keeps its connections and answers nobody until `resume()`.
 
-        A broker held for longer than `broker.session.timeout.ms` (9 s) loses its place for a moment when it resumes.
+        In a cluster of several, one that is held longer than `broker.session.timeout.ms` (3 s) loses its leaderships.
         """
         self._signal_running(signal.SIGSTOP)
         self._paused = True
@@ -112,15 +112,15 @@ class LocalBroker:
         self._paused = False
 
     def check_alive(self) -> None:
-        """Raise `LocalKafkaError` when it should run and does not, `PortTaken` when that is why. For `LocalKafka`."""
+        """Raise `LocalKafkaError` when it has died, `PortTakenError` when that is why. For `LocalKafka`."""
         code = self._child.poll() if self._child is not None else None
         if code is None:
             return
         said = self._files.output()
-        taken = [port for port in self._ports if not is_free(port)]
+        taken = [port for port in self._node.ports if not is_free(port)]
         if taken or "Address already in use" in said:
-            which = f"port {taken[0]} is" if taken else f"port {self._ports[0]} or {self._ports[1]} was"
-            raise PortTaken(
+            which = f"port {taken[0]} is" if taken else f"one of its ports {self._node.ports} was"
+            raise PortTakenError(
                 f"broker {self.node_id} could not start: {which} taken by another process on {HOST}. End that "
                 f"process, or make a new LocalKafka, which takes other ports. {last_lines(said)}"
             )

@@ -6,23 +6,24 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from evensplit.errors import LocalKafkaError
 from evensplit.testing import admin
 from evensplit.testing.jars import Progress
 from evensplit.testing.keeper import Keeper
-from evensplit.testing.local_broker import LocalBroker, PortTaken
-from evensplit.testing.node_files import OWN_PROPERTIES, NodeFiles, node_properties, random_kafka_id
-from evensplit.testing.ports import free_ports
+from evensplit.testing.local_broker import LocalBroker, PortTakenError
+from evensplit.testing.node_files import OWN_PROPERTIES, Node, NodeFiles, node_properties, random_kafka_id
+from evensplit.testing.ports import HOST, free_ports
 from evensplit.testing.prepared import Prepared, prepare
+from evensplit.testing.topics import TopicHelpers
 
 PORT_ATTEMPTS = 5
-REQUEST_TIMEOUT_S = 30.0
-ATTEMPT_TIMEOUT_S = 3.0
+# Out of the way of the brokers' ids, which begin at 0.
+CONTROLLER_ID = 9000
 
 
-class LocalKafka:
+class LocalKafka(TopicHelpers):
     """A real Kafka 4.3 cluster (KRaft) of one or more brokers on this machine, to test your own jobs with.
 
         from evensplit.testing import LocalKafka
@@ -35,9 +36,9 @@ class LocalKafka:
     ports. Kafka's jars are downloaded at the first use and kept (`resolve_jars`). A broker is there in about two
     seconds and takes about 300 MB of memory. Several clusters at once are several `LocalKafka` objects.
 
-    `brokers`: how many, 1 or more. Their node ids are 0, 1, ... Each is a controller as well, so that with three the
-    cluster goes on without any one of them; while fewer than a majority run, nothing that changes metadata works
-    (creating topics, electing leaders, starting a broker).
+    `brokers`: how many, 1 or more. Their node ids are 0, 1, ... One alone is its own controller. Several have a
+    controller in a process of its own, so that any of them, in any order, can be killed, paused and stopped while
+    the rest elect new leaders; it goes down and comes back with the whole cluster only.
     `racks`: the `broker.rack` of each broker, as many as there are brokers.
     `properties`: broker settings, above the defaults given here. Those that say what a broker is and where
     (`listeners`, `node.id`, `log.dirs` and their like) cannot be set.
@@ -88,7 +89,9 @@ class LocalKafka:
         self._jvm_options = list(jvm_options)
         self._progress = progress
         self._keeper: Keeper | None = None
+        self._prepared: Prepared | None = None
         self._brokers: list[LocalBroker] = []
+        self._controllers: list[LocalBroker] = []
         self._cluster_id = ""
 
     def __enter__(self) -> Self:
@@ -152,14 +155,14 @@ class LocalKafka:
                 try:
                     self._start_brokers(self._brokers)
                     break
-                except PortTaken:
+                except PortTakenError:
                     if attempt == PORT_ATTEMPTS:
                         raise
                     self.kill()
                     for files in formatted:
                         shutil.rmtree(files.data)
         except BaseException:
-            self._brokers = []
+            self._brokers, self._controllers = [], []
             self._keeper = None
             keeper.close()
             raise
@@ -170,8 +173,12 @@ class LocalKafka:
 
         Raises `LocalKafkaError`, after stopping the others, when one had died by itself or had to be killed.
         """
-        self._all_do(LocalBroker.ask_to_stop)
-        self._all_do(LocalBroker.wait_for_stop)
+        brokers, controllers = self._started(), self._controllers
+        # A broker's orderly end needs the controller's consent.
+        failures = [*_all_do(LocalBroker.ask_to_stop, brokers), *_all_do(LocalBroker.wait_for_stop, brokers)]
+        failures += _all_do(LocalBroker.stop, controllers)
+        if failures:
+            raise failures[0]
 
     def close(self) -> None:
         """End the processes and remove the temporary directory; both are gone on return. Twice does no harm.
@@ -181,26 +188,29 @@ class LocalKafka:
         """
         if self._keeper is None or not self._keeper.is_mine:
             return
-        keeper, brokers = self._keeper, self._brokers
+        keeper, nodes = self._keeper, [*self._brokers, *self._controllers]
         deaths: list[str] = []
         try:
             if self._directory is not None:
                 self.stop()
-            deaths = [death for broker in brokers if (death := broker.forget_death()) is not None]
+            deaths = [death for node in nodes if (death := node.forget_death()) is not None]
         finally:
-            self._brokers = []
+            self._brokers, self._controllers = [], []
             self._keeper = None
             keeper.close()
         if deaths:
             raise LocalKafkaError("\n".join(deaths))
 
     def kill(self, broker: int | None = None) -> None:
-        """End one broker, or all, with SIGKILL; gone on return. Data and ports stay, for `start()`."""
+        """End one broker, or the whole cluster, with SIGKILL; gone on return. Data and ports stay, for `start()`."""
         for each in self._some(broker):
             each.kill()
 
     def pause(self, broker: int | None = None) -> None:
-        """Hold one broker, or all, with SIGSTOP: connections stay open and nothing is answered until `resume()`."""
+        """Hold one broker, or the whole cluster, with SIGSTOP: connections stay open, nothing is answered.
+
+        Until `resume()`. Whoever asks meanwhile gets the answers then, unless it has given up.
+        """
         for each in self._some(broker):
             each.pause()
 
@@ -209,49 +219,9 @@ class LocalKafka:
         for each in self._some(broker):
             each.resume()
 
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        config: Mapping[str, str] | None = None,
-        *,
-        timeout_s: float = REQUEST_TIMEOUT_S,
-    ) -> None:
-        """Create a topic; on return every running broker knows it, with a leader for each partition.
-
-        `config`: topic settings, such as `{"cleanup.policy": "compact"}`. Raises `BrokerError` when Kafka refuses
-        (the topic exists, more replicas than brokers ...), `LocalKafkaError` when it is not done in time.
-        """
-        what = f"create topic {name!r}"
-        answer = self._ask(what, admin.create_topic, name, partitions, replication_factor, config or {}, timeout_s)
-        admin.check(answer, self._cluster_id, what)
-        self._wait_for_topic(name, partitions, what, timeout_s)
-
-    def add_partitions(self, name: str, total: int, *, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
-        """Grow a topic to `total` partitions; on return every running broker knows them, each with a leader.
-
-        Raises `BrokerError` when Kafka refuses (no such topic, not more than now ...), `LocalKafkaError` when it is
-        not done in time.
-        """
-        what = f"grow topic {name!r} to {total} partitions"
-        answer = self._ask(what, admin.add_partitions, name, total, timeout_s)
-        admin.check(answer, self._cluster_id, what)
-        self._wait_for_topic(name, total, what, timeout_s)
-
-    def delete_topic(self, name: str, *, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
-        """Delete a topic; on return no running broker knows it any more.
-
-        Raises `BrokerError` when Kafka refuses (no such topic), `LocalKafkaError` when it is not done in time.
-        """
-        what = f"delete topic {name!r}"
-        answer = self._ask(what, admin.delete_topic, name, timeout_s)
-        admin.check(answer, self._cluster_id, what)
-
-        def gone(left_s: float) -> bool:
-            return not any(topic.partitions for topic in self._topic_everywhere(name, left_s))
-
-        admin.wait_until(gone, what, timeout_s)
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each broker that runs and is not paused."""
+        return [(HOST, broker.port) for broker in self._awake()]
 
     def _started(self) -> list[LocalBroker]:
         if self._keeper is None:
@@ -259,56 +229,55 @@ class LocalKafka:
         return self._brokers
 
     def _some(self, broker: int | None) -> list[LocalBroker]:
-        return self._started() if broker is None else [self.broker(broker)]
-
-    def _all_do(self, action: Callable[[LocalBroker], None]) -> None:
-        """Have every broker do it, and raise the first failure after that."""
-        failures = []
-        for broker in self._started():
-            try:
-                action(broker)
-            except LocalKafkaError as failure:
-                failures.append(failure)
-        if failures:
-            raise failures[0]
+        return [*self._started(), *self._controllers] if broker is None else [self.broker(broker)]
 
     def _make_brokers(self, keeper: Keeper, prepared: Prepared) -> list[NodeFiles]:
         """New brokers on new ports, and which of their data directories are new."""
         self._prepared = prepared
-        numbers = free_ports(2 * self._count)
-        ports = [(numbers[2 * node], numbers[2 * node + 1]) for node in range(self._count)]
         home = (self._directory or keeper.directory).absolute()
-        nodes = [NodeFiles(home / f"broker-{node}", keeper.directory / f"tmp-{node}") for node in range(self._count)]
-        known = {known for files in nodes if (known := files.cluster_id()) is not None}
+        nodes = self._lay_out()
+        places = [NodeFiles(home / f"node-{node.node_id}", keeper.directory / f"tmp-{node.node_id}") for node in nodes]
+        known = {known for files in places if (known := files.cluster_id()) is not None}
         if len(known) > 1:
-            raise LocalKafkaError(f"{home} holds brokers of {len(known)} clusters: {', '.join(sorted(known))}")
+            raise LocalKafkaError(f"{home} holds nodes of {len(known)} clusters: {', '.join(sorted(known))}")
         self._cluster_id = known.pop() if known else random_kafka_id()
         formatted = []
-        for node_id, files in enumerate(nodes):
-            files.write_settings(node_properties(node_id, ports, self._racks[node_id], files.data, self._properties))
+        members = []
+        for node, files in zip(nodes, places, strict=True):
+            files.write_settings(node_properties(node, nodes[0], self._count, files.data, self._properties))
             if files.cluster_id() is None:
-                files.format(self._cluster_id, node_id, prepared.bootstrap)
+                files.format(self._cluster_id, node.node_id, prepared.bootstrap)
                 formatted.append(files)
-        self._brokers = [
-            LocalBroker(node_id, ports[node_id], files, lambda broker: self._start_brokers([broker]))
-            for node_id, files in enumerate(nodes)
-        ]
+            members.append(LocalBroker(node, files, lambda broker: self._start_brokers([broker])))
+        self._brokers = members[-self._count :]
+        self._controllers = members[: -self._count]
         return formatted
+
+    def _lay_out(self) -> list[Node]:
+        """The nodes and their ports; the first is the controller."""
+        if self._count == 1:
+            port, controller_port = free_ports(2)
+            return [Node(0, port, controller_port, self._racks[0])]
+        controller_port, *ports = free_ports(1 + self._count)
+        brokers = [Node(node_id, ports[node_id], None, self._racks[node_id]) for node_id in range(self._count)]
+        return [Node(CONTROLLER_ID, None, controller_port), *brokers]
 
     def _start_brokers(self, brokers: Sequence[LocalBroker]) -> None:
         assert self._keeper is not None
-        down = [broker for broker in brokers if broker.forget_death() is not None or broker.pid is None]
-        for broker in down:
-            broker.launch(self._keeper, self._prepared, self._jvm_options)
+        assert self._prepared is not None
+        for node in [*self._controllers, *brokers]:
+            node.forget_death()
+            if node.pid is None:
+                node.launch(self._keeper, self._prepared, self._jvm_options)
         admin.wait_until(self._all_know_each_other, f"{self!r} is ready", self._start_timeout_s)
 
     def _all_know_each_other(self, left_s: float) -> bool:
         awake = self._awake()
-        for broker in awake:
-            broker.check_alive()
+        for node in [*self._controllers, *awake]:
+            node.check_alive()
         expected = {(broker.node_id, broker.port) for broker in awake}
         for broker in awake:
-            known = admin.metadata(broker.port, [], timeout_s=min(left_s, ATTEMPT_TIMEOUT_S))
+            known = admin.metadata((HOST, broker.port), [], timeout_s=min(left_s, admin.ATTEMPT_TIMEOUT_S))
             if known.cluster_id != self._cluster_id or not expected <= {(b.node_id, b.port) for b in known.brokers}:
                 return False
         return True
@@ -316,29 +285,13 @@ class LocalKafka:
     def _awake(self) -> list[LocalBroker]:
         return [broker for broker in self._started() if broker.pid is not None and not broker.is_paused]
 
-    def _ask(self, what: str, request: Callable[..., Any], *arguments: Any) -> Any:
-        *arguments_, timeout_s = arguments
-        awake = self._awake()
-        if not awake:
-            raise LocalKafkaError(f"{what}: no broker of {self!r} is running")
+
+def _all_do(action: Callable[[LocalBroker], None], brokers: Sequence[LocalBroker]) -> list[LocalKafkaError]:
+    """Have every broker do it, whatever becomes of the others; the failures."""
+    failures = []
+    for broker in brokers:
         try:
-            return request(awake[0].port, *arguments_, timeout_s=timeout_s)
-        except OSError as error:
-            raise LocalKafkaError(
-                f"{what}: no answer from {awake[0].address} within {timeout_s:g} s: {error}"
-            ) from error
-
-    def _topic_everywhere(self, name: str, left_s: float) -> list[Any]:
-        return [
-            admin.metadata(broker.port, [name], timeout_s=min(left_s, ATTEMPT_TIMEOUT_S)).topics[0]
-            for broker in self._awake()
-        ]
-
-    def _wait_for_topic(self, name: str, partitions: int, what: str, timeout_s: float) -> None:
-        def known(left_s: float) -> bool:
-            return all(
-                len(topic.partitions) == partitions and all(p.leader_id >= 0 for p in topic.partitions)
-                for topic in self._topic_everywhere(name, left_s)
-            )
-
-        admin.wait_until(known, what, timeout_s)
+            action(broker)
+        except LocalKafkaError as failure:
+            failures.append(failure)
+    return failures

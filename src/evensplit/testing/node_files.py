@@ -62,6 +62,25 @@ rootLogger.appenderRef.file.ref = file
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a cluster: a broker if it has `port`, a controller if it has `controller_port`, or both."""
+
+    node_id: int
+    port: int | None
+    controller_port: int | None
+    rack: str | None = None
+
+    @property
+    def roles(self) -> str:
+        roles = {"broker": self.port, "controller": self.controller_port}
+        return ",".join(role for role, port in roles.items() if port is not None)
+
+    @property
+    def ports(self) -> list[int]:
+        return [port for port in (self.port, self.controller_port) if port is not None]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFiles:
     """Where one node keeps what: everything is under `directory`, but for what the JVM keeps in `temporary`.
 
@@ -149,24 +168,24 @@ class NodeFiles:
 
 
 def node_properties(
-    node_id: int, ports: Sequence[tuple[int, int]], rack: str | None, data: Path, changes: Mapping[str, str]
+    node: Node, controller: Node, brokers: int, data: Path, changes: Mapping[str, str]
 ) -> dict[str, str]:
-    """The settings of node `node_id`; `ports` are the broker's and the controller's port of each node.
+    """The settings of `node` in a cluster of that many `brokers`, whose only controller is `controller`.
 
-    Every node is a broker and a controller: with three nodes the quorum survives any one of them, as in
-    production, at the price of three JVMs and not four.
+    `changes` go above the defaults here.
     """
-    replicas = str(min(3, len(ports)))
-    broker_port, controller_port = ports[node_id]
-    voters = ",".join(f"{node}@{HOST}:{controller}" for node, (_, controller) in enumerate(ports))
+    replicas = str(min(3, brokers))
+    listeners = []
+    if node.port is not None:
+        listeners.append(f"PLAINTEXT://{HOST}:{node.port}")
+    if node.controller_port is not None:
+        listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
     properties = {
-        "process.roles": "broker,controller",
-        "node.id": str(node_id),
-        "controller.quorum.voters": voters,
+        "process.roles": node.roles,
+        "node.id": str(node.node_id),
+        "controller.quorum.voters": f"{controller.node_id}@{HOST}:{controller.controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{broker_port}",
-        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": ",".join(listeners),
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         # A producer's or consumer's metadata refresh would otherwise bring a deleted topic back.
@@ -180,14 +199,20 @@ def node_properties(
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # After SIGKILL a broker is let in again only when its old session is over, 9 s by default.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
         # The rest keeps a broker small: fewer threads, and 2 MiB and not 128 MiB for the log cleaner.
         "num.network.threads": "2",
         "num.io.threads": "4",
         "group.coordinator.threads": "1",
         "log.cleaner.dedupe.buffer.size": "2097152",
     }
-    if rack is not None:
-        properties["broker.rack"] = rack
+    if node.port is not None:
+        properties["advertised.listeners"] = f"PLAINTEXT://{HOST}:{node.port}"
+        properties["inter.broker.listener.name"] = "PLAINTEXT"
+    if node.rack is not None:
+        properties["broker.rack"] = node.rack
     return {**properties, **changes}
 
 

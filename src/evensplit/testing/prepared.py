@@ -22,8 +22,8 @@ from evensplit.testing import admin
 from evensplit.testing.jars import Progress, cache_directory, last_lines, locked, remove_drafts, resolve_jars
 from evensplit.testing.java import Java, find_java
 from evensplit.testing.keeper import Child, Keeper
-from evensplit.testing.node_files import NodeFiles, node_properties, random_kafka_id
-from evensplit.testing.ports import free_ports
+from evensplit.testing.node_files import Node, NodeFiles, node_properties, random_kafka_id
+from evensplit.testing.ports import HOST, free_ports
 
 # A part of the key: raise it when what is prepared changes.
 RECIPE = "1"
@@ -83,7 +83,8 @@ def _make(keeper: Keeper, java: Java, jars: tuple[Path, ...], report: Callable[[
     result.mkdir()
     node = NodeFiles(keeper.directory / "node", keeper.directory / "tmp")
     broker_port, controller_port = free_ports(2)
-    node.write_settings(node_properties(0, [(broker_port, controller_port)], None, node.data, {}))
+    both = Node(0, broker_port, controller_port)
+    node.write_settings(node_properties(both, both, 1, node.data, {}))
     command = node.command(java.path, jars, [])
     cut = command.index("kafka.Kafka")
     arguments = ["kafka.tools.StorageTool", "format", "-t", random_kafka_id(), "-c", str(node.settings)]
@@ -94,20 +95,20 @@ def _make(keeper: Keeper, java: Java, jars: tuple[Path, ...], report: Callable[[
     report(Progress(1, 2, "archiving the classes that a broker loads"))
     archive = result / "classes.jsa"
     broker = keeper.spawn(node.command(java.path, jars, [f"-XX:ArchiveClassesAtExit={archive}"]), output=node.console)
-    _live_a_little(broker, broker_port, node)
+    _live_a_little(broker, (HOST, broker_port), node)
     broker.send(signal.SIGTERM)
     if broker.wait(STOP_TIMEOUT_S) is None:
         raise LocalKafkaError(f"a broker did not stop within {STOP_TIMEOUT_S:g} s. {last_lines(node.output())}")
     return result
 
 
-def _live_a_little(broker: Child, port: int, node: NodeFiles) -> None:
+def _live_a_little(broker: Child, address: admin.Address, node: NodeFiles) -> None:
     """Have the broker do what every broker does, so that the classes for it are in the archive as well."""
 
     def answers(left_s: float) -> bool:
         if (code := broker.poll()) is not None:
             raise LocalKafkaError(f"a broker ended with {code} while starting. {last_lines(node.output())}")
-        return bool(admin.metadata(port, timeout_s=left_s).brokers)
+        return bool(admin.metadata(address, timeout_s=min(left_s, admin.ATTEMPT_TIMEOUT_S)).brokers)
 
     admin.wait_until(answers, "the first broker answers", START_TIMEOUT_S)
-    admin.create_topic(port, "first", 1, 1, {}, timeout_s=START_TIMEOUT_S)
+    admin.create_topic(address, "first", 1, 1, {}, timeout_s=START_TIMEOUT_S)
