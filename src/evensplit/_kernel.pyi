@@ -140,7 +140,10 @@ class Columns:
 
 @final
 class ColumnBuilder:
-    """Decodes record batches into the columns of one Arrow batch after the other. For one thread at a time."""
+    """Decodes record batches into the columns of one Arrow batch after the other.
+
+    For one thread at a time: a second one gets a `RuntimeError` while the first is in a call.
+    """
 
     def __init__(
         self, *, headers: bool, cluster: bool, rows_max: int, bytes_max: int, uncompressed_bytes_max: int

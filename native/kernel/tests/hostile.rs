@@ -90,7 +90,7 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn damaged_batches(log in strategy::log(), damages in vec(damage(), 1..4), which in any::<Index>()) {

@@ -48,6 +48,7 @@ fn an_error_in_a_later_batch_takes_back_the_whole_call() {
     let mut builder = builder();
     let error = append(&mut builder, &[abc(0).encode(), bad].concat(), EVERYTHING).unwrap_err();
     assert_eq!((error.kind, error.offset, builder.rows(), builder.bytes()), (Kind::Crc, 3, 0, 0));
+    assert_eq!(common::rows(&builder.finish()), []);
 }
 
 #[test]
