@@ -19,52 +19,54 @@ from evensplit.testing import LocalKafka, Prepared, Progress, prepare
 WATCH_INTERVAL_S = 0.2
 
 
-class TopicType(click.ParamType[tuple[str, int]]):
-    """`name` or `name:partitions`."""
-
-    name = "name[:partitions]"
-
-    def convert(
-        self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        if isinstance(value, tuple):
-            return value
-        name, colon, partitions = value.partition(":")
+def parse_topics(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, int]]:
+    """Name and number of partitions of each `name` or `name:partitions`."""
+    topics = []
+    for text in given:
+        name, colon, partitions = text.partition(":")
         if not name or (colon and not (partitions.isdecimal() and int(partitions) > 0)):
-            self.fail(f"{value!r}: expected a topic's name, or its name and how many partitions, as in clicks:4")
-        return name, int(partitions) if colon else 1
+            raise click.BadParameter(
+                f"{text!r}: expected a topic's name, or its name and how many partitions, as in clicks:4"
+            )
+        topics.append((name, int(partitions) if colon else 1))
+    return topics
 
 
-class PropertyType(click.ParamType[tuple[str, str]]):
-    """`key=value`."""
-
-    name = "key=value"
-
-    def convert(
-        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, content = value.partition("=")
+def parse_properties(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """The settings of each `key=value`."""
+    properties = {}
+    for text in given:
+        key, equals, value = text.partition("=")
         if not key or not equals:
-            self.fail(f"{value!r}: expected a broker setting, as in log.retention.ms=60000")
-        return key, content
+            raise click.BadParameter(f"{text!r}: expected a broker setting, as in log.retention.ms=60000")
+        properties[key] = value
+    return properties
 
 
 @click.command()
 @click.option("--brokers", type=click.IntRange(min=1), default=1, show_default=True, help="How many brokers.")
-@click.option("--topic", "topics", type=TopicType(), multiple=True, help="Create this topic. May be repeated.")
 @click.option(
-    "--property", "properties", type=PropertyType(), multiple=True, help="Set this on every broker. May be repeated."
+    "--topic",
+    "topics",
+    multiple=True,
+    callback=parse_topics,
+    metavar="NAME[:PARTITIONS]",
+    help="Create this topic. May be repeated.",
+)
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    callback=parse_properties,
+    metavar="KEY=VALUE",
+    help="Set this on every broker. May be repeated.",
 )
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep data and logs here, for the next time. Default: a temporary directory that is removed in the end.",
 )
-def broker(
-    brokers: int, topics: tuple[tuple[str, int], ...], properties: tuple[tuple[str, str], ...], directory: Path | None
-) -> None:
+def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, str], directory: Path | None) -> None:
     """Run a real Kafka on this machine until Ctrl-C.
 
     The first line of standard output is its bootstrap address; everything else goes to standard error. Needs Java 17
@@ -74,7 +76,7 @@ def broker(
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
         _prepare(console)
-        with LocalKafka(brokers=brokers, properties=dict(properties), directory=directory) as kafka:
+        with LocalKafka(brokers=brokers, properties=properties, directory=directory) as kafka:
             for name, partitions in topics:
                 kafka.create_topic(name, partitions, replication_factor=min(3, brokers))
             click.echo(kafka.bootstrap_servers)
@@ -106,7 +108,7 @@ def _prepare(console: Console) -> Prepared:
         bar.stop()
 
 
-def _hint(kafka: LocalKafka, topics: tuple[tuple[str, int], ...]) -> Panel:
+def _hint(kafka: LocalKafka, topics: list[tuple[str, int]]) -> Panel:
     subscribed = topics[0][0] if topics else "my-topic"
     return Panel(
         f'spark.readStream.format("evensplit")\n'

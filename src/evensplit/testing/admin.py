@@ -10,21 +10,25 @@ from __future__ import annotations
 import socket
 import struct
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafka.errors import for_code
-from kafka.protocol.admin import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-
 from evensplit.errors import BrokerError, LocalKafkaError
+
+# kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.errors import for_code
+    from kafka.protocol.admin import (
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+    )
+    from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 Address = tuple[str, int]
 
