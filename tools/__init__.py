@@ -1,0 +1,1 @@
+"""What `make` runs: set-up, checks, and the fetching of Kafka's jars."""
