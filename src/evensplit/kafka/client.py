@@ -23,8 +23,8 @@ from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicParti
 from evensplit.kafka.session import Backoff, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
 
-UNKNOWN_TOPIC_GRACE_S = 5.0
-"""A broker may not know yet of a topic that was just created; one that stays unknown for so long is not there."""
+UNKNOWN_TOPIC_GRACE_S = 2.0
+"""A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
 
 
 class ClusterClient:
@@ -140,11 +140,14 @@ class _OffsetLookup:
                 asked.append((connection, keys))
             except ClusterError as error:
                 self._errors.update(dict.fromkeys(keys, error))
+        responses = []
         for connection, keys in asked:
             try:
-                self._take(connection.receive(deadline))
+                responses.append(connection.receive(deadline))
             except ClusterError as error:
                 self._errors.update(dict.fromkeys(keys, error))
+        for response in responses:
+            self._take(response)
         for key in leaders.known:
             if key not in self._found and key not in self._errors:
                 self._refused(key, UNKNOWN_TOPIC_OR_PARTITION)

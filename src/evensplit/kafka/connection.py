@@ -183,12 +183,11 @@ class Connection:
         self._number = (self._number + 1) & 0x7FFFFFFF
         message.with_header(correlation_id=self._number, client_id=self._client_id)
         encoded = message.encode(version=version, header=True, framed=True)
-        remaining_s = deadline.remaining_s
         try:
-            self._socket.settimeout(max(remaining_s, 0.001))
+            self._socket.settimeout(max(deadline.remaining_s, 0.001))
             self._socket.sendall(encoded)
         except TimeoutError:
-            raise self._failed(f"{api.name} could not be sent within {remaining_s:.1f} s") from None
+            raise self._failed(f"{api.name} could not be sent in time") from None
         except OSError as error:
             raise self._failed(f"the connection broke while {api.name} was sent: {error.strerror or error}") from error
         except BaseException:

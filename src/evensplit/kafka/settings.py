@@ -13,6 +13,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 
 INT_MAX = 2**31 - 1
 
@@ -62,7 +63,9 @@ def split_address(text: str) -> Address:
     found = _ADDRESS.fullmatch(text)
     if not found or not 1 <= int(found["port"]) <= 65535:
         raise ValueError(f"{text!r} is not host:port")
-    return found["v6"] or found["host"], int(found["port"])
+    if found["v6"]:
+        return str(IPv6Address(found["v6"])), int(found["port"])
+    return found["host"], int(found["port"])
 
 
 def join_address(address: Address) -> str:
@@ -118,7 +121,7 @@ def parse_settings(values: Mapping[str, str]) -> tuple[ClientSettings | None, li
 _BOOTSTRAP = "bootstrap.servers"
 _PLAIN_ONLY = "security.protocol PLAINTEXT only, without TLS and SASL"
 
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 
 # Name -> field and least value.
 _NUMBERS: Mapping[str, tuple[str, int]] = {

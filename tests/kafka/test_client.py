@@ -1,0 +1,437 @@
+"""The real client against brokers that move, stop, die and come back, and against scripted ones."""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from evensplit.core.model import Topics
+from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka import client as client_module
+from evensplit.kafka import session as session_module
+from evensplit.kafka.api import API_VERSIONS, LIST_OFFSETS, METADATA, Api
+from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.session import Broker
+from evensplit.kafka.settings import ClientSettings
+from evensplit.testing import LocalKafka
+
+SLACK_S = 0.5
+NOT_LEADER = 6
+OFFSET_NOT_AVAILABLE = 78
+
+
+def settings(*servers: str, timeout_ms: int = 10_000) -> ClientSettings:
+    return ClientSettings(servers, request_timeout_ms=timeout_ms, retry_backoff_ms=10, retry_backoff_max_ms=100)
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., ClusterClient]]:
+    made: list[ClusterClient] = []
+
+    def make(*servers: str, timeout_ms: int = 10_000) -> ClusterClient:
+        made.append(ClusterClient("east", settings(*servers, timeout_ms=timeout_ms)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def unused_server() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[LocalKafka]:
+    """A broker that the tests of this module may stop."""
+    with LocalKafka() as running:
+        yield running
+
+
+@pytest.mark.kafka
+def test_any_bootstrap_server_will_do(kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
+    kafka.create_topic(topic)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        silent = f"127.0.0.1:{mute.getsockname()[1]}"
+        port = connect(unused_server(), silent, kafka.bootstrap_servers, timeout_ms=1500)
+        assert len(port.list_partitions(Topics((topic,))).partitions) == 1
+        begun = time.monotonic()
+        # The open connection comes first from now on.
+        assert port.list_offsets({(topic, 0): LATEST}) == {(topic, 0): 0}
+        assert len(port.list_partitions(Topics((topic,))).partitions) == 1
+        assert time.monotonic() - begun < 0.5
+
+
+def test_no_server_answers(connect: Callable[..., ClusterClient]) -> None:
+    refusing = unused_server()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        silent = f"127.0.0.1:{mute.getsockname()[1]}"
+        port = connect(refusing, silent, timeout_ms=600)
+        begun = time.monotonic()
+        with pytest.raises(ClusterUnreachable) as caught:
+            port.list_partitions(Topics(("t",)))
+        assert time.monotonic() - begun < 0.6 + SLACK_S
+    message = str(caught.value)
+    assert message.startswith("cluster 'east': no broker could be asked. ")
+    assert f"{refusing}: connection refused" in message
+    assert f"{silent}: connected, but no complete answer to ApiVersions in time" in message
+    assert "check kafka.bootstrap.servers" in message
+
+
+def test_strangers_are_not_asked_again(connect: Callable[..., ClusterClient]) -> None:
+    class Web(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1024)
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with Serving(Web) as server:
+        begun = time.monotonic()
+        with pytest.raises(UnsupportedBroker, match="in HTTP, so the port belongs to another service"):
+            connect(server).list_partitions(Topics(("t",)))
+        assert time.monotonic() - begun < 2
+
+
+@pytest.mark.kafka
+def test_paused_broker(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
+    own.create_topic(topic)
+    warm, cold = (connect(own.bootstrap_servers, timeout_ms=700) for _ in range(2))
+    assert warm.list_offsets({(topic, 0): LATEST}) == {(topic, 0): 0}
+    own.pause()
+    try:
+        for port, ask in (
+            (warm, lambda: warm.list_offsets({(topic, 0): LATEST})),
+            (warm, lambda: warm.list_partitions(Topics((topic,)))),
+            (cold, lambda: cold.list_partitions(Topics((topic,)))),
+            (cold, lambda: cold.list_offsets({(topic, 0): LATEST})),
+        ):
+            begun = time.monotonic()
+            with pytest.raises(ClusterUnreachable, match=own.bootstrap_servers) as caught:
+                ask()
+            assert time.monotonic() - begun < 0.7 + SLACK_S, port
+            assert "in time" in str(caught.value)
+    finally:
+        own.resume()
+    for port in (warm, cold):
+        assert port.list_offsets({(topic, 0): EARLIEST}) == {(topic, 0): 0}
+
+
+@pytest.mark.kafka
+def test_broker_that_dies_and_comes_back(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
+    own.create_topic(topic)
+    port, impatient = connect(own.bootstrap_servers, timeout_ms=30_000), connect(own.bootstrap_servers, timeout_ms=300)
+    assert port.list_offsets({(topic, 0): LATEST}) == impatient.list_offsets({(topic, 0): LATEST})
+    own.kill()
+    with pytest.raises(ClusterUnreachable, match="connection refused"):
+        impatient.list_partitions(Topics((topic,)))
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(port.list_offsets, {(topic, 0): LATEST})
+        own.start()
+        assert waiting.result(30) == {(topic, 0): 0}
+    assert len(port.list_partitions(Topics((topic,))).partitions) == 1
+
+
+@pytest.mark.kafka
+def test_leaders(kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
+    kafka.create_topic(topic, 2)
+    port = connect(kafka.bootstrap_servers)
+    for refresh in (False, True, False):
+        found = port.leaders([(topic, 1), (topic, 0), (topic, 2), ("nowhere", 0)], refresh=refresh)
+        broker = Broker(0, "127.0.0.1", kafka.broker(0).port)
+        assert dict(found.known) == {(topic, 1): broker, (topic, 0): broker}
+        assert dict(found.unknown) == {(topic, 2): 3, ("nowhere", 0): 3}
+
+
+@pytest.mark.kafka
+def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., ClusterClient]) -> None:
+    with LocalKafka(brokers=3, racks=["a", "b", "c"]) as three:
+        three.create_topic(topic, 6, 3)
+        three.create_topic(f"{topic}-single", 6, 1)
+        port = connect(*three.bootstrap_servers.split(","), timeout_ms=60_000)
+        every = [(topic, number) for number in range(6)]
+        leaders = port.leaders(every).known
+        assert {broker.rack for broker in leaders.values()} == {"a", "b", "c"}
+        assert port.list_offsets(dict.fromkeys(every, LATEST)) == dict.fromkeys(every, 0)
+        gone = leaders[topic, 0]
+        three.kill(gone.node_id)
+        # Another replica takes over; what had only one has no leader, but is still listed.
+        assert port.list_offsets(dict.fromkeys(every, LATEST)) == dict.fromkeys(every, 0)
+        moved = port.leaders(every).known
+        assert gone not in moved.values()
+        assert moved.keys() == leaders.keys()
+        listing = port.list_partitions(Topics((f"{topic}-single",)))
+        assert len(listing.partitions) == 6
+        assert listing.incomplete == ()
+        assert set(port.leaders([(f"{topic}-single", n) for n in range(6)]).unknown.values()) == {5}
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("highest", range(METADATA.lowest, METADATA.highest + 1))
+def test_every_version_of_metadata(
+    kafka: LocalKafka,
+    topic: str,
+    connect: Callable[..., ClusterClient],
+    monkeypatch: pytest.MonkeyPatch,
+    highest: int,
+) -> None:
+    kafka.create_topic(topic, 2)
+    monkeypatch.setattr(session_module, "METADATA", replace(METADATA, highest=highest))
+    listing = connect(kafka.bootstrap_servers).list_partitions(Topics((topic, "nowhere")))
+    assert [listed[:2] for listed in listing.partitions] == [(topic, 0), (topic, 1)]
+    assert [bool(listed.topic_id) for listed in listing.partitions] == [highest >= 10] * 2
+    assert listing.missing == ("topic 'nowhere' does not exist",)
+    assert listing.cluster_id == kafka.cluster_id
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("highest", range(LIST_OFFSETS.lowest, LIST_OFFSETS.highest + 1))
+def test_every_version_of_list_offsets(
+    kafka: LocalKafka,
+    topic: str,
+    connect: Callable[..., ClusterClient],
+    monkeypatch: pytest.MonkeyPatch,
+    highest: int,
+) -> None:
+    kafka.create_topic(topic, 2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for time_ms in (1000, 2000, 3000):
+        producer.produce(topic, b"value", partition=1, timestamp=time_ms)
+    assert producer.flush(10) == 0
+    monkeypatch.setattr(client_module, "LIST_OFFSETS", replace(LIST_OFFSETS, highest=highest))
+    port = connect(kafka.bootstrap_servers)
+    for wanted, offsets in ((EARLIEST, (0, 0)), (LATEST, (0, 3)), (1500, (-1, 1)), (9000, (-1, -1))):
+        assert tuple(port.list_offsets({(topic, 0): wanted, (topic, 1): wanted}).values()) == offsets
+
+
+@pytest.mark.kafka
+def test_calls_from_several_threads(kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
+    kafka.create_topic(topic, 3)
+    port = connect(kafka.bootstrap_servers)
+    every = dict.fromkeys([(topic, number) for number in range(3)], LATEST)
+
+    def ask(number: int) -> bool:
+        if number % 10 == 9:
+            port.close()
+        return len(port.list_partitions(Topics((topic,))).partitions) == len(port.list_offsets(every)) == 3
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(60)))
+
+
+def test_call_that_waits_for_another_one(connect: Callable[..., ClusterClient]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = connect(f"127.0.0.1:{mute.getsockname()[1]}", timeout_ms=500)
+        with ThreadPoolExecutor() as pool:
+            begun = time.monotonic()
+            calls = [pool.submit(port.list_partitions, Topics(("t",))) for _ in range(3)]
+            for call in calls:
+                assert isinstance(call.exception(5), ClusterUnreachable)
+            assert time.monotonic() - begun < 0.5 + SLACK_S
+
+
+@pytest.mark.kafka
+def test_fork(kafka: LocalKafka, topic: str) -> None:
+    kafka.create_topic(topic)
+    script = textwrap.dedent("""
+        import os, sys
+        from evensplit.core.model import Topics
+        from evensplit.kafka.client import ClusterClient
+        from evensplit.kafka.settings import ClientSettings
+
+        server, topic = sys.argv[1:]
+        port = ClusterClient("east", ClientSettings((server,), request_timeout_ms=10_000))
+        connections = lambda: list(port._session._connections.values())
+        ask = lambda: [one.topic for one in port.list_partitions(Topics((topic,))).partitions] == [topic]
+        assert ask()
+        of_parent = connections()
+        # A fork at the moment of a call leaves the lock held in the child, for ever.
+        port._session.lock.acquire()
+        child = os.fork()
+        if not child:
+            assert not of_parent[0].usable
+            fine = ask() and ask() and connections()[0] is not of_parent[0] and of_parent[0].fileno() == -1
+            port.close()
+            os._exit(0 if fine else 1)
+        port._session.lock.release()
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ask() and connections() == of_parent
+        port.close()
+        sys.exit(status)
+    """)
+    process = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, kafka.bootstrap_servers, topic],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+class Serving:
+    """A server on a free port whose every connection `handler` serves. Enters as its `host:port`."""
+
+    def __init__(self, handler: type[socketserver.BaseRequestHandler]) -> None:
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Scripted:
+    """A broker with one topic `t` of one partition; each ListOffsets is answered with the next of `codes`, then 0."""
+
+    def __init__(self, codes: list[int], *, leader: int = 7, topic_code: int = 0, brokers: bool = True) -> None:
+        self.asked: list[str] = []
+        self._codes, self._leader, self._topic_code, self._brokers = codes, leader, topic_code, brokers
+        self._server = ""
+        script = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            timeout = 10
+
+            def handle(self) -> None:
+                while prefix := self._next():
+                    request = self.rfile.read(*struct.unpack(">i", prefix))
+                    key, version, number = struct.unpack(">hhi", request[:8])
+                    body = script.answer(key, version)
+                    self.wfile.write(struct.pack(">ii", len(body) + 4, number) + body)
+
+            def _next(self) -> bytes:
+                with suppress(OSError):
+                    return self.rfile.read(4)
+                return b""
+
+        self._serving = Serving(Handler)
+
+    def __enter__(self) -> str:
+        self._server = self._serving.__enter__()
+        return self._server
+
+    def __exit__(self, *_: object) -> None:
+        self._serving.__exit__()
+
+    def answer(self, key: int, version: int) -> bytes:
+        api = next(known for known in (API_VERSIONS, METADATA, LIST_OFFSETS) if known.key == key)
+        self.asked.append(api.name)
+        message = {18: self._versions, 3: self._metadata, 2: self._offsets}[key](api, version)
+        flexible = api.response.flexible_version_q(version) and api is not API_VERSIONS
+        return b"\0" * flexible + bytes(message.encode(version=version))
+
+    def _versions(self, api: Api, version: int) -> Any:
+        keys = [
+            api.response.ApiVersion(version=version, api_key=one.key, min_version=0, max_version=one.highest)
+            for one in (METADATA, LIST_OFFSETS)
+        ]
+        return api.response(version=version, error_code=0, api_keys=keys)
+
+    def _metadata(self, api: Api, version: int) -> Any:
+        topic = api.response.MetadataResponseTopic
+        partition = topic.MetadataResponsePartition(
+            version=version, partition_index=0, leader_id=self._leader, replica_nodes=[], isr_nodes=[]
+        )
+        listed = [] if self._topic_code else [partition]
+        host, _, port = self._server.partition(":")
+        broker = api.response.MetadataResponseBroker(version=version, node_id=7, host=host, port=int(port))
+        return api.response(
+            version=version,
+            brokers=[broker] if self._brokers else [],
+            topics=[topic(version=version, error_code=self._topic_code, name="t", partitions=listed)],
+        )
+
+    def _offsets(self, api: Api, version: int) -> Any:
+        code = self._codes.pop(0) if self._codes else 0
+        topic = api.response.ListOffsetsTopicResponse
+        partition = topic.ListOffsetsPartitionResponse(
+            version=version, partition_index=0, error_code=code, offset=-1 if code else 42
+        )
+        return api.response(version=version, topics=[topic(version=version, name="t", partitions=[partition])])
+
+
+def test_retriable_errors_are_retried_with_new_metadata(connect: Callable[..., ClusterClient]) -> None:
+    script = Scripted([NOT_LEADER, OFFSET_NOT_AVAILABLE])
+    with script as server:
+        port = connect(server)
+        assert port.list_offsets({("t", 0): LATEST}) == {("t", 0): 42}
+        assert script.asked == ["ApiVersions", *["Metadata", "ListOffsets"] * 3]
+        assert port.list_offsets({("t", 0): LATEST}) == {("t", 0): 42}
+        assert script.asked[7:] == ["ListOffsets"]
+        port.close()
+
+
+def test_retries_end_at_the_deadline(connect: Callable[..., ClusterClient]) -> None:
+    with Scripted([NOT_LEADER] * 10_000) as server:
+        port = connect(server, timeout_ms=400)
+        begun = time.monotonic()
+        with pytest.raises(BrokerError) as caught:
+            port.list_offsets({("t", 0): LATEST})
+        assert time.monotonic() - begun < 0.4 + SLACK_S
+        assert caught.value.code == NOT_LEADER
+        assert str(caught.value) == (
+            "cluster 'east': topic 't', partition 0: its offset is not known: NOT_LEADER_FOR_PARTITION (6); retried in "
+            "vain within 400 ms (kafka.request.timeout.ms); see whether the partition has a leader and in-sync replicas"
+        )
+        port.close()
+
+
+def test_partition_without_a_leader(connect: Callable[..., ClusterClient]) -> None:
+    script = Scripted([], leader=-1)
+    with script as server:
+        port = connect(server, timeout_ms=200)
+        assert len(port.list_partitions(Topics(("t",))).partitions) == 1
+        with pytest.raises(BrokerError, match=r"topic 't', partition 0: .* LEADER_NOT_AVAILABLE \(5\)"):
+            port.list_offsets({("t", 0): LATEST})
+        assert "ListOffsets" not in script.asked
+        port.close()
+
+
+@pytest.mark.parametrize("code, name", [(29, "TOPIC_AUTHORIZATION_FAILED"), (43, "UNSUPPORTED_FOR_MESSAGE_FORMAT")])
+def test_final_errors_are_not_retried(connect: Callable[..., ClusterClient], code: int, name: str) -> None:
+    script = Scripted([code])
+    with script as server:
+        port = connect(server)
+        with pytest.raises(BrokerError, match=rf"topic 't', partition 0: .* {name} \({code}\)") as caught:
+            port.list_offsets({("t", 0): LATEST})
+        assert caught.value.code == code
+        assert script.asked.count("ListOffsets") == 1
+        port.close()
+
+
+@pytest.mark.parametrize("code, name", [(29, "TOPIC_AUTHORIZATION_FAILED"), (5, "LEADER_NOT_AVAILABLE")])
+def test_topic_errors_make_a_listing_incomplete(connect: Callable[..., ClusterClient], code: int, name: str) -> None:
+    with Scripted([], topic_code=code) as server:
+        port = connect(server)
+        listing = port.list_partitions(Topics(("t",)))
+        assert (listing.partitions, listing.missing) == ((), ())
+        assert listing.incomplete == (f"topic 't' cannot be listed: {name} ({code})",)
+        port.close()
+
+
+def test_broker_that_knows_no_brokers_yet(connect: Callable[..., ClusterClient]) -> None:
+    with Scripted([], brokers=False) as server:
+        port = connect(server, timeout_ms=200)
+        with pytest.raises(ClusterUnreachable, match=f"{server}: it knows no brokers yet"):
+            port.list_partitions(Topics(("t",)))
+        port.close()

@@ -1,0 +1,380 @@
+"""One connection against servers that do what brokers do, and everything that they should not."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka import transport
+from evensplit.kafka.api import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA
+from evensplit.kafka.connection import BODY_BEGIN, FRAME_BYTES_MAX, Connection, Frame
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.settings import ClientSettings, join_address
+
+SLACK_S = 0.5
+Handler = Callable[["Peer"], None]
+
+
+class Peer:
+    """The server's side of one accepted connection."""
+
+    def __init__(self, connection: socket.socket, ended: threading.Event) -> None:
+        self.connection = connection
+        self.ended = ended
+
+    def read_request(self) -> tuple[int, int, int]:
+        """The api key, version and number of the next request."""
+        (length,) = struct.unpack(">i", self._exactly(4))
+        key, version, number = struct.unpack(">hhi", self._exactly(length)[:8])
+        return key, version, number
+
+    def answer(self, number: int, body: bytes) -> None:
+        self.connection.sendall(struct.pack(">ii", len(body) + 4, number) + body)
+
+    def agree_on(self, *apis: tuple[int, int, int]) -> None:
+        """Answer ApiVersions with (key, lowest, highest) each."""
+        _, version, number = self.read_request()
+        self.answer(number, versions_body(version, apis))
+
+    def _exactly(self, size: int) -> bytes:
+        received = b""
+        while len(received) < size:
+            piece = self.connection.recv(size - len(received))
+            if not piece:
+                raise ConnectionResetError
+            received += piece
+        return received
+
+
+def versions_body(version: int, apis: tuple[tuple[int, int, int], ...], error: int = 0) -> bytes:
+    listed = API_VERSIONS.response.ApiVersion
+    message = API_VERSIONS.response(
+        version=version,
+        error_code=error,
+        api_keys=[listed(version=version, api_key=key, min_version=low, max_version=high) for key, low, high in apis],
+    )
+    return bytes(message.encode(version=version))
+
+
+class Server:
+    """Serves each connection by `handler`, in a thread of its own, until the test ends."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._ended = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._listener.getsockname()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        self._ended.set()
+        # Wakes the accept that is under way.
+        with suppress(OSError):
+            socket.create_connection(self.address, timeout=5).close()
+        for thread in self._threads:
+            thread.join(timeout=5)
+            assert not thread.is_alive()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while not self._ended.is_set():
+            connection, _ = self._listener.accept()
+            connection.settimeout(5)
+            thread = threading.Thread(target=self._serve, args=(connection,))
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            if not self._ended.is_set():
+                self._handler(Peer(connection, self._ended))
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Handler], Server]]:
+    servers: list[Server] = []
+
+    def start(handler: Handler) -> Server:
+        servers.append(Server(handler))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def connect(address: tuple[str, int], timeout_s: float = 5.0) -> Connection:
+    settings = ClientSettings((join_address(address),), receive_buffer_bytes=65536)
+    return Connection("east", address, settings, Deadline.after(timeout_s))
+
+
+def fails(kind: type[ClusterError], address: tuple[str, int], timeout_s: float = 5.0) -> str:
+    """Connecting fails with `kind`, in time, naming cluster and address. Returns the message."""
+    begun = time.monotonic()
+    with pytest.raises(kind) as caught:
+        connect(address, timeout_s)
+    assert time.monotonic() - begun < timeout_s + SLACK_S
+    assert "cluster 'east'" in str(caught.value)
+    assert join_address(address) in str(caught.value)
+    return str(caught.value)
+
+
+def hang(peer: Peer) -> None:
+    peer.ended.wait(10)
+
+
+def unused_address() -> tuple[str, int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address: tuple[str, int] = listener.getsockname()
+    return address
+
+
+def test_refused() -> None:
+    assert "connection refused" in fails(ClusterUnreachable, unused_address())
+
+
+def test_name_that_nobody_knows() -> None:
+    assert "cannot be resolved" in fails(ClusterUnreachable, ("no-such-host.invalid", 9092), timeout_s=1.0)
+
+
+def test_name_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    numeric = transport._look_up
+
+    def stuck(host: str, port: int, flags: int) -> object:
+        if flags:
+            return numeric(host, port, flags)
+        answered.wait(10)
+        return []
+
+    monkeypatch.setattr(transport, "_look_up", stuck)
+    assert "no name server answered" in fails(ClusterUnreachable, ("kafka.example", 9092), timeout_s=0.3)
+    answered.set()
+
+
+def test_never_answers(serve: Callable[[Handler], Server]) -> None:
+    message = fails(ClusterUnreachable, serve(hang).address, timeout_s=0.4)
+    assert "no complete answer to ApiVersions in time" in message
+
+
+def test_deadline_is_for_all_pieces_together(serve: Callable[[Handler], Server]) -> None:
+    def slowly(peer: Peer) -> None:
+        peer.connection.sendall(struct.pack(">i", 1000))
+        while not peer.ended.wait(0.1):
+            peer.connection.sendall(b"\0")
+
+    assert "no complete answer" in fails(ClusterUnreachable, serve(slowly).address, timeout_s=0.5)
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", struct.pack(">ii", 100, 1), struct.pack(">ii", 100, 1) + b"\0" * 95])
+def test_closes_before_the_end(serve: Callable[[Handler], Server], sent: bytes) -> None:
+    def cut(peer: Peer) -> None:
+        peer.read_request()
+        peer.connection.sendall(sent)
+
+    message = fails(ClusterUnreachable, serve(cut).address)
+    assert "closed the connection instead of answering ApiVersions" in message
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 0, 3, FRAME_BYTES_MAX + 1, 2**31 - 1])
+def test_garbage_length(serve: Callable[[Handler], Server], length: int) -> None:
+    def lie(peer: Peer) -> None:
+        peer.read_request()
+        peer.connection.sendall(struct.pack(">i", length))
+        hang(peer)
+
+    assert f"length of {length} bytes" in fails(UnsupportedBroker, serve(lie).address)
+
+
+def test_memory_grows_with_what_arrives_and_not_with_what_is_promised(serve: Callable[[Handler], Server]) -> None:
+    def boast(peer: Peer) -> None:
+        peer.read_request()
+        peer.connection.sendall(struct.pack(">i", FRAME_BYTES_MAX) + b"\0" * 100_000)
+
+    server = serve(boast)
+    tracemalloc.start()
+    try:
+        fails(ClusterUnreachable, server.address)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+@pytest.mark.parametrize(
+    "sent, said",
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "in HTTP"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "in TLS"),
+    ],
+)
+def test_another_service(serve: Callable[[Handler], Server], sent: bytes, said: str) -> None:
+    def other(peer: Peer) -> None:
+        peer.read_request()
+        peer.connection.sendall(sent)
+
+    message = fails(UnsupportedBroker, serve(other).address)
+    assert said in message
+    assert "expected a listener that speaks Kafka's protocol" in message
+
+
+def test_answer_with_another_number(serve: Callable[[Handler], Server]) -> None:
+    def confuse(peer: Peer) -> None:
+        _, version, number = peer.read_request()
+        peer.answer(number + 7, versions_body(version, ((3, 0, 12),)))
+
+    assert "number 1 with number 8" in fails(UnsupportedBroker, serve(confuse).address)
+
+
+def test_answer_that_is_no_answer(serve: Callable[[Handler], Server]) -> None:
+    def babble(peer: Peer) -> None:
+        _, _, number = peer.read_request()
+        peer.answer(number, b"\0\0\x7f\xff")
+
+    assert "cannot be decoded" in fails(UnsupportedBroker, serve(babble).address)
+
+
+def test_damage_later_on_is_no_verdict_on_the_broker(serve: Callable[[Handler], Server]) -> None:
+    def turn_bad(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        peer.read_request()
+        peer.connection.sendall(struct.pack(">i", -5))
+        hang(peer)
+
+    connection = connect(serve(turn_bad).address)
+    with pytest.raises(ClusterUnreachable, match="damaged on the way"):
+        ask_metadata(connection)
+    assert not connection.usable
+
+
+def ask_metadata(connection: Connection, timeout_s: float = 5.0) -> object:
+    return connection.request(METADATA, metadata_request, Deadline.after(timeout_s))
+
+
+def metadata_request(version: int) -> object:
+    return METADATA.request(version=version, topics=[], allow_auto_topic_creation=False)
+
+
+def metadata_body(version: int, cluster_id: str) -> bytes:
+    message = METADATA.response(version=version, brokers=[], cluster_id=cluster_id, controller_id=0, topics=[])
+    # The header of a flexible response has tagged fields: none.
+    return b"\0" + bytes(message.encode(version=version))
+
+
+@pytest.mark.parametrize("supported", [((18, 0, 2), (3, 0, 8)), ((18, 0, 0), (3, 0, 8)), ()])
+def test_broker_that_knows_an_older_version_of_the_question(
+    serve: Callable[[Handler], Server], supported: tuple[tuple[int, int, int], ...]
+) -> None:
+    asked: list[int] = []
+
+    def old(peer: Peer) -> None:
+        _, version, number = peer.read_request()
+        asked.append(version)
+        peer.answer(number, versions_body(0, supported, error=35))
+        _, version, number = peer.read_request()
+        asked.append(version)
+        peer.answer(number, versions_body(0, ((18, 0, 2), (3, 0, 8))))
+
+    connection = connect(serve(old).address)
+    assert asked == [3, 0]
+    assert connection.version(METADATA) == 8
+    connection.close()
+
+
+def test_broker_that_refuses_to_say_its_versions(serve: Callable[[Handler], Server]) -> None:
+    def refuse(peer: Peer) -> None:
+        _, _, number = peer.read_request()
+        peer.answer(number, versions_body(0, (), error=34))
+
+    assert "ILLEGAL_SASL_STATE (34)" in fails(BrokerError, serve(refuse).address)
+
+
+def test_highest_common_version(serve: Callable[[Handler], Server]) -> None:
+    connection = connect(serve(lambda peer: peer.agree_on((3, 2, 99), (2, 0, 0), (1, 13, 17))).address)
+    assert connection.version(METADATA) == METADATA.highest
+    assert connection.version(METADATA, highest=6) == 6
+    for api, has in ((LIST_OFFSETS, "0 to 0"), (FETCH, "13 to 17"), (API_VERSIONS, "none")):
+        with pytest.raises(UnsupportedBroker, match=f"{api.name}: {has}, expected some of {api.lowest} to"):
+            connection.version(api)
+    connection.close()
+
+
+def is_usable(connection: Connection) -> bool:
+    return connection.usable
+
+
+def test_several_requests_under_way(serve: Callable[[Handler], Server]) -> None:
+    def two_at_once(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        numbers = [peer.read_request()[2] for _ in range(2)]
+        for number, name in zip(numbers, ("first", "second"), strict=True):
+            peer.answer(number, metadata_body(12, name))
+
+    connection = connect(serve(two_at_once).address)
+    deadline = Deadline.after(5)
+    for _ in range(2):
+        assert connection.send(METADATA, metadata_request, deadline) == 12
+    assert connection.in_flight == 2
+    assert not is_usable(connection)
+    assert connection.receive(deadline).cluster_id == "first"
+    assert connection.receive(deadline).cluster_id == "second"
+    assert is_usable(connection)
+    connection.close()
+
+
+def test_frames_come_into_one_buffer_that_grows(serve: Callable[[Handler], Server]) -> None:
+    bodies = [b"a" * 10, b"b" * 3_000_000, b"c" * 20]
+
+    def answer_all(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        for body in bodies:
+            peer.answer(peer.read_request()[2], body)
+
+    connection = connect(serve(answer_all).address)
+    frame, deadline, sizes = Frame(100), Deadline.after(5), []
+    for body in bodies:
+        connection.send(METADATA, metadata_request, deadline)
+        length = connection.receive_into(frame, deadline)
+        assert frame.data[BODY_BEGIN:length] == body
+        sizes.append(len(frame.data))
+    assert sizes == [100, 3_000_004, 3_000_004]
+    connection.close()
+
+
+def test_request_that_cannot_be_sent_in_time(serve: Callable[[Handler], Server]) -> None:
+    def stop_reading(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        hang(peer)
+
+    class Large:
+        def with_header(self, **_: object) -> None:
+            pass
+
+        def encode(self, **_: object) -> bytes:
+            return bytes(32 << 20)
+
+    connection = connect(serve(stop_reading).address)
+    begun = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="Metadata could not be sent in time"):
+        connection.send(METADATA, lambda _: Large(), Deadline.after(0.5))
+    assert time.monotonic() - begun < 0.5 + SLACK_S
+    assert not is_usable(connection)
+
+
+def test_closing_twice_does_no_harm(serve: Callable[[Handler], Server]) -> None:
+    connection = connect(serve(lambda peer: peer.agree_on((3, 0, 12))).address)
+    assert is_usable(connection)
+    connection.close()
+    connection.close()
+    assert not is_usable(connection)
+    with pytest.raises(ClusterUnreachable):
+        ask_metadata(connection)
