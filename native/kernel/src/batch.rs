@@ -53,9 +53,6 @@ impl<'a> Frame<'a> {
             }
             _ => return Err(Error::new(Kind::UnsupportedMagic, format!("message format v{magic}, expected v2"))),
         }
-        if base_offset < 0 {
-            return Err(Error::malformed(format!("the base offset is {base_offset}, expected 0 or more")));
-        }
         let length_min = HEADER_BYTES - LENGTH_COUNTS_FROM;
         match usize::try_from(length) {
             Ok(length) if length >= length_min => {

@@ -100,9 +100,6 @@ impl Decompressor {
                 Ok(count) => length += count,
                 Err(error) => return Err(failed(codec, error)),
             }
-            if length > self.bytes_max {
-                return Err(self.too_large());
-            }
         }
     }
 

@@ -72,7 +72,10 @@ fn no_payload_makes_the_kernel_allocate_beyond_the_bound() {
         (Codec::Zstd, zstd_content),
     ] {
         let batch = Batch::plain(5, codec, &[b"x"]).encode_with(&payload, 1);
-        append(&mut builder(), &batch, common::EVERYTHING).unwrap_err();
+        // Whatever the bound is: what is announced is not allocated.
+        let limits = Limits { rows_max: 100, bytes_max: 1 << 20, uncompressed_bytes_max: usize::MAX };
+        let mut builder = ColumnBuilder::new(false, false, limits);
+        append(&mut builder, &batch, common::EVERYTHING).unwrap_err();
     }
     let announced = Batch::plain(5, Codec::None, &[b"x"]).encode_with(&[2, 0, 0], i32::MAX);
     append(&mut builder(), &announced, common::EVERYTHING).unwrap_err();

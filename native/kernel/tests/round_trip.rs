@@ -39,7 +39,9 @@ proptest! {
             prop_assert!(!done.stopped || builder.full());
             at.start = done.offset_next;
             position += done.position;
+            let counted = builder.bytes();
             let columns = builder.finish();
+            prop_assert_eq!(counted, common::bytes(&columns));
             let bytes_held = columns.key.data.len() + columns.value.data.len();
             prop_assert!(bytes_held <= 4 * bytes_max || columns.rows == 1);
             got.extend(common::rows(&columns));

@@ -43,12 +43,19 @@ fn a_wrong_checksum_is_found_wherever_the_byte_is() {
 
 #[test]
 fn an_error_in_a_later_batch_takes_back_the_whole_call() {
-    let mut bad = abc(3).encode();
+    let with_headers = |base_offset| {
+        let mut batch = abc(base_offset);
+        batch.records[1].headers = vec![(b"h".to_vec(), Some(b"1".to_vec()))];
+        batch
+    };
+    let mut bad = abc(6).encode();
     *bad.last_mut().unwrap() ^= 1;
     let mut builder = builder();
-    let error = append(&mut builder, &[abc(0).encode(), bad].concat(), EVERYTHING).unwrap_err();
-    assert_eq!((error.kind, error.offset, builder.rows(), builder.bytes()), (Kind::Crc, 3, 0, 0));
-    assert_eq!(common::rows(&builder.finish()), []);
+    append(&mut builder, &with_headers(0).encode(), EVERYTHING).unwrap();
+    let bytes = builder.bytes();
+    let error = append(&mut builder, &[with_headers(3).encode(), bad].concat(), EVERYTHING).unwrap_err();
+    assert_eq!((error.kind, error.offset, builder.rows(), builder.bytes()), (Kind::Crc, 6, 3, bytes));
+    assert_eq!(common::rows(&builder.finish()), with_headers(0).rows(EVERYTHING, true, true));
 }
 
 #[test]
@@ -73,6 +80,8 @@ fn header_fields_out_of_range() {
     assert_eq!(set(0, &(-5_i64).to_be_bytes()), "the base offset is -5, expected 0 or more");
     let last = "the last offset delta is 2 and the base offset 9223372036854775806";
     assert_eq!(set(0, &(i64::MAX - 1).to_be_bytes()), last);
+    let last = "the last offset delta is 2 and the base offset 9223372036854775805";
+    assert_eq!(set(0, &(i64::MAX - 2).to_be_bytes()), last);
     assert_eq!(set(8, &48_i32.to_be_bytes()), "the length of a record batch is 48, expected 49 or more");
     assert_eq!(set(8, &(-1_i32).to_be_bytes()), "the length of a record batch is -1, expected 49 or more");
     assert_eq!(set(21, &5_i16.to_be_bytes()), "the codec is number 5, expected 0 to 4");

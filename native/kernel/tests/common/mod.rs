@@ -283,6 +283,17 @@ pub fn rows(columns: &Columns) -> Vec<Row> {
         .collect()
 }
 
+/// The bytes of all columns, validity bitmaps and the first 0 of offsets left out.
+pub fn bytes(columns: &Columns) -> usize {
+    let binary = |column: &Binary| 4 * (column.offsets.len() - 1) + column.data.len();
+    let headers = columns
+        .headers
+        .as_ref()
+        .map_or(0, |column| 4 * (column.offsets.len() - 1) + binary(&column.keys) + binary(&column.values));
+    let texts = binary(&columns.topic) + columns.cluster.as_ref().map_or(0, binary);
+    binary(&columns.key) + binary(&columns.value) + texts + headers + columns.rows * (4 + 8 + 8 + 4)
+}
+
 pub mod strategy {
     use super::*;
     use proptest::collection::vec;
