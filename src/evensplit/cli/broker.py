@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -79,8 +80,8 @@ def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, st
         with LocalKafka(brokers=brokers, properties=properties, directory=directory) as kafka:
             for name, partitions in topics:
                 kafka.create_topic(name, partitions, replication_factor=min(3, brokers))
-            click.echo(kafka.bootstrap_servers)
             console.print(_hint(kafka, topics))
+            click.echo(kafka.bootstrap_servers)
             while kafka.is_running:
                 time.sleep(WATCH_INTERVAL_S)
     except KeyboardInterrupt:
@@ -97,15 +98,14 @@ def _prepare(console: Console) -> Prepared:
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True
     )
     task = bar.add_task("Kafka, the first time", total=None)
+    with ExitStack() as stack:
 
-    def report(progress: Progress) -> None:
-        bar.start()
-        bar.update(task, description=progress.doing, completed=progress.done, total=progress.total)
+        def report(progress: Progress) -> None:
+            if not bar.live.is_started:
+                stack.enter_context(bar)
+            bar.update(task, description=progress.doing, completed=progress.done, total=progress.total)
 
-    try:
         return prepare(report)
-    finally:
-        bar.stop()
 
 
 def _hint(kafka: LocalKafka, topics: list[tuple[str, int]]) -> Panel:

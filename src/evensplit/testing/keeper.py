@@ -84,7 +84,9 @@ class Keeper:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.closed = True
-        self._process.stdin.close()
+        # A request to a keeper that was gone already may still be in the buffer.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
         try:
             self._process.wait(EXIT_TIMEOUT_S)
