@@ -16,10 +16,9 @@ def main(directory: Path) -> int:
     # They come through the package's `__getattr__`, where pdoc does not look.
     for name in evensplit.__all__:
         setattr(evensplit, name, getattr(evensplit, name))
-    # Named one by one: where a package says what it exports, pdoc leaves its modules out.
-    below = [module.name for module in pkgutil.walk_packages(evensplit.__path__, "evensplit.")]
-    public = [name for name in below if not any(part.startswith("_") for part in name.split("."))]
-    pdoc.pdoc("evensplit", *public, output_directory=directory)
+    # Named here: where a package says what it exports, pdoc leaves its modules out.
+    rooms = [room.name for room in pkgutil.iter_modules(evensplit.__path__, "evensplit.") if "._" not in room.name]
+    pdoc.pdoc("evensplit", *rooms, output_directory=directory)
     print(directory / "index.html")
     return 0
 
