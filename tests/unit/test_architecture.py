@@ -79,15 +79,15 @@ def imports(tree: ast.Module) -> Iterator[tuple[ast.stmt, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "evensplit" and not node.level:
+            yield from ((node, f"evensplit.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node, "." * node.level + (node.module or "")
-            # `from evensplit import _kernel` names a room in its second half.
-            yield from ((node, f"evensplit.{alias.name}") for alias in node.names if node.module == "evensplit")
 
 
 def is_pure(module: str) -> bool:
-    if module == "evensplit" or module.startswith("evensplit."):
-        return module == "evensplit" or any(f"{module}.".startswith(f"{room}.") for room in PURE_ROOMS)
+    if module.partition(".")[0] == "evensplit":
+        return any(f"{module}.".startswith(f"{room}.") for room in PURE_ROOMS)
     return module.partition(".")[0] in PURE_MODULES
 
 
@@ -175,7 +175,9 @@ def test_the_core_is_pure(path: Path) -> None:
         "import time",
         "from datetime import datetime",
         "def f():\n    import os.path",
+        "import evensplit",
         "from evensplit import _kernel",
+        "from . import model",
         "from evensplit._kernel import decode",
         "import evensplit.kafka.client",
         "from evensplit.corex import y",
@@ -205,6 +207,7 @@ def test_what_is_not_pure_is_seen(source: str) -> None:
         "import numpy as np",
         "from evensplit.core.model import SplitId",
         "from evensplit.errors import TransitionError",
+        "from evensplit import errors",
         "for x in sorted(set(y)): pass",
         "sorted(x for x in set(y))",
         "{x + 1 for x in {1, 2}}",

@@ -143,8 +143,8 @@ def test_what_is_asked_for_is_what_the_project_needs() -> None:
     assert project["requires-python"] == f">={needs.version_text(needs.OLDEST_PYTHON)}"
     assert needs.OLDEST_JAVA == BROKERS_OLDEST_JAVA
     manifests = [ROOT / "Cargo.toml", *ROOT.glob("native/*/Cargo.toml")]
-    asked = [re.findall(r'^rust-version = "(.*)"$', manifest.read_text(), re.M) for manifest in manifests]
-    assert max(needs.parse_version(version) or (0, 0) for versions in asked for version in versions) == needs.OLDEST_CARGO
+    asked = re.findall(r'^rust-version = "(.*)"$', "\n".join(file.read_text() for file in manifests), re.M)
+    assert max(filter(None, map(needs.parse_version, asked))) == needs.OLDEST_CARGO
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tools" / "setup").glob("*.py")), ids=lambda path: path.name)
