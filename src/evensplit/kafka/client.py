@@ -57,13 +57,17 @@ class ClusterClient:
         with self._call() as (session, deadline):
             return _OffsetLookup(session, wanted, deadline).run()
 
-    def leaders(self, partitions: Collection[TopicPartition], *, refresh: bool = False) -> Leaders:
+    def leaders(
+        self, partitions: Collection[TopicPartition], *, refresh: bool = False, timeout_s: float | None = None
+    ) -> Leaders:
         """Who leads `partitions`: as is known already, or with `refresh`, or if one is not known, as a broker says now.
+
+        `timeout_s`: how long that may take, if not the whole request deadline.
 
         Raises:
             ClusterUnreachable, UnsupportedBroker: as `list_partitions`.
         """
-        with self._call() as (session, deadline):
+        with self._call(timeout_s) as (session, deadline):
             return session.find_leaders(partitions, deadline, refresh=refresh)
 
     def close(self) -> None:
@@ -77,9 +81,9 @@ class ClusterClient:
             session.lock.release()
 
     @contextmanager
-    def _call(self) -> Iterator[tuple[Session, Deadline]]:
+    def _call(self, timeout_s: float | None = None) -> Iterator[tuple[Session, Deadline]]:
         """One call at a time, and all of it, waiting for another one included, within one deadline."""
-        deadline = Deadline.after(self.settings.request_timeout_ms / 1000)
+        deadline = Deadline.after(self.settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
         if self._session.pid != os.getpid():
             self.close()
         session = self._session

@@ -10,6 +10,7 @@ Sources: Kafka's protocol guide (framing, correlation ids); KIP-35 and KIP-511 (
 from __future__ import annotations
 
 import os
+import select
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -73,6 +74,10 @@ class Connection:
         self._versions: Mapping[int, tuple[int, int]] = {}
         self._open = True
         self._socket = open_transport(cluster, address, settings, deadline)
+        # Tried first and waited for only then: most of the time the bytes are there, and it is one call instead of two.
+        self._socket.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(self._socket, 0)
         try:
             self._versions = self._negotiate(deadline)
         except BaseException:
@@ -83,6 +88,13 @@ class Connection:
     def usable(self) -> bool:
         """Whether it is open, was opened by this process, and owes no response."""
         return self._open and not self._sent and self._pid == os.getpid()
+
+    def is_quiet(self) -> bool:
+        """Whether it is usable, and the other side has neither closed it nor sent anything unasked. Does not wait."""
+        if not self.usable:
+            return False
+        self._poll.modify(self._socket, select.POLLIN)
+        return not self._poll.poll(0)
 
     @property
     def in_flight(self) -> int:
@@ -184,8 +196,8 @@ class Connection:
         message.with_header(correlation_id=self._number, client_id=self._client_id)
         encoded = message.encode(version=version, header=True, framed=True)
         try:
-            self._socket.settimeout(max(deadline.remaining_s, 0.001))
-            self._socket.sendall(encoded)
+            with memoryview(encoded) as view:
+                self._send_all(view, deadline)
         except TimeoutError:
             raise self._failed(f"{api.name} could not be sent in time") from None
         except OSError as error:
@@ -195,13 +207,24 @@ class Connection:
             raise
         self._sent.append(_Sent(self._number, api, version))
 
+    def _send_all(self, view: memoryview, deadline: Deadline) -> None:
+        sent = 0
+        while sent < len(view):
+            try:
+                sent += self._socket.send(view[sent:])
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline)
+
     def _receive_exactly(self, view: memoryview, what: str, deadline: Deadline) -> None:
         """Fill `view` from the socket, whatever the number of pieces that it comes in."""
         received = 0
         try:
             while received < len(view):
-                self._socket.settimeout(max(deadline.remaining_s, 0.001))
-                size = self._socket.recv_into(view[received:])
+                try:
+                    size = self._socket.recv_into(view[received:])
+                except BlockingIOError:
+                    self._wait(select.POLLIN, deadline)
+                    continue
                 if not size:
                     raise self._failed(self._closed(what))
                 received += size
@@ -214,6 +237,13 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+    def _wait(self, event: int, deadline: Deadline) -> None:
+        """Wait until the socket can go on. Raises TimeoutError at the deadline."""
+        self._poll.modify(self._socket, event)
+        # An hour at most, since poll takes no more than 32 bits of milliseconds.
+        if not self._poll.poll(min(deadline.remaining_s, 3600.0) * 1000) and deadline.passed:
+            raise TimeoutError
 
     def _closed(self, what: str) -> str:
         expected = " and may expect TLS or SASL" if not self._versions or what == "Metadata" else ""

@@ -83,7 +83,7 @@ class Session:
     def connection(self, address: Address, deadline: Deadline) -> Connection:
         """The connection to `address`, opened if there is none that can be used."""
         found = self._connections.get(address)
-        if found is None or not found.usable:
+        if found is None or not found.is_quiet():
             if found is not None:
                 found.close()
             found = self._connections[address] = Connection(self.cluster, address, self.settings, deadline)

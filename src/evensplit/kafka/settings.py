@@ -32,7 +32,8 @@ class ClientSettings:
     - `connect_timeout_ms`: how long one attempt to connect may take.
     - `retry_backoff_ms`, `retry_backoff_max_ms`: the pause before a second attempt; it doubles up to the maximum.
     - `receive_buffer_bytes`: SO_RCVBUF of every socket; -1 leaves it to the operating system.
-    - `fetch_max_bytes`: about how much one Fetch response may hold. `max_partition_fetch_bytes`: of one partition.
+    - `fetch_max_bytes`: about how much one Fetch response may hold. `max_partition_fetch_bytes`: of one partition; as
+      no partition can keep others waiting here, it may fill a response, unlike in Kafka, whose default is 1 MiB.
     - `fetch_max_wait_ms`: how long a broker may wait for new records before it answers with none.
     """
 
@@ -45,7 +46,7 @@ class ClientSettings:
     retry_backoff_max_ms: int = 1_000
     receive_buffer_bytes: int = -1
     fetch_max_bytes: int = 52_428_800
-    max_partition_fetch_bytes: int = 1_048_576
+    max_partition_fetch_bytes: int = 4_194_304
     fetch_max_wait_ms: int = 500
 
     @property

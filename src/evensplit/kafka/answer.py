@@ -1,0 +1,156 @@
+"""What a leader's answer means for each partition that it was asked for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evensplit._kernel import FetchedPartition, FetchedResponse
+from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
+from evensplit.kafka.api import error_name, is_retriable
+from evensplit.kafka.fetch import BATCHES_WALKED_MAX, FETCH_BYTES_MAX, PartitionRead, walk
+
+UNKNOWN_SERVER_ERROR = -1
+OFFSET_OUT_OF_RANGE = 1
+CORRUPT_MESSAGE = 2
+
+
+@dataclass(slots=True)
+class Span:
+    """Record batches of one partition, at `begin` to `end` of a frame, to be decoded from `start` up to `offset_end`.
+
+    `position`: the offset from which the read goes on already; None if that is to be found out by decoding.
+    """
+
+    read: PartitionRead
+    begin: int
+    end: int
+    start: int
+    offset_end: int
+    position: int | None
+
+
+@dataclass(slots=True)
+class Answer:
+    """The partitions that were asked for, each in one of four lists, and what there is to decode.
+
+    - served: had their turn, and come last the next time. starved: did not, and come first.
+    - moved: are not with this leader any more. out_of_range: have no such offset.
+    - progressed: whether any of them got on.
+    """
+
+    spans: list[Span] = field(default_factory=list)
+    served: list[PartitionRead] = field(default_factory=list)
+    starved: list[PartitionRead] = field(default_factory=list)
+    moved: list[PartitionRead] = field(default_factory=list)
+    out_of_range: list[PartitionRead] = field(default_factory=list)
+    progressed: bool = False
+
+
+def sort_out(
+    asked: Sequence[PartitionRead],
+    response: FetchedResponse,
+    data: bytearray,
+    now_s: float,
+    *,
+    partition_bytes_max: int,
+    response_bytes_max: int,
+) -> Answer:
+    """Note in each of `asked` how far it has come by `response`, whose frame is `data`.
+
+    Raises:
+        BrokerError: the broker refused a partition for good.
+        CorruptRecordsError: a record batch cannot be what it claims, or the broker itself found it damaged.
+    """
+    answer = Answer()
+    missing = {read.key: read for read in asked}
+    received = sum(one.records_end - one.records_begin for one in response.partitions)
+    walks_left = BATCHES_WALKED_MAX
+    for fetched in response.partitions:
+        read = missing.pop((fetched.topic, fetched.partition), None)
+        if read is None:
+            continue
+        # A broker gives the first partition that has something at least one batch, whatever the limits (KIP-74).
+        unlimited = read is asked[0] or not received
+        if fetched.error_code:
+            _refuse(answer, read, fetched.error_code)
+        elif fetched.records_begin < fetched.records_end:
+            walks_left -= _take(answer, read, fetched, data, now_s, walks_left, unlimited, partition_bytes_max)
+        elif unlimited:
+            _settle_empty(answer, read, fetched, now_s)
+        else:
+            # The others filled the response, or this one's next batch is longer than what it was asked for.
+            read.stamp_s = now_s
+            if received < response_bytes_max // 2:
+                read.fetch_bytes_min = min(2 * read.fetch_bytes(partition_bytes_max), response_bytes_max)
+            answer.starved.append(read)
+    for read in missing.values():
+        detail = f"{read}: the broker left it out of its answer"
+        read.trouble = ClusterUnreachable(read.split.cluster, detail)
+        answer.starved.append(read)
+    return answer
+
+
+def _take(
+    answer: Answer,
+    read: PartitionRead,
+    fetched: FetchedPartition,
+    data: bytearray,
+    now_s: float,
+    walks_left: int,
+    unlimited: bool,
+    partition_bytes_max: int,
+) -> int:
+    """Take what came for `read`. Returns how many batches were walked."""
+    begin, end = fetched.records_begin, fetched.records_end
+    walked = walk(data, begin, end, read.position, read.end, walks_left)
+    if walked.position is not None and not walked.batches and walked.cut_bytes:
+        asked_bytes = read.fetch_bytes(partition_bytes_max)
+        if walked.cut_bytes > FETCH_BYTES_MAX or (unlimited and asked_bytes >= walked.cut_bytes):
+            raise CorruptRecordsError(
+                *read.split,
+                read.position,
+                f"a record batch claims a length of {walked.cut_bytes} bytes, but the broker, asked for {asked_bytes}, sent "
+                f"{end - begin} of them; the records are damaged in the broker's log or on the way from it",
+            )
+        read.fetch_bytes_min = min(max(walked.cut_bytes, 2 * asked_bytes), FETCH_BYTES_MAX)
+        answer.starved.append(read)
+        answer.progressed = True
+        return 0
+    answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position))
+    answer.served.append(read)
+    if walked.position is not None and walked.position > read.position:
+        read.bytes_per_offset = walked.used / (walked.position - read.position)
+        read.advance(walked.position, now_s)
+        answer.progressed = True
+    return walked.batches
+
+
+def _settle_empty(answer: Answer, read: PartitionRead, fetched: FetchedPartition, now_s: float) -> None:
+    """Nothing came, although nothing stood in the way."""
+    answer.served.append(read)
+    if fetched.high_watermark >= read.end:
+        # What was there up to the end of the range was compacted away, or belonged to a transaction's markers.
+        read.advance(read.end, now_s)
+        answer.progressed = True
+    else:
+        read.trouble = DataLossError(
+            *read.split,
+            f"offsets {read.position} to {read.end - 1} were to be read, but its log ends at offset "
+            f"{fetched.high_watermark} and did not grow: it was cut off by an unclean leader election, or the topic "
+            "was created anew. To go on with what there is, start with a new checkpoint",
+        )
+
+
+def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
+    refused = f"{read}: the broker gave no records: {error_name(code)} ({code})"
+    if code == OFFSET_OUT_OF_RANGE:
+        answer.out_of_range.append(read)
+    elif code == CORRUPT_MESSAGE:
+        detail = f"the broker itself found a record batch damaged: {error_name(code)} ({code}); see the broker's log"
+        raise CorruptRecordsError(*read.split, read.position, detail)
+    elif code == UNKNOWN_SERVER_ERROR or is_retriable(code):
+        read.trouble = BrokerError(read.split.cluster, refused, code)
+        answer.moved.append(read)
+    else:
+        raise BrokerError(read.split.cluster, f"{refused}; this does not change by trying again", code)

@@ -1,0 +1,199 @@
+"""What to ask a leader for, and what its answer means: the part of the lane that does no I/O."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from evensplit.core.model import Range, SplitId
+from evensplit.errors import EvenSplitError
+from evensplit.kafka.api import FETCH
+from evensplit.kafka.port import TopicPartition
+
+FETCH_BYTES_MIN = 64 << 10
+"""Nothing is gained by asking a partition for less."""
+
+FETCH_BYTES_MAX = 1 << 30
+
+BATCHES_WALKED_MAX = 5_000
+"""Walking costs about a microsecond for each batch; beyond so many in one response, decoding comes first instead."""
+
+READS_ASKED_MAX = 1_000
+"""So many partitions are in one request at most."""
+
+_BYTES_PER_OFFSET = 1024.0
+_BATCH_PREFIX = struct.Struct(">qi")
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
+_BATCH_OVERHEAD = 12
+_BATCH_HEADER = 61
+
+
+class PartitionRead:
+    """How far one partition was fetched: the ranges of one split, one after the other, in ascending order.
+
+    - position: the next offset to ask for. end: where the present range ends, exclusive.
+    - stamp_s: what the lane's clock of waiting showed when this partition last got on.
+    - trouble: what has kept it from getting on since then, if anything.
+    - absent_s: what that clock showed when the metadata was first without this partition; None as long as it has it.
+    - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
+    """
+
+    __slots__ = (
+        "_ranges",
+        "absent_s",
+        "bytes_per_offset",
+        "end",
+        "fetch_bytes_min",
+        "position",
+        "split",
+        "stamp_s",
+        "trouble",
+    )
+
+    def __init__(self, split: SplitId, ranges: Iterable[Range]) -> None:
+        self.split = split
+        self._ranges = deque(ranges)
+        first = self._ranges.popleft()
+        self.position, self.end = first.start, first.end
+        self.stamp_s = 0.0
+        self.trouble: EvenSplitError | None = None
+        self.absent_s: float | None = None
+        self.fetch_bytes_min = 0
+        self.bytes_per_offset = _BYTES_PER_OFFSET
+
+    @property
+    def key(self) -> TopicPartition:
+        """Topic and partition number."""
+        return self.split.topic, self.split.partition
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything has been fetched."""
+        return self.position >= self.end
+
+    def advance(self, position: int, now_s: float) -> None:
+        """Note that everything before `position` was fetched, and go on to the next range if this one is done."""
+        assert self.position <= position <= self.end
+        self.position, self.stamp_s, self.trouble = position, now_s, None
+        while self._ranges and self.finished:
+            following = self._ranges.popleft()
+            self.position, self.end = following.start, following.end
+
+    def expected_bytes(self) -> float:
+        """About how much there is to come, as far as can be told from what has come so far."""
+        return (self.end - self.position) * self.bytes_per_offset
+
+    def fetch_bytes(self, partition_bytes_max: int) -> int:
+        """How much to ask for: what is expected with a margin, within bounds."""
+        wanted = max(FETCH_BYTES_MIN, int(1.25 * self.expected_bytes()))
+        return max(self.fetch_bytes_min, min(wanted, partition_bytes_max))
+
+    def __str__(self) -> str:
+        return f"topic {self.split.topic!r}, partition {self.split.partition}, offset {self.position}"
+
+
+def reads_of(ranges: Iterable[Range]) -> list[PartitionRead]:
+    """One read for each split that has something to read, in the order of the splits.
+
+    Raises:
+        ValueError: a range ends before it starts, or two ranges of a split overlap.
+    """
+    by_split: dict[SplitId, list[Range]] = {}
+    for one in sorted(ranges):
+        if not 0 <= one.start <= one.end:
+            raise ValueError(f"{one.split} cannot be read from {one.start} to {one.end}")
+        listed = by_split.setdefault(one.split, [])
+        if listed and one.start < listed[-1].end:
+            raise ValueError(f"{one.split} has two ranges with offset {one.start}")
+        if one.size:
+            listed.append(one)
+    return [PartitionRead(split, listed) for split, listed in by_split.items() if listed]
+
+
+def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[PartitionRead]:
+    """Take from the front of `queue` those that can be expected to fill a response, at least one, by topic.
+
+    Twice as much is chosen as fits, since less may come than expected. The one at the front stays the first.
+    """
+    chosen: dict[str, list[PartitionRead]] = {}
+    expected, count = 0.0, 0
+    while queue and count < READS_ASKED_MAX and expected < 2 * response_bytes_max:
+        read = queue.popleft()
+        if read.finished:
+            continue
+        chosen.setdefault(read.split.topic, []).append(read)
+        expected += read.expected_bytes()
+        count += 1
+    return [read for listed in chosen.values() for read in listed]
+
+
+def fetch_request(
+    reads: Sequence[PartitionRead], partition_bytes_max: int, response_bytes_max: int, wait_ms: int, version: int
+) -> Any:
+    """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227)."""
+    topic_class = FETCH.request.FetchTopic
+    partition_class = topic_class.FetchPartition
+    by_topic: dict[str, list[Any]] = {}
+    for read in reads:
+        by_topic.setdefault(read.split.topic, []).append(
+            partition_class(
+                version=version,
+                partition=read.split.partition,
+                fetch_offset=read.position,
+                partition_max_bytes=read.fetch_bytes(partition_bytes_max),
+            )
+        )
+    return FETCH.request(
+        version=version,
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=max(response_bytes_max, *(read.fetch_bytes_min for read in reads)),
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic_class(version=version, topic=topic, partitions=listed) for topic, listed in by_topic.items()],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+class Walked(NamedTuple):
+    """What the headers of the record batches in a response say.
+
+    - position: the offset to go on from; None if there were more batches than may be walked.
+    - batches: how many whole batches there are, as far as was walked. used: how many bytes they have.
+    - cut_bytes: the length of the batch behind them that is not there whole, by its own account; 0 for none.
+    """
+
+    position: int | None
+    batches: int
+    used: int
+    cut_bytes: int
+
+
+def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, batches_max: int) -> Walked:
+    """Go through the headers of the record batches in `data[begin:end]`, without looking at what is in them.
+
+    The kernel comes to the same position when it decodes them, or to an error if a header lies.
+    """
+    at, batches = begin, 0
+    while at + _BATCH_OVERHEAD <= end:
+        base, length = _BATCH_PREFIX.unpack_from(data, at)
+        behind = at + _BATCH_OVERHEAD + length
+        if behind > end:
+            return Walked(position, batches, at - begin, _BATCH_OVERHEAD + length)
+        if behind < at + _BATCH_HEADER:
+            break
+        if batches == batches_max:
+            return Walked(None, batches, at - begin, 0)
+        batches += 1
+        if base >= offset_end:
+            return Walked(offset_end, batches, behind - begin, 0)
+        position = max(position, base + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0] + 1)
+        at = behind
+        if position >= offset_end:
+            return Walked(offset_end, batches, at - begin, 0)
+    return Walked(position, batches, at - begin, _BATCH_HEADER if 0 < end - at < _BATCH_OVERHEAD else 0)

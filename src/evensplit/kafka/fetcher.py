@@ -1,0 +1,334 @@
+"""The lane's way to the brokers: who is asked when, and what happens when one does not answer."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from evensplit._kernel import FetchedResponse, KernelError, parse_fetch_response
+from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, DataLossError
+from evensplit.kafka.answer import OFFSET_OUT_OF_RANGE, Answer, Span, sort_out
+from evensplit.kafka.api import FETCH, error_name, is_retriable
+from evensplit.kafka.client import UNKNOWN_TOPIC_GRACE_S
+from evensplit.kafka.connection import BODY_BEGIN, Connection, Frame
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.fetch import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
+from evensplit.kafka.pool import Pool
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.settings import Address, ClientSettings, join_address
+
+PATIENCE_MIN_S = 0.2
+"""A leader always has at least so long to answer."""
+
+
+class _Leader:
+    """One broker, and the partitions that it is asked for."""
+
+    def __init__(self, cluster: str, address: Address, frames: tuple[Frame, Frame]) -> None:
+        self.cluster = cluster
+        self.address = address
+        self.frames = frames
+        self.connection: Connection | None = None
+        self.queue: deque[PartitionRead] = deque()
+        """Those that are not asked for at the moment, in the order in which they are to be."""
+        self.asked: list[PartitionRead] = []
+        self.version = 0
+        self.response_bytes_max = 0
+        self.asked_at_s = 0.0
+        self.patience_s = 0.0
+        self.answered = 0
+        self.rests_until = 0.0
+
+
+class Fetcher:
+    """Fetches `reads` to their ends. `responses` does it; `close` has to be called afterwards, whatever happened.
+
+    All times named `..._s` that are compared with `_waited_s` are of its own clock, which runs only while it waits.
+    """
+
+    def __init__(
+        self,
+        reads: Sequence[PartitionRead],
+        clusters: Mapping[str, ClientSettings],
+        pool: Pool,
+        *,
+        response_bytes_max: int,
+        buffer_bytes_max: int,
+    ) -> None:
+        self._settings = clusters
+        self._pool = pool
+        self._response_bytes_max = response_bytes_max
+        self._buffer_bytes_max = buffer_bytes_max
+        self._leaders: dict[tuple[str, Address], _Leader] = {}
+        self._homeless = list(reads)
+        self._frames: list[tuple[Frame, Frame]] = []
+        self._waited_s = 0.0
+        self._failures = 0
+        self._homes_due = 0.0
+        self._answers = 0
+
+    def responses(self) -> Iterator[tuple[bytearray, list[Span]]]:
+        """Each response's frame, with what is to be decoded from it before the next one is asked for."""
+        while True:
+            self._find_homes()
+            for leader in list(self._leaders.values()):
+                if not leader.asked:
+                    self._ask(leader)
+            if not self._homeless and not any(leader.asked or leader.queue for leader in self._leaders.values()):
+                return
+            answering = self._next_to_answer()
+            answer = self._receive(answering) if answering is not None else None
+            if answering is None or answer is None:
+                continue
+            frame, other = answering.frames
+            answering.frames = (other, frame)
+            if all(span.position is not None for span in answer.spans):
+                self._ask(answering)
+            yield frame.data, answer.spans
+
+    def advance(self, read: PartitionRead, position: int) -> None:
+        """Tell where to go on with a read whose span had no position."""
+        if position > read.position:
+            read.advance(position, self._waited_s)
+
+    def close(self) -> None:
+        """Give the connections that owe nothing back to the pool, and close the others."""
+        for leader in self._leaders.values():
+            if leader.connection is not None:
+                self._pool.give_back(leader.connection, self._settings[leader.cluster])
+        self._leaders.clear()
+
+    def _find_homes(self) -> None:
+        """Give every read that has none a leader, as far as there is one."""
+        if not self._homeless or time.monotonic() < self._homes_due:
+            return
+        by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
+        for read in self._homeless:
+            self._raise_if_overdue(read)
+            by_cluster[read.split.cluster].append(read)
+        self._homeless = []
+        for cluster, reads in by_cluster.items():
+            client = self._pool.client(cluster, self._settings[cluster])
+            with self._waiting():
+                found = client.leaders(
+                    [read.key for read in reads],
+                    refresh=any(read.trouble is not None for read in reads),
+                    timeout_s=max(min(map(self._left_s, reads)), PATIENCE_MIN_S),
+                )
+            for read in reads:
+                broker = found.known.get(read.key)
+                if broker is None:
+                    self._note_no_leader(read, found.unknown[read.key])
+                    self._homeless.append(read)
+                else:
+                    read.absent_s = None
+                    self._leader(cluster, broker.address).queue.append(read)
+        if self._homeless:
+            self._rest_from_failure(self._homeless[0].split.cluster)
+
+    def _leader(self, cluster: str, address: Address) -> _Leader:
+        found = self._leaders.get((cluster, address))
+        if found is None:
+            frames = self._frames.pop() if self._frames else (Frame(), Frame())
+            found = self._leaders[cluster, address] = _Leader(cluster, address, frames)
+        return found
+
+    def _ask(self, leader: _Leader) -> None:
+        """Send the next request, if there is something to ask for."""
+        if time.monotonic() < leader.rests_until:
+            return
+        settings = self._settings[leader.cluster]
+        share = max(FETCH_BYTES_MIN, self._buffer_bytes_max // (2 * len(self._leaders)))
+        leader.response_bytes_max = min(self._response_bytes_max, settings.fetch_max_bytes, share)
+        leader.asked = choose(leader.queue, leader.response_bytes_max)
+        if not leader.asked:
+            return
+        for read in leader.asked:
+            if read.trouble is None:
+                # So far it waited for its turn only.
+                read.stamp_s = self._waited_s
+        # Half of the time is for another attempt, should this leader have stopped and another one taken over.
+        leader.patience_s = max(min(map(self._left_s, leader.asked)) / 2, PATIENCE_MIN_S)
+        leader.asked_at_s = self._waited_s
+        deadline = Deadline.after(leader.patience_s)
+        wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
+        build = partial(
+            fetch_request, leader.asked, settings.max_partition_fetch_bytes, leader.response_bytes_max, wait_ms
+        )
+        try:
+            with self._waiting():
+                if leader.connection is None:
+                    leader.connection = self._pool.take(leader.cluster, settings, leader.address, deadline)
+                leader.version = leader.connection.send(FETCH, build, deadline)
+        except ClusterUnreachable as error:
+            self._lose(leader, error)
+
+    def _next_to_answer(self) -> _Leader | None:
+        """Wait for a leader to answer. None: something else is due, or one took too long."""
+        asked = [leader for leader in self._leaders.values() if leader.asked]
+        due = [leader.rests_until for leader in self._leaders.values() if not leader.asked and leader.queue]
+        if self._homeless:
+            due.append(self._homes_due)
+        if len(asked) == 1 and not due:
+            return asked[0]
+        waits = [moment - time.monotonic() for moment in due]
+        waits.extend(leader.asked_at_s + leader.patience_s - self._waited_s for leader in asked)
+        poll = select.poll()
+        by_descriptor = {}
+        for leader in asked:
+            assert leader.connection is not None
+            by_descriptor[leader.connection.fileno()] = leader
+            poll.register(leader.connection.fileno(), select.POLLIN)
+        with self._waiting():
+            # A millisecond more, so that what is due then is due.
+            ready = [by_descriptor[descriptor] for descriptor, _ in poll.poll(max(0.0, min(waits)) * 1000 + 1)]
+        if ready:
+            return min(ready, key=lambda leader: leader.answered)
+        for leader in asked:
+            if leader.asked_at_s + leader.patience_s <= self._waited_s:
+                where = join_address(leader.address)
+                self._lose(leader, ClusterUnreachable(leader.cluster, f"{where}: no answer to Fetch in time"))
+        return None
+
+    def _receive(self, leader: _Leader) -> Answer | None:
+        """The answer of `leader`, into the first of its frames; None if the connection broke."""
+        connection, frame = leader.connection, leader.frames[0]
+        assert connection is not None
+        left_s = leader.asked_at_s + leader.patience_s - self._waited_s
+        try:
+            with self._waiting():
+                length = connection.receive_into(frame, Deadline.after(max(left_s, 0.001)))
+            response = parse_fetch_response(frame.data, BODY_BEGIN, length, leader.version)
+        except ClusterUnreachable as error:
+            self._lose(leader, error)
+            return None
+        except KernelError as error:
+            what = f"{join_address(leader.address)}: its answer to Fetch cannot be decoded ({error.args[2]})"
+            self._lose(leader, ClusterUnreachable(leader.cluster, f"{what}; the connection was damaged on the way"))
+            return None
+        self._answers += 1
+        leader.answered = self._answers
+        return self._take(leader, response, frame)
+
+    def _take(self, leader: _Leader, response: FetchedResponse, frame: Frame) -> Answer | None:
+        if response.error_code:
+            what = f"{join_address(leader.address)}: it refused Fetch"
+            code = response.error_code
+            self._lose(leader, BrokerError(leader.cluster, f"{what}: {error_name(code)} ({code})", code))
+            return None
+        asked, leader.asked = leader.asked, []
+        answer = sort_out(
+            asked,
+            response,
+            frame.data,
+            self._waited_s,
+            partition_bytes_max=self._settings[leader.cluster].max_partition_fetch_bytes,
+            response_bytes_max=leader.response_bytes_max,
+        )
+        leader.queue.extendleft(reversed(answer.starved))
+        leader.queue.extend(read for read in answer.served if not read.finished)
+        self._homeless.extend(answer.moved)
+        for read in answer.out_of_range:
+            self._check_loss(read)
+            self._homeless.append(read)
+        for read in asked:
+            if not read.finished:
+                self._raise_if_overdue(read)
+        if answer.moved or answer.out_of_range:
+            self._rest_from_failure(leader.cluster)
+        if answer.progressed:
+            self._failures = 0
+        elif not answer.spans:
+            leader.rests_until = time.monotonic() + self._settings[leader.cluster].retry_backoff_ms / 1000
+        return answer
+
+    def _lose(self, leader: _Leader, error: ClusterError) -> None:
+        """Look for new leaders of all that `leader` had; it did not do its part."""
+        if leader.connection is not None:
+            leader.connection.close()
+        del self._leaders[leader.cluster, leader.address]
+        self._frames.append(leader.frames)
+        for read in (*leader.asked, *leader.queue):
+            read.trouble = error
+            self._homeless.append(read)
+        self._rest_from_failure(leader.cluster)
+
+    def _rest_from_failure(self, cluster: str) -> None:
+        """Do not look for leaders again at once; longer each time, as long as nothing gets on."""
+        settings = self._settings[cluster]
+        pause_ms = min(settings.retry_backoff_ms << min(self._failures, 16), settings.retry_backoff_max_ms)
+        self._failures += 1
+        self._homes_due = time.monotonic() + max(pause_ms, 1) / 1000
+
+    def _note_no_leader(self, read: PartitionRead, code: int) -> None:
+        """Remember why `read` has no leader; raises if that is final."""
+        if code != UNKNOWN_TOPIC_OR_PARTITION:
+            read.absent_s = None
+            detail = f"{read}: it has no leader: {error_name(code)} ({code})"
+            read.trouble = BrokerError(read.split.cluster, detail, code)
+            if not is_retriable(code):
+                raise read.trouble
+            return
+        read.trouble = DataLossError(
+            *read.split,
+            f"offsets {read.position} to {read.end - 1} were to be read, but the topic or the partition does not exist "
+            "(any more). To go on without it, start with a new checkpoint",
+        )
+        if read.absent_s is None:
+            read.absent_s = self._waited_s
+        if self._waited_s - read.absent_s >= UNKNOWN_TOPIC_GRACE_S:
+            raise read.trouble
+
+    def _check_loss(self, read: PartitionRead) -> None:
+        """The leader says that there is no such offset: raise that it is lost, unless it is there after all."""
+        client = self._pool.client(read.split.cluster, self._settings[read.split.cluster])
+        with self._waiting():
+            first = client.list_offsets({read.key: EARLIEST})[read.key]
+            behind = client.list_offsets({read.key: LATEST})[read.key]
+        wanted = (
+            f"offsets {read.position} to {read.end - 1} were to be read, but its log now has {first} to {behind - 1}"
+        )
+        if read.position < first:
+            raise DataLossError(
+                *read.split,
+                f"{wanted}: what comes before was deleted, by retention or on request. Let retention be longer than a "
+                "query may lag behind; to go on with what there is, start with a new checkpoint",
+            )
+        if read.position > behind:
+            raise DataLossError(
+                *read.split,
+                f"{wanted}: it was cut off by an unclean leader election, or the topic was created anew. To go on with "
+                "what there is, start with a new checkpoint",
+            )
+        read.trouble = BrokerError(
+            read.split.cluster, f"{read}: the broker does not find the offset, although {wanted}", OFFSET_OUT_OF_RANGE
+        )
+
+    def _left_s(self, read: PartitionRead) -> float:
+        """How long `read` may wait for brokers until it has to get on; negative if that is over."""
+        return self._settings[read.split.cluster].request_timeout_ms / 1000 - (self._waited_s - read.stamp_s)
+
+    def _raise_if_overdue(self, read: PartitionRead) -> None:
+        trouble = read.trouble
+        if trouble is None or self._left_s(read) > 0:
+            return
+        timeout_ms = self._settings[read.split.cluster].request_timeout_ms
+        late = f"{read}: nothing came within {timeout_ms} ms (kafka.request.timeout.ms)"
+        if isinstance(trouble, BrokerError):
+            raise BrokerError(trouble.cluster, f"{late}. {trouble.detail}", trouble.code)
+        if isinstance(trouble, ClusterError):
+            raise ClusterUnreachable(trouble.cluster, f"{late}. {trouble.detail}")
+        raise trouble
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waited_s += time.monotonic() - begun

@@ -1,0 +1,149 @@
+"""The bulk reader: ranges of offsets in, Arrow record batches out.
+
+For every leader there is one connection and one request under way, for all the partitions that it leads. When its
+response has arrived, only the headers in it are looked at; that is enough to know where to go on, so the next request
+is on its way before the first record is decoded. Two receive buffers for each leader take turns.
+
+Time counts only while the lane waits for brokers, not while somebody else works on the rows. A partition that does not
+get on for `request_timeout_ms` of such time is an error, which says what it was waiting for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from evensplit._kernel import ColumnBuilder, KernelError
+from evensplit.core.model import Range
+from evensplit.errors import CorruptRecordsError
+from evensplit.kafka.answer import Span
+from evensplit.kafka.columns import to_record_batch
+from evensplit.kafka.fetch import reads_of
+from evensplit.kafka.fetcher import Fetcher
+from evensplit.kafka.pool import POOL, Pool
+from evensplit.kafka.settings import ClientSettings
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """How much the lane holds at a time.
+
+    - rows_max, bytes_max: a batch is handed out from so many rows, or bytes of columns, on. It can be longer by what
+      one record batch decodes to, up to four times `bytes_max`.
+    - response_bytes_max: how much one response may bring; less where the settings say so. Small enough to stay in a
+      CPU's cache until it is decoded.
+    - buffer_bytes_max: of all receive buffers together; with many leaders, responses become smaller. A single record
+      batch that is longer still is received.
+    - uncompressed_bytes_max: a record batch that decompresses to more is an error.
+    """
+
+    rows_max: int = 65_536
+    bytes_max: int = 8 << 20
+    response_bytes_max: int = 4 << 20
+    buffer_bytes_max: int = 32 << 20
+    uncompressed_bytes_max: int = 256 << 20
+
+
+def read_ranges(
+    ranges: Sequence[Range],
+    clusters: Mapping[str, ClientSettings],
+    *,
+    headers: bool,
+    with_cluster: bool,
+    limits: LaneLimits | None = None,
+    pool: Pool = POOL,
+) -> Iterator[pa.RecordBatch]:
+    """The records of `ranges`, each exactly once, in batches of `columns.row_schema` with at least one row each.
+
+    `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap; each of
+    their clusters has its settings in `clusters`. Within a split offsets ascend, from batch to batch too; how splits
+    alternate is not defined. Offsets that hold no record (compacted, or a transaction's markers) are left out; records
+    of open and aborted transactions are not (read_uncommitted).
+
+    Closing the iterator early closes what is under way. Connections that owe nothing go back to `pool`.
+
+    Raises:
+        ValueError: ranges that overlap or are upside down, or a cluster without settings.
+        ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time.
+        BrokerError: a leader refused a partition, for good or until the deadline.
+        DataLossError: records that were to be read are not there any more.
+        CorruptRecordsError: records that cannot be decoded.
+    """
+    limits = limits or LaneLimits()
+    reads = reads_of(ranges)
+    unknown = sorted({read.split.cluster for read in reads} - clusters.keys())
+    if unknown:
+        raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
+    builder = ColumnBuilder(
+        headers=headers,
+        cluster=with_cluster,
+        rows_max=limits.rows_max,
+        bytes_max=limits.bytes_max,
+        uncompressed_bytes_max=limits.uncompressed_bytes_max,
+    )
+    fetcher = Fetcher(
+        reads,
+        clusters,
+        pool,
+        response_bytes_max=limits.response_bytes_max,
+        buffer_bytes_max=limits.buffer_bytes_max,
+    )
+    return _read(fetcher, builder)
+
+
+def _read(fetcher: Fetcher, builder: ColumnBuilder) -> Iterator[pa.RecordBatch]:
+    try:
+        for data, spans in fetcher.responses():
+            for span in spans:
+                yield from _decode(data, span, builder, fetcher)
+            if builder.full:
+                yield to_record_batch(builder.finish())
+        if builder.rows:
+            yield to_record_batch(builder.finish())
+    finally:
+        fetcher.close()
+
+
+def _decode(data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetcher) -> Iterator[pa.RecordBatch]:
+    """Append the records of one span; a batch is handed out whenever the builder is full before they all are in it."""
+    cluster, topic, partition = span.read.split
+    begin, offset = span.begin, span.start
+    while True:
+        try:
+            appended = builder.append(
+                data,
+                begin,
+                span.end,
+                cluster=cluster,
+                topic=topic,
+                partition=partition,
+                offset_start=offset,
+                offset_end=span.offset_end,
+            )
+        except KernelError as error:
+            kind, base, detail = error.args
+            raise CorruptRecordsError(
+                cluster,
+                topic,
+                partition,
+                base if base >= 0 else offset,
+                f"{detail} ({kind}). The records are damaged in the broker's log or on the way from it; see what another "
+                "consumer reads there, and start behind them to go on without them",
+            ) from error
+        begin, offset = appended.position, appended.offset_next
+        if not appended.stopped:
+            break
+        yield to_record_batch(builder.finish())
+    if span.position is None:
+        fetcher.advance(span.read, offset)
+    elif offset != span.position:
+        raise CorruptRecordsError(
+            cluster,
+            topic,
+            partition,
+            span.start,
+            f"the headers of its record batches lead to offset {span.position}, what is in them to {offset}; the "
+            "records are damaged in the broker's log or on the way from it",
+        )
