@@ -110,8 +110,8 @@ def _take(
             raise CorruptRecordsError(
                 *read.split,
                 read.position,
-                f"a record batch claims a length of {walked.cut_bytes} bytes, but the broker, asked for {asked_bytes}, sent "
-                f"{end - begin} of them; the records are damaged in the broker's log or on the way from it",
+                f"a record batch claims a length of {walked.cut_bytes} bytes, but the broker, asked for {asked_bytes}, "
+                f"sent {end - begin} of them; the records are damaged in the broker's log or on the way from it",
             )
         read.fetch_bytes_min = min(max(walked.cut_bytes, 2 * asked_bytes), FETCH_BYTES_MAX)
         answer.starved.append(read)

@@ -105,12 +105,13 @@ def reads_of(ranges: Iterable[Range]) -> list[PartitionRead]:
     for one in sorted(ranges):
         if not 0 <= one.start <= one.end:
             raise ValueError(f"{one.split} cannot be read from {one.start} to {one.end}")
+        if not one.size:
+            continue
         listed = by_split.setdefault(one.split, [])
         if listed and one.start < listed[-1].end:
             raise ValueError(f"{one.split} has two ranges with offset {one.start}")
-        if one.size:
-            listed.append(one)
-    return [PartitionRead(split, listed) for split, listed in by_split.items() if listed]
+        listed.append(one)
+    return [PartitionRead(split, listed) for split, listed in by_split.items()]
 
 
 def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[PartitionRead]:

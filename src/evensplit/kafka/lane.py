@@ -129,8 +129,8 @@ def _decode(data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetche
                 topic,
                 partition,
                 base if base >= 0 else offset,
-                f"{detail} ({kind}). The records are damaged in the broker's log or on the way from it; see what another "
-                "consumer reads there, and start behind them to go on without them",
+                f"{detail} ({kind}). The records are damaged in the broker's log or on the way from it; see what "
+                "another consumer reads there, and start behind them to go on without them",
             ) from error
         begin, offset = appended.position, appended.offset_next
         if not appended.stopped:
