@@ -64,7 +64,7 @@ class Real:
         self.create_topic = kafka.create_topic
         self.add_partitions = kafka.add_partitions
         self.delete_topic = kafka.delete_topic
-        self._servers = {"bootstrap.servers": kafka.bootstrap_servers}
+        self._servers: dict[str, str | int | float | bool] = {"bootstrap.servers": kafka.bootstrap_servers}
         self._admin = AdminClient(self._servers)
 
     def append(self, topic: str, partition: int, count: int, *, timestamp_ms: int = 1) -> None:

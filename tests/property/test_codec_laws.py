@@ -11,7 +11,7 @@ from evensplit.core.codec import decode, encode
 from evensplit.core.model import Cluster, Split, SplitId
 from evensplit.core.state import EnumeratorState
 
-names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=8)
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 offsets = st.integers(0, 2**63 - 1)
 
 

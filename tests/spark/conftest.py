@@ -29,6 +29,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        # An idle query tells so at once, and not after ten seconds.
+        .config("spark.sql.streaming.noDataProgressEventInterval", "100")
         .config("spark.sql.warehouse.dir", str(warehouse))
         .getOrCreate()
     )

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from evensplit.testing import LocalKafka
@@ -125,10 +127,13 @@ def test_an_executor_killed_while_it_reads(
     assert sorted(int(row[3]) for row in written(spark, tmp_path / "out")) == list(range(20_000))
 
 
-def naive_source() -> type[DataSource]:
-    """The obvious way to write this source: the strategy is resolved in `initialOffset`. Made here, so that Spark
-    pickles it by value."""
-    from evensplit.core.codec import decode, encode
+def naive_source(asked: Path, gate: Path) -> type[DataSource]:
+    """The obvious way to write this source: the strategy is resolved in `initialOffset`.
+
+    It leaves a mark at `asked` when that was called, and plans its first batch when `gate` is there. Made here, so that
+    Spark pickles it by value.
+    """
+    from evensplit.core.codec import encode
     from evensplit.core.state import EnumeratorState
     from evensplit.errors import CheckpointError
     from evensplit.spark.source import EvenSplitDataSource
@@ -136,11 +141,17 @@ def naive_source() -> type[DataSource]:
 
     class NaiveReader(EvenSplitStreamReader):
         def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-            return encode(self._plans().plan(EnumeratorState(), limited=False))
+            start = encode(self._plans().plan(EnumeratorState(), limited=False))
+            asked.touch()
+            return start
 
-        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+            wait_for(gate.exists)
+            return super().latestOffset(start, limit)
+
+        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
             try:
-                return list(super().partitions(encode(decode(start)), end))
+                return super().partitions(start, end)
             except CheckpointError:
                 return []
 
@@ -157,38 +168,35 @@ def naive_source() -> type[DataSource]:
 
 @pytest.mark.parametrize("name", ["evensplit", "naive"])
 def test_a_crash_before_the_first_commit_does_not_move_the_start(
-    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, name: str
+    spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path, name: str
 ) -> None:
     """Spark does not keep the initial offset. A source that resolves "latest" there is asked again after the crash, and
     answers with a later offset: what lies between is lost. The naive source is here to show that this test can fail."""
+    asked, gate = tmp_path / "asked", tmp_path / "gate"
     if name == "naive":
-        spark.dataSource.register(naive_source())
+        spark.dataSource.register(naive_source(asked, gate))
     east.create_topic(topic)
     numbers(east.bootstrap_servers, topic, range(100))
-    frame = (
-        spark.readStream.format(name)
-        .option("kafka.bootstrap.servers", east.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "latest")
-        .load()
-    )
+    reader = spark.readStream.format(name).option("kafka.bootstrap.servers", east.bootstrap_servers)
+    frame = reader.option("subscribe", topic).option("startingOffsets", "latest").load()
     seen: list[int] = []
     broken = True
 
     def write(rows: DataFrame, _: int) -> None:
-        values = [int(row.v) for row in rows.selectExpr("cast(value as string) v").collect()]
-        if broken and values:
+        if broken:
             raise RuntimeError("the sink is broken")
-        seen.extend(values)
+        seen.extend(int(row.v) for row in rows.selectExpr("cast(value as string) v").collect())
 
-    def start() -> Any:
+    def start() -> StreamingQuery:
         return frame.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint)).start()
 
     query = start()
-    wait_for(lambda: committed(checkpoint) == [0] or "Waiting for data" in query.status["message"])
+    wait_for(lambda: asked.exists() or offset_files(checkpoint), what="a resolved start")
     numbers(east.bootstrap_servers, topic, range(100, 110))
+    gate.touch()
     with pytest.raises(PySparkException, match="the sink is broken"):
         query.awaitTermination(60)
+    assert committed(checkpoint) == []
     numbers(east.bootstrap_servers, topic, range(110, 115))
     broken = False
     query = start()

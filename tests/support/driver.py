@@ -12,25 +12,25 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from tests.support.queries import run_available, stream
 
 
-def hold(gate: str) -> Any:
-    """A function for mapInArrow that lets rows through when the gate has gone."""
+def hold(gate: str) -> Callable[[bytes], bytes]:
+    """A function of a value that gives it back when the gate has gone."""
 
-    def pass_through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
+    def pass_through(value: bytes) -> bytes:
+        if Path(gate).exists():
             Path(f"{gate}.{os.getpid()}.started").touch()
-            while Path(gate).exists():
-                time.sleep(0.02)
-            yield batch
+        while Path(gate).exists():
+            time.sleep(0.02)
+        return value
 
     return pass_through
 
@@ -46,7 +46,7 @@ def main(arguments: dict[str, Any]) -> None:
         .getOrCreate()
     )
     frame = stream(session, arguments["bootstrap"], subscribe=arguments["topic"], **arguments["options"])
-    held = frame.mapInArrow(hold(arguments["gate"]), frame.schema)
+    held = frame.withColumn("value", F.udf(hold(arguments["gate"]), "binary")("value"))
     run_available(held, Path(arguments["checkpoint"]), Path(arguments["sink"]))
     session.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
@@ -47,7 +48,6 @@ def produce(bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str =
             failures.append(str(error))
 
     for draft in drafts:
-        extra = {"timestamp": draft.timestamp_ms} if draft.timestamp_ms is not None else {}
         while True:
             try:
                 producer.produce(
@@ -57,7 +57,7 @@ def produce(bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str =
                     partition=draft.partition,
                     headers=list(draft.headers) if draft.headers is not None else None,
                     on_delivery=delivered,
-                    **extra,
+                    timestamp=draft.timestamp_ms or 0,
                 )
                 break
             except BufferError:
@@ -98,17 +98,17 @@ def consume(bootstrap: str, topic: str, partitions: Sequence[int], *, within_s: 
             for message in consumer.consume(5000, timeout=0.5):
                 assert message.error() is None, message.error()
                 kind, millis = message.timestamp()
-                headers = message.headers()
+                headers = cast(Headers | None, message.headers())
                 found.append(
                     Record(
-                        message.topic(),
-                        message.partition(),
-                        message.offset(),
+                        str(message.topic()),
+                        int(message.partition() or 0),
+                        int(message.offset() or 0),
                         message.key(),
                         message.value(),
                         millis,
                         kind - 1,
-                        tuple(headers) if headers is not None else None,
+                        tuple((name, value) for name, value in headers) if headers is not None else None,
                     )
                 )
         return sorted(found, key=lambda record: (record.partition, record.offset))

@@ -34,7 +34,8 @@ def starts(cluster: str, topic: str, count: int, at: int = 0) -> dict[SplitId, i
 
 def run(*events: Event, state: EnumeratorState | None = None) -> tuple[EnumeratorState, tuple[Effect, ...]]:
     """Feed `events` in turn; the last state, and the effects of the last event. Every state keeps the laws."""
-    state, effects = state or EnumeratorState(), ()
+    state = state or EnumeratorState()
+    effects: tuple[Effect, ...] = ()
     for event in events:
         after = step(state, event)
         state, effects = after.state, after.effects

@@ -131,7 +131,7 @@ def test_all_problems_at_once() -> None:
         ({**BASE, "readers": "-1"}, "readers is '-1'; expected a whole number of at least 1"),
         ({**BASE, "readers": "²"}, "readers is '²'; expected a whole number of at least 1"),
         ({**BASE, "maxOffsetsPerTrigger": "1.5"}, "maxOffsetsPerTrigger is '1.5'"),
-        ({**BASE, "startingOffsets": "{"}, 'startingOffsets is \'{\'; expected earliest, latest or {"topic"'),
+        ({**BASE, "startingOffsets": "{"}, "startingOffsets is '{'; expected earliest, latest or {\"topic\""),
         ({**BASE, "startingOffsets": '{"t": {"0": -3}}'}, "startingOffsets has"),
         ({**BASE, "startingOffsets": '{"t": {"x": 1}}'}, "startingOffsets has"),
         ({**BASE, "startingOffsets": '{"t": {"0": true}}'}, "startingOffsets has"),
@@ -143,7 +143,7 @@ def test_all_problems_at_once() -> None:
         ({"subscribe": "t", "clusters": '{"a": 5}'}, "clusters has no clusters, or one without options"),
         ({"subscribe": "t", **clusters(east={})}, "bootstrap.servers is missing"),
         ({"subscribe": "t", **clusters(east={"kafka.bootstrap.servers": "e:1", "readers": 3})}, "of cluster 'east'"),
-        ({"subscribe": "t", **{"clusters": '{"a/b": {"kafka.bootstrap.servers": "e:1"}}'}}, "without a slash"),
+        ({"subscribe": "t", "clusters": '{"a/b": {"kafka.bootstrap.servers": "e:1"}}'}, "without a slash"),
         ({**BASE, **clusters(east={"kafka.bootstrap.servers": "e:1"})}, "are both given; expected one of them"),
     ],
 )
