@@ -30,6 +30,7 @@ from evensplit.errors import (
 )
 from evensplit.kafka import fetcher
 from evensplit.kafka.api import API_VERSIONS, FETCH
+from evensplit.kafka.client import UNKNOWN_TOPIC_GRACE_S
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.lane import LaneLimits, read_ranges
@@ -124,7 +125,7 @@ def test_topic_or_partition_that_is_gone(kafka: LocalKafka, topic: str, pool: Po
     begun = time.monotonic()
     with pytest.raises(DataLossError, match="does not exist"):
         values(lane(kafka, whole(topic, 3, partition), pool))
-    assert time.monotonic() - begun < fetcher.UNKNOWN_TOPIC_GRACE_S + SLACK_S
+    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + SLACK_S
 
 
 def test_broker_that_dies_and_comes_back_while_it_is_read(own: LocalKafka, topic: str, pool: Pool) -> None:
@@ -227,7 +228,9 @@ def test_reader_that_stops_early_leaves_nothing_dirty(kafka: LocalKafka, topic: 
     kafka.create_topic(topic)
     expected = spread(kafka, topic)
     batches = lane(kafka, whole(topic, len(expected)), pool)
-    assert values(iter([next(batches)])) == expected[: len(expected) // len(expected) * 100][:100] or True
+    found = values(iter([next(batches)]))
+    assert found == expected[: len(found)]
+    assert len(found) < len(expected)
     batches.close()  # type: ignore[attr-defined]
     assert idle(pool) == []
     assert values(lane(kafka, whole(topic, len(expected)), pool)) == expected
@@ -441,15 +444,15 @@ def test_rows_before_the_damage_are_right(kafka: LocalKafka, topic: str, detour:
     expected = spread(kafka, topic)
     seen = 0
 
-    def later(frame: bytearray) -> bytearray:
+    def later(frame: bytearray) -> bytearray | None:
         nonlocal seen
         seen += 1
-        return at(100, flip)(frame) if seen == 10 else frame
+        return at(100, flip)(frame) if seen == 3 else frame
 
     found: list[bytes] = []
+    batches = lane(kafka, whole(topic, len(expected)), detour(later))
     with pytest.raises(CorruptRecordsError) as caught:
-        for batch in lane(kafka, whole(topic, len(expected)), detour(later)):
-            found += batch.column("value").to_pylist()
+        found.extend(value for batch in batches for value in batch.column("value").to_pylist())
     assert found == expected[: len(found)]
     assert 0 < len(found) <= caught.value.offset < len(expected)
 
@@ -470,10 +473,10 @@ def rewritten(change: Callable[[Any], None]) -> Callable[[bytearray], bytearray]
     """Changes a response as kafka-python's classes have it."""
 
     def rewrite(frame: bytearray) -> bytearray:
-        response = FETCH.response.decode(bytes(frame), version=FETCH.highest, header=True)
+        # Four bytes for the number of the request, and one for the header's tagged fields: none.
+        response = FETCH.response.decode(bytes(frame[5:]), version=FETCH.highest)
         change(response)
-        # The number of the request, and the header's tagged fields: none.
-        return frame[:5] + bytearray(response.encode(version=FETCH.highest))
+        return frame[:5] + bytearray(response.encode())
 
     return rewrite
 
