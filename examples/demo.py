@@ -11,15 +11,15 @@ against what was written. Exits with 0 if all of them are right, and with 1 if o
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class Stage:
     number: int = -1
     rows: int = 0
     rows_per_second: float = 0.0
-    written: Counter[tuple[str, str]] = field(default_factory=Counter)
+    written: int = 0
 
     def say(self, line: str) -> None:
         """Add a line to what has happened; without a live display, print it."""
@@ -83,23 +83,22 @@ class Stage:
                     self.console.print(self.summary(), highlight=False)
 
     def summary(self) -> str:
-        """The numbers of the last batch."""
-        behind = sum(one or 0 for one in self._lag().values())
+        """The numbers of now, and of the last batch."""
+        if self.batch is None:
+            return f"{self.written:>10,} records written; the first batch is under way"
+        behind = sum(one or 0 for one in lag(self.batch.end, self.batch.report).values())
         return (
-            f"batch {self.number:>3}   {self.rows:>10,} rows read   {self.rows_per_second:>9,.0f} rows/s   "
-            f"{behind:>10,} to go"
+            f"{self.written:>10,} records written   {self.rows:>10,} read   batch {self.number}: "
+            f"{self.rows_per_second:,.0f} rows/s, {behind:,} behind"
         )
 
     def __rich__(self) -> Group:
         """The display: numbers, readers, and the last things that happened."""
-        parts: list[Any] = [Text(self.title, style="bold")]
+        parts: list[Any] = [Text(self.title, style="bold"), Text(self.summary())]
         if self.batch is not None:
-            parts += [Text(self.summary()), self._readers(self.batch)]
+            parts.append(self._readers(self.batch))
         parts += [Text(line, style="dim") for line in self.lines[-12:]]
         return Group(*parts)
-
-    def _lag(self) -> dict[Any, int | None]:
-        return lag(self.batch.end, self.batch.report) if self.batch is not None else {}
 
     def _readers(self, batch: BatchProgress) -> Table:
         """The table of readers: what each owns, and what it read in the last batch."""
@@ -115,40 +114,70 @@ class Stage:
                     owned.setdefault((key.cluster, key.topic), []).append(str(key.partition))
             owns = "   ".join(f"{cluster}/{topic} {','.join(numbers)}" for (cluster, topic), numbers in owned.items())
             done = work.get(reader, 0)
-            table.add_row(str(reader), str(count), owns, f"{done:,}", "█" * round(20 * done / most))
+            table.add_row(str(reader), str(count), owns, f"{done:,}", "█" * round(12 * done / most))
         return table
 
 
-def write(bootstrap: str, topic: str, partitions: range, count: int) -> None:
-    """Write `count` records to `topic`, spread over `partitions`; returns when all are acknowledged."""
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "linger.ms": 20,
-            "compression.type": "lz4",
-            "queue.buffering.max.messages": 10**6,
-        }
-    )
-    failures: list[str] = []
-    producer_error: Callable[[Any, Any], None] = lambda error, _: failures.append(str(error)) if error else None  # noqa: E731
+def write(bootstrap: str, topic: str, partitions: range, count: int, done: Any) -> None:
+    """Write `count` records to `topic`, spread over `partitions`; `done` counts those that are acknowledged."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4"})
+
+    def acknowledged(error: object, _: object) -> None:
+        if error is not None:
+            raise RuntimeError(f"a record could not be written to {topic}: {error}")
+        done.value += 1
+
     for number in range(count):
         value = b'{"order": %d, "amount": %d, "currency": "EUR"}' % (number, number * 7919 % 10_000)
         while True:
             try:
-                producer.produce(
-                    topic,
-                    value,
-                    b"%d" % (number % 5000),
-                    partitions[number % len(partitions)],
-                    on_delivery=producer_error,
-                )
+                partition = partitions[number % len(partitions)]
+                producer.produce(topic, value, b"%d" % (number % 5000), partition, on_delivery=acknowledged)
                 break
             except BufferError:
                 producer.poll(0.05)
-        if number % 10_000 == 0:
-            producer.poll(0)
-    if producer.flush(60) or failures:
-        raise RuntimeError(f"records could not be written to {topic}: {failures[:3]}")
+        producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError(f"records could not be written to {topic} within a minute")
+
+
+class Writers:
+    """Records on their way into Kafka, each topic's from a process of its own."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._running: list[Any] = []
+        self._done: list[Any] = []
+        self.wanted: Counter[tuple[str, str]] = Counter()
+
+    def start(self, cluster: str, broker: LocalKafka, topic: str, partitions: range, count: int) -> None:
+        """Write in the background."""
+        self.wanted[cluster, topic] += count
+        done = self._context.Value("q", 0, lock=False)
+        arguments = (broker.bootstrap_servers, topic, partitions, count, done)
+        process = self._context.Process(target=write, args=arguments, daemon=True)
+        process.start()
+        self._running.append(process)
+        self._done.append(done)
+
+    @property
+    def written(self) -> int:
+        """How many records the brokers have acknowledged."""
+        return sum(done.value for done in self._done)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all are written. Raises RuntimeError if a process failed."""
+        if any(process.exitcode for process in self._running):
+            raise RuntimeError("records could not be written; see above")
+        return self.written == self.wanted.total()
+
+    def close(self) -> None:
+        """End what still runs."""
+        for process in self._running:
+            process.terminate()
+            process.join()
+            process.close()
 
 
 @contextmanager
@@ -170,61 +199,47 @@ def two_brokers(stage: Stage) -> Iterator[dict[str, LocalKafka]]:
 class Show:
     """The demo, act by act."""
 
-    def __init__(self, spark: SparkSession, brokers: dict[str, LocalKafka], stage: Stage, checkpoint: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, brokers: dict[str, LocalKafka], writers: Writers, stage: Stage, checkpoint: Path
+    ) -> None:
         self.spark = spark
         self.brokers = brokers
+        self.writers = writers
         self.stage = stage
         self.checkpoint = checkpoint
         self.seen: set[tuple[str, int]] = set()
+        self.counted: dict[tuple[Any, str, str], int] = {}
         self.deadline = time.monotonic() + DEADLINE_S
-        self.writers: list[threading.Thread] = []
-        self.failures: list[BaseException] = []
 
     def run(self) -> None:
         """Play all acts; returns when every record that was written has been counted."""
-        for name, broker in self.brokers.items():
-            broker.create_topic("orders", partitions=4)
-            self.write(name, "orders", range(4), RECORDS)
         self.stage.title = "Act 1: two clusters, eight splits, three readers"
         query = self.start(readers=3)
         self.follow(query, lambda: self.stage.rows >= RECORDS // 2)
         self.stage.title = "Act 2: partitions and a topic appear while the query runs"
         self.stage.say("adding 2 partitions to east/orders, and topic orders-express with 3 partitions to west")
-        self.brokers["east"].add_partitions("orders", 6)
-        self.brokers["west"].create_topic("orders-express", partitions=3)
-        self.write("east", "orders", range(4, 6), RECORDS // 10)
-        self.write("west", "orders-express", range(3), RECORDS // 5)
-        self.follow(query, lambda: not self.writing() and self.stage.rows >= sum(self.stage.written.values()))
+        east, west = self.brokers["east"], self.brokers["west"]
+        east.add_partitions("orders", 6)
+        west.create_topic("orders-express", partitions=3)
+        self.writers.start("east", east, "orders", range(4, 6), RECORDS // 10)
+        self.writers.start("west", west, "orders-express", range(3), RECORDS // 5)
+        self.follow(query, self.all_read)
         query.stop()
         self.stage.title = "Act 3: the same checkpoint, one reader more"
         self.stage.say("the query is stopped, and started again from its checkpoint with 4 readers")
-        for name in self.brokers:
-            self.write(name, "orders", range(4), RECORDS // 20)
+        for name, broker in self.brokers.items():
+            self.writers.start(name, broker, "orders", range(4), RECORDS // 20)
         query = self.start(readers=4)
-        self.follow(query, lambda: not self.writing() and self.stage.rows >= sum(self.stage.written.values()))
+        self.follow(query, self.all_read)
         # One more look, so that a record read twice would show: nothing may come any more.
         query.processAllAvailable()
         self.stage.follow(query, self.seen)
         query.stop()
         self.stage.title = "All records are read"
 
-    def write(self, cluster: str, topic: str, partitions: range, count: int) -> None:
-        """Write in the background."""
-        self.stage.written[cluster, topic] += count
-
-        def work() -> None:
-            try:
-                write(self.brokers[cluster].bootstrap_servers, topic, partitions, count)
-            except Exception as error:
-                self.failures.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        self.writers.append(thread)
-
-    def writing(self) -> bool:
-        """Whether records are still being written."""
-        return any(thread.is_alive() for thread in self.writers)
+    def all_read(self) -> bool:
+        """Whether as many rows were read as were to be written."""
+        return self.writers.finished and self.stage.rows >= self.writers.wanted.total()
 
     def start(self, *, readers: int) -> StreamingQuery:
         """The query: counts per window, cluster and topic, over both clusters."""
@@ -248,8 +263,6 @@ class Show:
             .start()
         )
 
-    counted: dict[tuple[Any, str, str], int] = {}  # noqa: RUF012
-
     def keep(self, rows: Any) -> None:
         """Take the counts that a batch has changed."""
         for row in rows.collect():
@@ -259,8 +272,7 @@ class Show:
         """Show the query until `until` is true."""
         while True:
             self.stage.follow(query, self.seen)
-            if self.failures:
-                raise self.failures[0]
+            self.stage.written = self.writers.written
             if not query.isActive:
                 raise RuntimeError(f"the query ended: {query.exception()}")
             if until():
@@ -293,31 +305,40 @@ def main() -> int:
     console = Console()
     stage = Stage(console)
     began = time.monotonic()
+    writers = Writers()
     with tempfile.TemporaryDirectory(prefix="evensplit-demo-") as directory, two_brokers(stage) as brokers:
-        stage.say("starting Spark, local[2]")
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .appName("evensplit demo")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-            .getOrCreate()
-        )
-        spark.sparkContext.setLogLevel("ERROR")
-        evensplit.register(spark)
-        show = Show(spark, brokers, stage, Path(directory) / "checkpoint")
         try:
-            if console.is_terminal:
-                with Live(stage, console=console, refresh_per_second=8):
+            for name, broker in brokers.items():
+                broker.create_topic("orders", partitions=4)
+                writers.start(name, broker, "orders", range(4), RECORDS)
+            stage.say("starting Spark, local[2]")
+            spark = start_spark(directory)
+            evensplit.register(spark)
+            show = Show(spark, brokers, writers, stage, Path(directory) / "checkpoint")
+            try:
+                with Live(stage, console=console, refresh_per_second=8) if console.is_terminal else nullcontext():
                     show.run()
-            else:
-                show.run()
+            finally:
+                spark.stop()
         finally:
-            spark.stop()
-    right = verdict(console, stage.written, show.counted)
+            writers.close()
+    right = verdict(console, writers.wanted, show.counted)
     console.print(f"{stage.rows:,} rows in {time.monotonic() - began:.0f} s, start of brokers and Spark included")
     return 0 if right else 1
+
+
+def start_spark(directory: str) -> SparkSession:
+    """A session with two task slots."""
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName("evensplit demo")
+        .config("spark.log.level", "ERROR")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+        .getOrCreate()
+    )
 
 
 if __name__ == "__main__":
