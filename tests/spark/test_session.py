@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import evensplit
 from evensplit.testing import LocalKafka
-from tests.support.queries import batch, run_available, states, stream
+from tests.support.queries import batch, run_available, states, stream, written
 from tests.support.records import numbers
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -29,6 +32,45 @@ def test_without_register_the_source_is_found_and_with_it_the_parallelism_is_kno
     (state,) = states(tmp_path / "checkpoint")
     assert state.readers == spark.sparkContext.defaultParallelism == 2
     assert frame.schema == batch(spark, east.bootstrap_servers, subscribe=topic).schema
+
+
+CONNECT = """
+import json, sys
+from pyspark.sql import SparkSession
+import evensplit
+
+bootstrap, topic, directory = sys.argv[1:]
+spark = SparkSession.builder.remote("local[3]").config("spark.ui.enabled", "false").getOrCreate()
+evensplit.register(spark)
+reader = spark.readStream.format("evensplit").option("kafka.bootstrap.servers", bootstrap)
+rows = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+query = (
+    rows.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+    .writeStream.format("json")
+    .option("path", f"{directory}/out")
+    .option("checkpointLocation", f"{directory}/checkpoint")
+    .trigger(availableNow=True)
+    .start()
+)
+assert query.awaitTermination(120)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_under_connect_the_parallelism_is_the_partition_count_of_a_range(
+    spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path
+) -> None:
+    east.create_topic(topic, partitions=4)
+    numbers(east.bootstrap_servers, topic, range(40), partitions=4)
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CONNECT, east.bootstrap_servers, topic, str(tmp_path)],
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    assert sorted(int(row[3]) for row in written(spark, tmp_path / "out")) == list(range(40))
+    assert [state.readers for state in states(tmp_path / "checkpoint")] == [3]
 
 
 def test_the_package_names_what_it_has() -> None:
