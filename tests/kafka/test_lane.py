@@ -214,7 +214,7 @@ def test_batches_close_by_rows_and_bytes(kafka: LocalKafka, topic: str, pool: Po
             for batch in read_ranges(ranges, settings, headers=False, with_cluster=False, limits=limits, pool=pool)
         ]
 
-    assert sizes(LaneLimits()) == [2000]
+    assert sizes(LaneLimits(bytes_max=16 << 20)) == [2000]
     assert all(len(sizes(limits)) >= 3 for limits in (LaneLimits(rows_max=500), LaneLimits(bytes_max=500_000)))
 
 

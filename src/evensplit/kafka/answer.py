@@ -32,10 +32,11 @@ class Span:
 
 @dataclass(slots=True)
 class Answer:
-    """The partitions that were asked for, each in one of four lists, and what there is to decode.
+    """The partitions that were asked for, each in one of the lists, and what there is to decode.
 
     - served: had their turn, and come last the next time. starved: did not, and come first.
-    - moved: are not with this leader any more. out_of_range: have no such offset.
+    - moved: cannot be had from this broker any more. out_of_range: have no such offset.
+    - redirected: are to be had from another broker, by its node id.
     - progressed: whether any of them got on.
     """
 
@@ -44,6 +45,7 @@ class Answer:
     starved: list[PartitionRead] = field(default_factory=list)
     moved: list[PartitionRead] = field(default_factory=list)
     out_of_range: list[PartitionRead] = field(default_factory=list)
+    redirected: list[tuple[PartitionRead, int]] = field(default_factory=list)
     progressed: bool = False
 
 
@@ -76,6 +78,9 @@ def sort_out(
             _refuse(answer, read, fetched.error_code)
         elif fetched.records_begin < fetched.records_end:
             walks_left -= _take(answer, read, fetched, data, now_s, walks_left, unlimited, partition_bytes_max)
+        elif fetched.preferred_read_replica >= 0 and not read.follows:
+            answer.redirected.append((read, fetched.preferred_read_replica))
+            answer.progressed = True
         elif unlimited:
             _settle_empty(answer, read, fetched, now_s)
         else:
@@ -129,12 +134,17 @@ def _take(
 
 def _settle_empty(answer: Answer, read: PartitionRead, fetched: FetchedPartition, now_s: float) -> None:
     """Nothing came, although nothing stood in the way."""
-    answer.served.append(read)
     if fetched.high_watermark >= read.end:
         # What was there up to the end of the range was compacted away, or belonged to a transaction's markers.
+        answer.served.append(read)
         read.advance(read.end, now_s)
         answer.progressed = True
+    elif read.follows:
+        # It lags behind.
+        read.leader_only = True
+        answer.moved.append(read)
     else:
+        answer.served.append(read)
         read.trouble = DataLossError(
             *read.split,
             f"offsets {read.position} to {read.end - 1} were to be read, but its log ends at offset "
@@ -145,7 +155,12 @@ def _settle_empty(answer: Answer, read: PartitionRead, fetched: FetchedPartition
 
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
     refused = f"{read}: the broker gave no records: {error_name(code)} ({code})"
-    if code == OFFSET_OUT_OF_RANGE:
+    if read.follows:
+        # What a follower does not have, the leader may.
+        read.leader_only = True
+        read.trouble = BrokerError(read.split.cluster, refused, code)
+        answer.moved.append(read)
+    elif code == OFFSET_OUT_OF_RANGE:
         answer.out_of_range.append(read)
     elif code == CORRUPT_MESSAGE:
         detail = f"the broker itself found a record batch damaged: {error_name(code)} ({code}); see the broker's log"

@@ -20,7 +20,7 @@ from evensplit.kafka.api import LIST_OFFSETS, error_name, is_retriable
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicPartition, TopicState, list_subscribed
-from evensplit.kafka.session import Backoff, Leaders, Session
+from evensplit.kafka.session import Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
 
 UNKNOWN_TOPIC_GRACE_S = 2.0
@@ -69,6 +69,10 @@ class ClusterClient:
         """
         with self._call(timeout_s) as (session, deadline):
             return session.find_leaders(partitions, deadline, refresh=refresh)
+
+    def broker(self, node_id: int) -> Broker | None:
+        """One broker by its id, as far as is known already. Asks nobody."""
+        return self._session.brokers.get(node_id)
 
     def close(self) -> None:
         """See `ClusterPort.close`. A call that is under way in another thread ends as if nothing had happened."""

@@ -11,6 +11,7 @@ from evensplit.core.model import Range, SplitId
 from evensplit.errors import EvenSplitError
 from evensplit.kafka.api import FETCH
 from evensplit.kafka.port import TopicPartition
+from evensplit.kafka.settings import ClientSettings
 
 FETCH_BYTES_MIN = 64 << 10
 """Nothing is gained by asking a partition for less."""
@@ -39,6 +40,8 @@ class PartitionRead:
     - trouble: what has kept it from getting on since then, if anything.
     - absent_s: what that clock showed when the metadata was first without this partition; None as long as it has it.
     - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
+    - follows: whether it is read from a follower that the leader has sent it to (KIP-392).
+    - leader_only: that did not go well, so it is not to happen again.
     """
 
     __slots__ = (
@@ -47,6 +50,8 @@ class PartitionRead:
         "bytes_per_offset",
         "end",
         "fetch_bytes_min",
+        "follows",
+        "leader_only",
         "position",
         "split",
         "stamp_s",
@@ -62,6 +67,8 @@ class PartitionRead:
         self.trouble: EvenSplitError | None = None
         self.absent_s: float | None = None
         self.fetch_bytes_min = 0
+        self.follows = False
+        self.leader_only = False
         self.bytes_per_offset = _BYTES_PER_OFFSET
 
     @property
@@ -132,7 +139,11 @@ def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[Partiti
 
 
 def fetch_request(
-    reads: Sequence[PartitionRead], partition_bytes_max: int, response_bytes_max: int, wait_ms: int, version: int
+    reads: Sequence[PartitionRead],
+    settings: ClientSettings,
+    response_bytes_max: int,
+    wait_ms: int,
+    version: int,
 ) -> Any:
     """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227)."""
     topic_class = FETCH.request.FetchTopic
@@ -144,7 +155,7 @@ def fetch_request(
                 version=version,
                 partition=read.split.partition,
                 fetch_offset=read.position,
-                partition_max_bytes=read.fetch_bytes(partition_bytes_max),
+                partition_max_bytes=read.fetch_bytes(settings.max_partition_fetch_bytes),
             )
         )
     return FETCH.request(
@@ -157,7 +168,7 @@ def fetch_request(
         session_epoch=-1,
         topics=[topic_class(version=version, topic=topic, partitions=listed) for topic, listed in by_topic.items()],
         forgotten_topics_data=[],
-        rack_id="",
+        rack_id="" if any(read.leader_only for read in reads) else settings.client_rack,
     )
 
 

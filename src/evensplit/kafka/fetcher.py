@@ -126,7 +126,7 @@ class Fetcher:
                     self._note_no_leader(read, found.unknown[read.key])
                     self._homeless.append(read)
                 else:
-                    read.absent_s = None
+                    read.absent_s, read.follows = None, False
                     self._leader(cluster, broker.address).queue.append(read)
         if self._homeless:
             self._rest_from_failure(self._homeless[0].split.cluster)
@@ -157,9 +157,7 @@ class Fetcher:
         leader.asked_at_s = self._waited_s
         deadline = Deadline.after(leader.patience_s)
         wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
-        build = partial(
-            fetch_request, leader.asked, settings.max_partition_fetch_bytes, leader.response_bytes_max, wait_ms
-        )
+        build = partial(fetch_request, leader.asked, settings, leader.response_bytes_max, wait_ms)
         try:
             with self._waiting():
                 if leader.connection is None:
@@ -233,6 +231,8 @@ class Fetcher:
         leader.queue.extendleft(reversed(answer.starved))
         leader.queue.extend(read for read in answer.served if not read.finished)
         self._homeless.extend(answer.moved)
+        for read, node_id in answer.redirected:
+            self._redirect(leader, read, node_id)
         for read in answer.out_of_range:
             self._check_loss(read)
             self._homeless.append(read)
@@ -247,6 +247,16 @@ class Fetcher:
             leader.rests_until = time.monotonic() + self._settings[leader.cluster].retry_backoff_ms / 1000
         return answer
 
+    def _redirect(self, leader: _Leader, read: PartitionRead, node_id: int) -> None:
+        """Ask another replica from now on, one that is closer (KIP-392)."""
+        broker = self._pool.client(leader.cluster, self._settings[leader.cluster]).broker(node_id)
+        if broker is None or broker.address == leader.address:
+            read.leader_only = True
+            leader.queue.append(read)
+        else:
+            read.follows = True
+            self._leader(leader.cluster, broker.address).queue.append(read)
+
     def _lose(self, leader: _Leader, error: ClusterError) -> None:
         """Look for new leaders of all that `leader` had; it did not do its part."""
         if leader.connection is not None:
@@ -255,6 +265,7 @@ class Fetcher:
         self._frames.append(leader.frames)
         for read in (*leader.asked, *leader.queue):
             read.trouble = error
+            read.leader_only = read.leader_only or read.follows
             self._homeless.append(read)
         self._rest_from_failure(leader.cluster)
 

@@ -31,7 +31,7 @@ class LaneLimits:
     """How much the lane holds at a time.
 
     - rows_max, bytes_max: a batch is handed out from so many rows, or bytes of columns, on. It can be longer by what
-      one record batch decodes to, up to four times `bytes_max`.
+      one record batch decodes to, up to four times `bytes_max`. Spark takes batches of one or two megabytes fastest.
     - response_bytes_max: how much one response may bring; less where the settings say so. Small enough to stay in a
       CPU's cache until it is decoded.
     - buffer_bytes_max: of all receive buffers together; with many leaders, responses become smaller. A single record
@@ -39,8 +39,8 @@ class LaneLimits:
     - uncompressed_bytes_max: a record batch that decompresses to more is an error.
     """
 
-    rows_max: int = 65_536
-    bytes_max: int = 8 << 20
+    rows_max: int = 20_000
+    bytes_max: int = 2 << 20
     response_bytes_max: int = 4 << 20
     buffer_bytes_max: int = 32 << 20
     uncompressed_bytes_max: int = 256 << 20

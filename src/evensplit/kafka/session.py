@@ -95,8 +95,8 @@ class Session:
         Every address that is known is tried, again and again, until one answers or the deadline is over.
         """
         backoff = Backoff(self.settings)
+        failures: dict[Address, ClusterError] = {}
         while True:
-            failures: dict[Address, ClusterError] = {}
             addresses = self._addresses()
             for number, address in enumerate(addresses):
                 # A broker that takes its time shall leave some for the others.
@@ -109,7 +109,9 @@ class Session:
                             self.cluster, f"{join_address(address)}: it knows no brokers yet, as while it starts"
                         )
                 except ClusterError as error:
-                    failures[address] = error
+                    # That time ran out tells less than what was wrong before.
+                    if address not in failures or not share.passed:
+                        failures[address] = error
                 else:
                     self._learn(response)
                     return response

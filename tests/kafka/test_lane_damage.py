@@ -1,292 +1,35 @@
-"""The lane when brokers die, stop, move or lie, when records are gone, and when its reader stops early."""
+"""The lane when what arrives is not what the broker has, or the broker says what makes no sense."""
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from evensplit._kernel import FetchedPartition, parse_fetch_response
-from evensplit.core.model import Range, SplitId
 from evensplit.errors import (
     BrokerError,
     ClusterUnreachable,
     CorruptRecordsError,
     DataLossError,
     EvenSplitError,
-    UnsupportedBroker,
 )
-from evensplit.kafka import fetcher
 from evensplit.kafka.api import API_VERSIONS, FETCH
-from evensplit.kafka.client import UNKNOWN_TOPIC_GRACE_S
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.lane import LaneLimits, read_ranges
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import Address, ClientSettings
 from evensplit.testing import LocalKafka
+from tests.support.lanes import SLACK_S, lane, spread, values, whole
 from tests.support.records import Draft, numbers, produce
 
-SLACK_S = 0.7
-SMALL = LaneLimits(rows_max=100, response_bytes_max=10_000)
-"""Many requests, many batches."""
-
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    made = Pool()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def own() -> Iterator[LocalKafka]:
-    """A broker that the tests of this module may stop."""
-    with LocalKafka() as running:
-        yield running
-
-
-def settings_of(kafka: LocalKafka, timeout_ms: int = 20_000) -> dict[str, ClientSettings]:
-    servers = tuple(kafka.bootstrap_servers.split(","))
-    return {"east": ClientSettings(servers, request_timeout_ms=timeout_ms, retry_backoff_ms=20)}
-
-
-def lane(
-    kafka: LocalKafka, ranges: list[Range], pool: Pool, *, timeout_ms: int = 20_000, limits: LaneLimits = SMALL
-) -> Iterator[pa.RecordBatch]:
-    settings = settings_of(kafka, timeout_ms)
-    return read_ranges(ranges, settings, headers=False, with_cluster=False, limits=limits, pool=pool)
-
-
-def values(batches: Iterator[pa.RecordBatch]) -> list[bytes]:
-    return [value for batch in batches for value in batch.column("value").to_pylist()]
-
-
-def spread(kafka: LocalKafka, topic: str, count: int = 4000, *, partitions: int = 1) -> list[bytes]:
-    """Fill a topic with `count` records in batches of a few kB. Returns their values in order."""
-    for first in range(0, count, 500):
-        padded = (b"%08d" % n + b"." * 100 for n in range(first, min(first + 500, count)))
-        drafts = (Draft(value, partition=n % partitions) for n, value in enumerate(padded, start=first))
-        produce(kafka.bootstrap_servers, topic, drafts, linger_ms=0)
-    return [b"%08d" % n + b"." * 100 for n in range(count)]
-
-
-def whole(topic: str, end: int, partition: int = 0) -> list[Range]:
-    return [Range(SplitId("east", topic, partition), 0, end)]
-
-
-def delete_records(kafka: LocalKafka, topic: str, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-        future.result(10)
-
-
-def test_records_that_were_deleted(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(20))
-    delete_records(kafka, topic, 12)
-    with pytest.raises(DataLossError) as caught:
-        values(lane(kafka, whole(topic, 20), pool))
-    assert (caught.value.cluster, caught.value.topic, caught.value.partition) == ("east", topic, 0)
-    assert "offsets 0 to 19 were to be read, but its log now has 12 to 19: what comes before was deleted" in str(
-        caught.value
-    )
-    assert values(lane(kafka, [Range(SplitId("east", topic, 0), 12, 20)], pool)) == [b"%d" % n for n in range(12, 20)]
-
-
-def test_topic_that_was_created_anew(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(3))
-    with pytest.raises(DataLossError, match="offsets 7 to 9 were to be read, but its log now has 0 to 2: it was cut"):
-        values(lane(kafka, [Range(SplitId("east", topic, 0), 7, 10)], pool))
-
-
-@pytest.mark.parametrize("partition", [0, 5])
-def test_topic_or_partition_that_is_gone(kafka: LocalKafka, topic: str, pool: Pool, partition: int) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(3))
-    assert len(values(lane(kafka, whole(topic, 3), pool))) == 3
-    if not partition:
-        kafka.delete_topic(topic)
-    begun = time.monotonic()
-    with pytest.raises(DataLossError, match="does not exist"):
-        values(lane(kafka, whole(topic, 3, partition), pool))
-    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + SLACK_S
-
-
-def test_broker_that_dies_and_comes_back_while_it_is_read(own: LocalKafka, topic: str, pool: Pool) -> None:
-    own.create_topic(topic)
-    expected = spread(own, topic)
-    batches = lane(own, whole(topic, len(expected)), pool)
-    found = values(iter([next(batches), next(batches)]))
-    assert len(found) < len(expected)
-    own.kill()
-    with ThreadPoolExecutor() as background:
-        reading = background.submit(values, batches)
-        own.start()
-        found += reading.result(60)
-    assert found == expected
-
-
-def test_broker_that_dies_for_good(own: LocalKafka, topic: str, pool: Pool) -> None:
-    own.create_topic(topic)
-    expected = spread(own, topic)
-    batches = lane(own, whole(topic, len(expected)), pool, timeout_ms=800)
-    next(batches)
-    own.kill()
-    try:
-        begun = time.monotonic()
-        with pytest.raises(ClusterUnreachable, match=own.bootstrap_servers) as caught:
-            values(batches)
-        assert time.monotonic() - begun < 0.8 + SLACK_S
-        assert "connection refused" in str(caught.value)
-        # A cold start against it ends in time too.
-        begun = time.monotonic()
-        with pytest.raises(ClusterUnreachable, match=own.bootstrap_servers):
-            values(lane(own, whole(topic, 1), Pool(), timeout_ms=800))
-        assert time.monotonic() - begun < 0.8 + SLACK_S
-    finally:
-        own.start()
-    assert values(lane(own, whole(topic, len(expected)), pool)) == expected
-
-
-def test_broker_that_stops_answering(own: LocalKafka, topic: str, pool: Pool) -> None:
-    own.create_topic(topic)
-    expected = spread(own, topic)
-    batches = lane(own, whole(topic, len(expected)), pool, timeout_ms=1000)
-    next(batches)
-    own.pause()
-    try:
-        begun = time.monotonic()
-        with pytest.raises(ClusterUnreachable, match=own.bootstrap_servers):
-            values(batches)
-        assert time.monotonic() - begun < 1.0 + SLACK_S
-    finally:
-        own.resume()
-    assert values(lane(own, whole(topic, len(expected)), pool)) == expected
-
-
-def test_time_counts_only_while_waiting_for_brokers(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    expected = spread(kafka, topic)
-    batches = lane(kafka, whole(topic, len(expected)), pool, timeout_ms=400)
-    found = values(iter([next(batches)]))
-    # Whoever works on the rows may take longer than the deadline for brokers.
-    threading.Event().wait(0.6)
-    assert found + values(batches) == expected
-
-
-def test_leaders_that_move_while_they_are_read(topic: str, pool: Pool) -> None:
-    with LocalKafka(brokers=3) as three:
-        three.create_topic(topic, 6, 3, config={"min.insync.replicas": "1"})
-        expected = spread(three, topic, 6000, partitions=6)
-        ranges = [one for partition in range(6) for one in whole(topic, 1000, partition)]
-        batches = lane(three, ranges, pool, timeout_ms=60_000)
-        found = values(iter([next(batches)]))
-        three.kill(
-            pool.client("east", settings_of(three, 60_000)["east"]).leaders([(topic, 3)]).known[topic, 3].node_id
-        )
-        found += values(batches)
-        assert sorted(found) == expected
-        for partition in range(6):
-            assert [value for value in found if int(value[:8]) % 6 == partition] == expected[partition::6]
-
-
-def test_warm_readers_open_nothing(kafka: LocalKafka, topic: str, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    kafka.create_topic(topic, 3)
-    numbers(kafka.bootstrap_servers, topic, range(30), partitions=3)
-    ranges = [one for partition in range(3) for one in whole(topic, 10, partition)]
-    assert len(values(lane(kafka, ranges, pool))) == 30
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a connection was opened")
-
-    monkeypatch.setattr(Connection, "__init__", refuse)
-    for _ in range(3):
-        assert len(values(lane(kafka, ranges, pool))) == 30
-
-
-def idle(pool: Pool) -> list[Connection]:
-    return [connection for stack in pool._idle.values() for connection in stack]
-
-
-def test_reader_that_stops_early_leaves_nothing_dirty(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    expected = spread(kafka, topic)
-    batches = lane(kafka, whole(topic, len(expected)), pool)
-    found = values(iter([next(batches)]))
-    assert found == expected[: len(found)]
-    assert len(found) < len(expected)
-    batches.close()  # type: ignore[attr-defined]
-    assert idle(pool) == []
-    assert values(lane(kafka, whole(topic, len(expected)), pool)) == expected
-    (kept,) = idle(pool)
-    assert kept.usable
-    # Not even begun: nothing was taken.
-    lane(kafka, whole(topic, 5), pool).close()  # type: ignore[attr-defined]
-    assert idle(pool) == [kept]
-
-
-def test_idle_connections_that_the_broker_closed_are_not_used(own: LocalKafka, topic: str, pool: Pool) -> None:
-    own.create_topic(topic)
-    numbers(own.bootstrap_servers, topic, range(3))
-    assert len(values(lane(own, whole(topic, 3), pool))) == 3
-    (stale,) = idle(pool)
-    own.kill()
-    own.start()
-    assert len(values(lane(own, whole(topic, 3), pool))) == 3
-    (fresh,) = idle(pool)
-    assert fresh is not stale
-    assert stale.fileno() == -1
-
-
-def test_pool_is_bounded(kafka: LocalKafka) -> None:
-    pool = Pool(clients_max=2, idle_max=3)
-    settings = settings_of(kafka)["east"]
-    address = settings.addresses[0]
-    taken = [pool.take(name, settings, address, Deadline.after(5)) for name in ("a", "a", "a", "b", "b")]
-    for connection in taken:
-        pool.give_back(connection, settings)
-    assert idle(pool) == taken[2:]
-    assert [connection.fileno() == -1 for connection in taken] == [True, True, False, False, False]
-    assert pool.take("b", settings, address, Deadline.after(5)) is taken[4]
-    pool.give_back(taken[4], settings)
-    clients = [pool.client(name, settings) for name in ("a", "b", "a", "c")]
-    assert pool.client("a", settings) is clients[0]
-    assert pool.client("b", settings) is not clients[1]
-    pool.close()
-    assert idle(pool) == []
-    assert all(connection.fileno() == -1 for connection in taken)
-
-
-def test_pool_of_another_process_is_dropped(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool, settings = Pool(), settings_of(kafka)["east"]
-    client = pool.client("east", settings)
-    mine = pool.take("east", settings, settings.addresses[0], Deadline.after(5))
-    pool.give_back(mine, settings)
-    real = os.getpid()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: real + 1)
-        assert pool.client("east", settings) is not client
-        other = pool.take("east", settings, settings.addresses[0], Deadline.after(5))
-        assert other is not mine
-        other.close()
-        pool.close()
-    assert mine.fileno() == -1
 
 
 Tamper = Callable[[bytearray], bytearray | None]
@@ -591,13 +334,3 @@ def test_what_is_final_ends_at_once(
     assert time.monotonic() - begun < 2
     assert said in str(caught.value)
     assert topic in str(caught.value)
-
-
-def test_broker_without_a_usable_version(
-    kafka: LocalKafka, topic: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(10))
-    monkeypatch.setattr(fetcher, "FETCH", replace(FETCH, lowest=0, highest=3))
-    with pytest.raises(UnsupportedBroker, match="the broker knows versions of Fetch: 4 to"):
-        values(lane(kafka, whole(topic, 10), pool))
