@@ -126,7 +126,7 @@ def _take(
     answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position))
     answer.served.append(read)
     if walked.position is not None and walked.position > read.position:
-        read.bytes_per_offset = walked.used / (walked.position - read.position)
+        read.bytes_per_offset = max(1.0, walked.used / (walked.position - read.position))
         read.advance(walked.position, now_s)
         answer.progressed = True
     return walked.batches

@@ -195,15 +195,16 @@ def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, 
     while at + _BATCH_OVERHEAD <= end:
         base, length = _BATCH_PREFIX.unpack_from(data, at)
         behind = at + _BATCH_OVERHEAD + length
+        if batches == batches_max:
+            return Walked(None, batches, at - begin, 0)
+        if base >= offset_end:
+            # Also if it is cut off: what would come before it was compacted away.
+            return Walked(offset_end, batches, at - begin, 0)
         if behind > end:
             return Walked(position, batches, at - begin, _BATCH_OVERHEAD + length)
         if behind < at + _BATCH_HEADER:
             break
-        if batches == batches_max:
-            return Walked(None, batches, at - begin, 0)
         batches += 1
-        if base >= offset_end:
-            return Walked(offset_end, batches, behind - begin, 0)
         position = max(position, base + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0] + 1)
         at = behind
         if position >= offset_end:
