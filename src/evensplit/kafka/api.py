@@ -42,7 +42,7 @@ class Api:
 API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse, 0, 3)
 
 METADATA = Api(MetadataRequest, MetadataResponse, 4, 12)
-"""From version 4 on a request can say that topics are not to be created by asking for them (KIP-204's time, 0.11)."""
+"""Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
 
 LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 7)
 """From version 1 on there is one offset for a time; version 2 brings the isolation level."""
