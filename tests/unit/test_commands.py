@@ -48,7 +48,7 @@ def test_locks_pin_by_hash_and_name_no_index(path: Path) -> None:
 def test_the_lock_holds_what_the_project_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     groups = [*project["dependency-groups"].values(), *project["project"]["optional-dependencies"].values()]
-    asked = {re.split(r"[<>=]", each)[0] for group in [project["project"]["dependencies"], *groups] for each in group}
+    asked = {re.split(r"[<>=[]", each)[0] for group in [project["project"]["dependencies"], *groups] for each in group}
     locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements" / "dev.txt").read_text(), re.M))
     assert asked - set(locked) == set()
     assert locked["pyspark"] == "4.3.0"

@@ -195,6 +195,13 @@ def test_records_are_gone_on_from_at_once() -> None:
     assert (answer.served, answer.progressed) == ([read], True)
 
 
+def test_a_batch_cannot_end_a_range_from_behind_the_end_of_the_log() -> None:
+    """No checksum covers the first offset of a batch: a flipped bit there must not pass for a compacted gap."""
+    assert take([read_of()], Came(records=header(100, 0), high_watermark=101)).spans
+    with pytest.raises(CorruptRecordsError, match="claims to begin at offset 100, but the log ends at 100"):
+        take([read_of()], Came(records=header(100, 0), high_watermark=100))
+
+
 def test_sizes_follow_what_came() -> None:
     read = read_of(end=10_000_000)
     assert read.fetch_bytes(4 << 20) == 4 << 20

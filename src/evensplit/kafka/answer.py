@@ -109,6 +109,14 @@ def _take(
     """Take what came for `read`. Returns how many batches were walked."""
     begin, end = fetched.records_begin, fetched.records_end
     walked = walk(data, begin, end, read.position, read.end, walks_left)
+    if 0 <= fetched.high_watermark <= walked.ended_by:
+        # No checksum covers a batch's first offset, and what ends a range ends it silently.
+        raise CorruptRecordsError(
+            *read.split,
+            read.position,
+            f"a record batch claims to begin at offset {walked.ended_by}, but the log ends at "
+            f"{fetched.high_watermark}; the records are damaged in the broker's log or on the way from it",
+        )
     if walked.position is not None and not walked.batches and walked.cut_bytes:
         asked_bytes = read.fetch_bytes(partition_bytes_max)
         # Once is overcome by asking for enough; a broker that then still sends less does not have what it claims.

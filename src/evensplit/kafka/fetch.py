@@ -178,12 +178,14 @@ class Walked(NamedTuple):
     - position: the offset to go on from; None if there were more batches than may be walked.
     - batches: how many whole batches there are, as far as was walked. used: how many bytes they have.
     - cut_bytes: the length of the batch behind them that is not there whole, by its own account; 0 for none.
+    - ended_by: the first offset of the batch that begins behind the range and so ends it; -1 for none.
     """
 
     position: int | None
     batches: int
     used: int
     cut_bytes: int
+    ended_by: int = -1
 
 
 def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, batches_max: int) -> Walked:
@@ -199,7 +201,7 @@ def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, 
             return Walked(None, batches, at - begin, 0)
         if base >= offset_end:
             # Also if it is cut off: what would come before it was compacted away.
-            return Walked(offset_end, batches, at - begin, 0)
+            return Walked(offset_end, batches, at - begin, 0, base)
         if behind > end:
             return Walked(position, batches, at - begin, _BATCH_OVERHEAD + length)
         if behind < at + _BATCH_HEADER:

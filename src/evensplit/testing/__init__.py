@@ -1,6 +1,7 @@
 """What this package tests itself with, for you to test your own jobs with: a real Kafka on this machine."""
 
 from evensplit.testing.existing_kafka import ExistingKafka
+from evensplit.testing.fake_kafka import FakeKafka
 from evensplit.testing.jars import Progress, resolve_jars
 from evensplit.testing.local_broker import LocalBroker
 from evensplit.testing.local_kafka import LocalKafka
@@ -9,6 +10,7 @@ from evensplit.testing.topics import TopicHelpers
 
 __all__ = [
     "ExistingKafka",
+    "FakeKafka",
     "LocalBroker",
     "LocalKafka",
     "Prepared",
