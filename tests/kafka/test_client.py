@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from evensplit.core.model import Topics
 from evensplit.core.starting import EARLIEST, LATEST
@@ -24,6 +25,7 @@ from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.session import Broker
 from evensplit.kafka.settings import ClientSettings
 from evensplit.testing import LocalKafka
+from tests.support.records import numbers
 
 SLACK_S = 0.5
 
@@ -196,6 +198,21 @@ def test_every_version_of_list_offsets(
     port = connect(kafka.bootstrap_servers)
     for wanted, offsets in ((EARLIEST, (0, 0)), (LATEST, (0, 3)), (1500, (-1, 1)), (9000, (-1, -1))):
         assert tuple(port.list_offsets({(topic, 0): wanted, (topic, 1): wanted}).values()) == offsets
+
+
+@pytest.mark.kafka
+def test_first_offset_that_is_not_in_remote_storage_alone(
+    kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create_topic(topic)
+    numbers(kafka.bootstrap_servers, topic, range(5))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    for future in admin.delete_records([TopicPartition(topic, 0, 2)]).values():
+        future.result(10)
+    port = connect(kafka.bootstrap_servers)
+    assert port.earliest_local((topic, 0), timeout_s=5) == 2
+    monkeypatch.setattr(client_module, "LIST_OFFSETS", replace(LIST_OFFSETS, highest=7))
+    assert port.earliest_local((topic, 0), timeout_s=5) == -1
 
 
 @pytest.mark.kafka

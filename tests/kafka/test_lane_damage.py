@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from evensplit._kernel import FetchedPartition, parse_fetch_response
+from evensplit.core.model import Range, SplitId
 from evensplit.errors import (
     BrokerError,
     ClusterUnreachable,
@@ -20,7 +21,9 @@ from evensplit.errors import (
     DataLossError,
     EvenSplitError,
 )
+from evensplit.kafka.answer import EMPTIES_TO_SETTLE
 from evensplit.kafka.api import API_VERSIONS, FETCH
+from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.pool import Pool
@@ -200,14 +203,14 @@ def test_rows_before_the_damage_are_right(kafka: LocalKafka, topic: str, detour:
     assert 0 < len(found) <= caught.value.offset < len(expected)
 
 
-def once(change: Callable[[bytearray], bytearray | None]) -> Tamper:
-    """Changes the third response only."""
+def once(change: Callable[[bytearray], bytearray | None], *places: int) -> Tamper:
+    """Changes the responses at `places`, counted from 1; the third one only if none are named."""
     seen = 0
 
     def tamper(frame: bytearray) -> bytearray | None:
         nonlocal seen
         seen += 1
-        return change(frame) if seen == 3 else frame
+        return change(frame) if seen in (places or (3,)) else frame
 
     return tamper
 
@@ -246,6 +249,13 @@ def empty_records(response: Any) -> None:
     response.responses[0].partitions[0].records = b""
 
 
+def keep_back(response: Any) -> None:
+    """As brokers do when remote storage is slow (KIP-1018): no error, nothing else to tell it from a gap."""
+    for topic in response.responses:
+        for partition in topic.partitions:
+            partition.records = b""
+
+
 def refuse_all(response: Any) -> None:
     response.error_code = 70
 
@@ -265,6 +275,7 @@ def refuse_all(response: Any) -> None:
         pytest.param(rewritten(leave_out), id="left out"),
         pytest.param(rewritten(cut_records), id="less than one batch"),
         pytest.param(rewritten(empty_records), id="a high watermark that went back"),
+        pytest.param(rewritten(keep_back), id="no records, although there are"),
         pytest.param(rewritten(refuse_all), id="refused as a whole"),
     ],
 )
@@ -334,3 +345,57 @@ def test_what_is_final_ends_at_once(
     assert time.monotonic() - begun < 2
     assert said in str(caught.value)
     assert topic in str(caught.value)
+
+
+@pytest.mark.parametrize("places", [(1,), (2,), (1, 2), (2, 3), (1, 2, 4, 5)])
+def test_records_that_are_late_are_not_passed_over(
+    kafka: LocalKafka, topic: str, detour: Callable[[Tamper], Detour], places: tuple[int, ...]
+) -> None:
+    kafka.create_topic(topic, 2)
+    expected = spread(kafka, topic, 1000, partitions=2)
+    for ranges in (whole(topic, 500), [*whole(topic, 500), *whole(topic, 500, 1)]):
+        found = values(lane(kafka, ranges, detour(once(rewritten(keep_back), *places))))
+        assert sorted(found) == (expected if len(ranges) == 2 else expected[::2])
+
+
+def test_nothing_several_times_in_a_row_is_a_gap(
+    kafka: LocalKafka, topic: str, detour: Callable[[Tamper], Detour]
+) -> None:
+    kafka.create_topic(topic)
+    numbers(kafka.bootstrap_servers, topic, range(10))
+    asked = 0
+
+    def tamper(frame: bytearray) -> bytearray:
+        nonlocal asked
+        asked += 1
+        return rewritten(keep_back)(frame)
+
+    begun = time.monotonic()
+    assert values(lane(kafka, whole(topic, 10), detour(tamper))) == []
+    assert time.monotonic() - begun < SLACK_S
+    assert asked == EMPTIES_TO_SETTLE
+
+
+@pytest.mark.parametrize("local, rows", [(11, None), (5, 0), (-1, 0)])
+def test_nothing_from_remote_storage_is_no_gap(
+    kafka: LocalKafka,
+    topic: str,
+    detour: Callable[[Tamper], Detour],
+    monkeypatch: pytest.MonkeyPatch,
+    local: int,
+    rows: int | None,
+) -> None:
+    kafka.create_topic(topic)
+    numbers(kafka.bootstrap_servers, topic, range(10))
+    monkeypatch.setattr(ClusterClient, "earliest_local", lambda *_, **__: local)
+    ranges = [Range(SplitId("east", topic, 0), 5, 10)]
+    if rows is not None:
+        assert len(values(lane(kafka, ranges, detour(rewritten(keep_back))))) == rows
+        return
+    begun = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match=r"offset 5: .* in remote storage \(all before offset 11 are\)"):
+        values(lane(kafka, ranges, detour(rewritten(keep_back)), timeout_ms=700))
+    assert 0.5 < time.monotonic() - begun < 0.7 + SLACK_S
+    # Once they come, they are there.
+    late = once(rewritten(keep_back), *range(1, 10))
+    assert len(values(lane(kafka, ranges, detour(late)))) == 5

@@ -16,7 +16,7 @@ from evensplit._kernel import ColumnBuilder, FetchedResponse
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
 from evensplit.kafka import api
-from evensplit.kafka.answer import Answer, sort_out
+from evensplit.kafka.answer import EMPTIES_TO_SETTLE, Answer, sort_out
 from evensplit.kafka.fetch import (
     FETCH_BYTES_MIN,
     READS_ASKED_MAX,
@@ -227,19 +227,55 @@ def test_empty_for_the_others_is_asked_for_first_the_next_time() -> None:
     assert third.fetch_bytes_min == 2 * int(1.25 * 100 * 1024)
 
 
-@pytest.mark.parametrize("came", [[Came(0), Came(1)], [Came(1), Came(0)]])
-def test_empty_for_all_is_a_gap_to_the_end(came: list[Came]) -> None:
+def test_empty_for_all_is_doubtful_and_asked_for_alone() -> None:
+    """A broker that is not done with remote storage in time says so of every partition in the request (KIP-1018)."""
     reads = [read_of(0), read_of(1, end=90)]
-    answer = take(reads, *came)
-    assert [read.finished for read in reads] == [True, True]
-    assert answer.progressed
-    assert answer.spans == []
+    for _ in range(5):
+        answer = take(reads, Came(0), Came(1))
+        assert (answer.served, answer.gaps, answer.spans, answer.progressed) == (reads, [], [], True)
+    assert [(read.position, read.doubtful, read.empties) for read in reads] == [(0, True, 0)] * 2
+    queue = deque([read_of(2), *reads, read_of(3)])
+    assert [[read.split.partition for read in choose(queue, 1 << 30)] for _ in range(4)] == [[2], [0], [1], [3]]
 
 
-def test_empty_for_the_first_one_is_a_gap_to_the_end() -> None:
+def test_empty_for_the_first_one_is_doubtful() -> None:
     reads = [read_of(0), read_of(1)]
     take(reads, Came(1, records=header(0, 9)), Came(0))
-    assert [read.position for read in reads] == [100, 10]
+    assert [(read.position, read.doubtful) for read in reads] == [(0, True), (10, False)]
+
+
+def test_empty_alone_several_times_in_a_row_may_be_a_gap() -> None:
+    read = read_of()
+    for _ in range(EMPTIES_TO_SETTLE - 1):
+        assert take([read], Came()).served == [read]
+    # Whatever comes in between, it begins anew.
+    take([read], Came(error_code=6))
+    for _ in range(EMPTIES_TO_SETTLE - 1):
+        assert take([read], Came()).gaps == []
+    take([read], Came(records=header(0, 9)))
+    assert (read.position, read.doubtful, read.empties) == (10, False, 0)
+    for _ in range(EMPTIES_TO_SETTLE - 1):
+        assert take([read], Came()).gaps == []
+    take([read], Came(high_watermark=99))
+    for _ in range(EMPTIES_TO_SETTLE - 1):
+        assert take([read], Came()).gaps == []
+    answer = take([read], Came())
+    # Whether it is one is not for the answer alone to say.
+    assert (answer.gaps, answer.served, read.position) == ([read], [], 10)
+
+
+def test_empty_from_a_follower_says_nothing() -> None:
+    read = read_of()
+    read.follows = True
+    answer = take([read], Came())
+    assert (answer.moved, read.leader_only, read.doubtful) == ([read], True, False)
+
+
+def test_starving_does_not_put_off_the_deadline_of_one_in_trouble() -> None:
+    reads = [read_of(0), read_of(1)]
+    take(reads[1:], Came(1, high_watermark=99))
+    answer = take(reads, Came(0, records=header(0, 9, length=RESPONSE_BYTES)), Came(1))
+    assert (answer.starved, reads[1].stamp_s) == ([reads[1]], 0.0)
 
 
 def test_empty_below_the_high_watermark_waits() -> None:
@@ -270,8 +306,13 @@ def test_replica_that_is_closer() -> None:
     read = read_of()
     answer = take([read], Came(preferred_read_replica=2))
     assert (answer.redirected, answer.progressed, read.finished) == ([(read, 2)], True, False)
-    read.follows = True
-    assert take([read], Came(preferred_read_replica=2)).redirected == []
+    # One that sends the reader on, although it was sent here, has said nothing about the records.
+    for follows, leader_only in ((True, False), (False, True)):
+        read = read_of()
+        read.follows, read.leader_only = follows, leader_only
+        answer = take([read], Came(preferred_read_replica=2))
+        assert (answer.redirected, answer.moved, answer.gaps) == ([], [read], [])
+        assert (read.leader_only, read.doubtful, type(read.trouble)) == (True, False, ClusterUnreachable)
 
 
 @pytest.mark.parametrize("code", [1, 6, 9, 29])

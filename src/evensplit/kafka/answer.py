@@ -14,6 +14,9 @@ UNKNOWN_SERVER_ERROR = -1
 OFFSET_OUT_OF_RANGE = 1
 CORRUPT_MESSAGE = 2
 
+EMPTIES_TO_SETTLE = 3
+"""So many empty answers in a row say that there is nothing; fewer may be a broker that was not done in time."""
+
 
 @dataclass(slots=True)
 class Span:
@@ -37,7 +40,8 @@ class Answer:
     - served: had their turn, and come last the next time. starved: did not, and come first.
     - moved: cannot be had from this broker any more. out_of_range: have no such offset.
     - redirected: are to be had from another broker, by its node id.
-    - progressed: whether any of them got on.
+    - gaps: seem to have nothing up to the end of their range, unless it is in remote storage.
+    - progressed: whether any of them got on, or more is known of it.
     """
 
     spans: list[Span] = field(default_factory=list)
@@ -46,6 +50,7 @@ class Answer:
     moved: list[PartitionRead] = field(default_factory=list)
     out_of_range: list[PartitionRead] = field(default_factory=list)
     redirected: list[tuple[PartitionRead, int]] = field(default_factory=list)
+    gaps: list[PartitionRead] = field(default_factory=list)
     progressed: bool = False
 
 
@@ -74,18 +79,20 @@ def sort_out(
             continue
         # A broker gives the first partition that has something at least one batch, whatever the limits (KIP-74).
         unlimited = read is asked[0] or not received
+        if fetched.error_code or fetched.records_begin < fetched.records_end:
+            read.empties = 0
         if fetched.error_code:
             _refuse(answer, read, fetched.error_code)
         elif fetched.records_begin < fetched.records_end:
             walks_left -= _take(answer, read, fetched, data, now_s, walks_left, unlimited, partition_bytes_max)
-        elif fetched.preferred_read_replica >= 0 and not read.follows:
-            answer.redirected.append((read, fetched.preferred_read_replica))
-            answer.progressed = True
+        elif fetched.preferred_read_replica >= 0:
+            _redirect(answer, read, fetched.preferred_read_replica)
         elif unlimited:
-            _settle_empty(answer, read, fetched, now_s)
+            _take_nothing(answer, read, fetched, alone=len(asked) == 1)
         else:
             # The others filled the response, or this one's next batch is longer than what it was asked for.
-            read.stamp_s = now_s
+            if read.trouble is None:
+                read.stamp_s = now_s
             if received < response_bytes_max // 2:
                 read.fetch_bytes_min = min(2 * read.fetch_bytes(partition_bytes_max), response_bytes_max)
             answer.starved.append(read)
@@ -140,18 +147,30 @@ def _take(
     return walked.batches
 
 
-def _settle_empty(answer: Answer, read: PartitionRead, fetched: FetchedPartition, now_s: float) -> None:
-    """Nothing came, although nothing stood in the way."""
-    if fetched.high_watermark >= read.end:
-        # What was there up to the end of the range was compacted away, or belonged to a transaction's markers.
-        answer.served.append(read)
-        read.advance(read.end, now_s)
+def _redirect(answer: Answer, read: PartitionRead, node_id: int) -> None:
+    """The leader sends the reader to another replica (KIP-392)."""
+    if not read.follows and not read.leader_only:
+        answer.redirected.append((read, node_id))
         answer.progressed = True
-    elif read.follows:
-        # It lags behind.
+    else:
+        read.leader_only = True
+        detail = f"{read}: the broker gave no records and named broker {node_id} instead, which was not asked for"
+        read.trouble = ClusterUnreachable(read.split.cluster, detail)
+        answer.moved.append(read)
+
+
+def _take_nothing(answer: Answer, read: PartitionRead, fetched: FetchedPartition, *, alone: bool) -> None:
+    """Nothing came, although no limit stood in the way.
+
+    That may be because there is nothing: it was compacted away. But it also is what a broker answers that did not get
+    the records, of this partition or another one in the request, from remote storage in time (KIP-1018).
+    """
+    if read.follows:
+        # It lags behind, or does not have it either.
         read.leader_only = True
         answer.moved.append(read)
-    else:
+    elif fetched.high_watermark < read.end:
+        read.believe()
         answer.served.append(read)
         read.trouble = DataLossError(
             *read.split,
@@ -159,6 +178,14 @@ def _settle_empty(answer: Answer, read: PartitionRead, fetched: FetchedPartition
             f"{fetched.high_watermark} and did not grow: it was cut off by an unclean leader election, or the topic "
             "was created anew. To go on with what there is, start with a new checkpoint",
         )
+    else:
+        read.doubtful = True
+        read.empties += alone
+        if read.empties >= EMPTIES_TO_SETTLE:
+            answer.gaps.append(read)
+        else:
+            answer.served.append(read)
+            answer.progressed |= not read.remote
 
 
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:

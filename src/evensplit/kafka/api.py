@@ -44,8 +44,13 @@ API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse, 0, 3)
 METADATA = Api(MetadataRequest, MetadataResponse, 4, 12)
 """Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
 
-LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 7)
+LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 9)
 """From version 1 on there is one offset for a time; version 2 brings the isolation level."""
+
+EARLIEST_LOCAL = -4
+"""Instead of a time in ListOffsets: the first offset that is not in remote storage alone (KIP-405)."""
+
+EARLIEST_LOCAL_VERSION = 8
 
 FETCH = Api(FetchRequest, FetchResponse, 4, 12)
 """Version 4 has the record format v2 (KIP-98); from 13 on topics go by ids instead of names (KIP-516)."""

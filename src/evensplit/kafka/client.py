@@ -16,7 +16,7 @@ from typing import Any
 
 from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
-from evensplit.kafka.api import LIST_OFFSETS, error_name, is_retriable
+from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicPartition, TopicState, list_subscribed
@@ -56,6 +56,17 @@ class ClusterClient:
         """See `ClusterPort.list_offsets`."""
         with self._call() as (session, deadline):
             return _OffsetLookup(session, wanted, deadline).run()
+
+    def earliest_local(self, key: TopicPartition, *, timeout_s: float) -> int:
+        """The first offset that the leader of a partition has itself; what is before it is in remote storage (KIP-405).
+
+        -1 if the leader is from before such storage.
+
+        Raises:
+            ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
+        """
+        with self._call(timeout_s) as (session, deadline):
+            return _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline).run()[key]
 
     def leaders(
         self, partitions: Collection[TopicPartition], *, refresh: bool = False, timeout_s: float | None = None
@@ -111,6 +122,7 @@ class _OffsetLookup:
         self._session = session
         self._wanted = wanted
         self._deadline = deadline
+        self._local = EARLIEST_LOCAL in wanted.values()
         self._found: dict[TopicPartition, int] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
         # What the metadata does not have. A leader may not know yet what the metadata has already.
@@ -144,6 +156,9 @@ class _OffsetLookup:
         for address, keys in sorted(by_address.items()):
             try:
                 connection = self._session.connection(address, deadline)
+                if self._local and connection.version(LIST_OFFSETS) < EARLIEST_LOCAL_VERSION:
+                    self._found.update(dict.fromkeys(keys, -1))
+                    continue
                 connection.send(LIST_OFFSETS, partial(self._request, keys), deadline)
                 asked.append((connection, keys))
             except ClusterError as error:

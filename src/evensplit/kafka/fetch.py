@@ -42,17 +42,23 @@ class PartitionRead:
     - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
     - follows: whether it is read from a follower that the leader has sent it to (KIP-392).
     - leader_only: that did not go well, so it is not to happen again.
+    - doubtful: nothing came although the log goes on, so it is asked for alone until something does or it is settled.
+    - empties: how often in a row nothing came for it alone.
+    - remote: it is known to wait for remote storage.
     """
 
     __slots__ = (
         "_ranges",
         "absent_s",
         "bytes_per_offset",
+        "doubtful",
+        "empties",
         "end",
         "fetch_bytes_min",
         "follows",
         "leader_only",
         "position",
+        "remote",
         "split",
         "stamp_s",
         "trouble",
@@ -69,6 +75,9 @@ class PartitionRead:
         self.fetch_bytes_min = 0
         self.follows = False
         self.leader_only = False
+        self.doubtful = False
+        self.empties = 0
+        self.remote = False
         self.bytes_per_offset = _BYTES_PER_OFFSET
 
     @property
@@ -85,9 +94,14 @@ class PartitionRead:
         """Note that everything before `position` was fetched, and go on to the next range if this one is done."""
         assert self.position <= position <= self.end
         self.position, self.stamp_s, self.trouble = position, now_s, None
+        self.believe()
         while self._ranges and self.finished:
             following = self._ranges.popleft()
             self.position, self.end = following.start, following.end
+
+    def believe(self) -> None:
+        """Forget what was in doubt."""
+        self.doubtful, self.empties, self.remote = False, 0, False
 
     def expected_bytes(self) -> float:
         """About how much there is to come, as far as can be told from what has come so far."""
@@ -124,14 +138,19 @@ def reads_of(ranges: Iterable[Range]) -> list[PartitionRead]:
 def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[PartitionRead]:
     """Take from the front of `queue` those that can be expected to fill a response, at least one, by topic.
 
-    Twice as much is chosen as fits, since less may come than expected. The one at the front stays the first.
+    Twice as much is chosen as fits, since less may come than expected. The one at the front stays the first. One that
+    is doubtful is chosen alone, so that nothing else can have kept its records away.
     """
     chosen: dict[str, list[PartitionRead]] = {}
     expected, count = 0.0, 0
     while queue and count < READS_ASKED_MAX and expected < 2 * response_bytes_max:
+        if count and queue[0].doubtful:
+            break
         read = queue.popleft()
         if read.finished:
             continue
+        if read.doubtful:
+            return [read]
         chosen.setdefault(read.split.topic, []).append(read)
         expected += read.expected_bytes()
         count += 1

@@ -126,7 +126,7 @@ class Fetcher:
                     self._note_no_leader(read, found.unknown[read.key])
                     self._homeless.append(read)
                 else:
-                    read.absent_s, read.follows = None, False
+                    read.absent_s, read.follows, read.empties = None, False, 0
                     self._leader(cluster, broker.address).queue.append(read)
         if self._homeless:
             self._rest_from_failure(self._homeless[0].split.cluster)
@@ -157,6 +157,9 @@ class Fetcher:
         leader.asked_at_s = self._waited_s
         deadline = Deadline.after(leader.patience_s)
         wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
+        if leader.asked[0].doubtful and not leader.asked[0].remote:
+            # Whether there is something is all that is to be known.
+            wait_ms = 0
         build = partial(fetch_request, leader.asked, settings, leader.response_bytes_max, wait_ms)
         try:
             with self._waiting():
@@ -233,6 +236,10 @@ class Fetcher:
         self._homeless.extend(answer.moved)
         for read, node_id in answer.redirected:
             self._redirect(leader, read, node_id)
+        for read in answer.gaps:
+            answer.progressed |= self._settle(read)
+            if not read.finished:
+                leader.queue.append(read)
         for read in answer.out_of_range:
             self._check_loss(read)
             self._homeless.append(read)
@@ -319,6 +326,23 @@ class Fetcher:
         read.trouble = BrokerError(
             read.split.cluster, f"{read}: the broker does not find the offset, although {wanted}", OFFSET_OUT_OF_RANGE
         )
+
+    def _settle(self, read: PartitionRead) -> bool:
+        """Pass over what `read` seems not to have up to the end of its range, unless that is in remote storage."""
+        client = self._pool.client(read.split.cluster, self._settings[read.split.cluster])
+        with self._waiting():
+            # Asked for after the answers: the first local offset only ever grows.
+            local = client.earliest_local(read.key, timeout_s=max(self._left_s(read), PATIENCE_MIN_S))
+        if read.position >= local:
+            read.advance(read.end, self._waited_s)
+            return True
+        read.remote, read.empties = True, 0
+        detail = (
+            f"{read}: the broker gave no records. They are in remote storage (all before offset {local} are), and did "
+            "not come from there in time; see the broker's log and its remote.fetch.max.wait.ms"
+        )
+        read.trouble = ClusterUnreachable(read.split.cluster, detail)
+        return False
 
     def _left_s(self, read: PartitionRead) -> float:
         """How long `read` may wait for brokers until it has to get on; negative if that is over."""
