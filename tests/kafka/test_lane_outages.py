@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, SplitId, Topics
 from evensplit.errors import (
     ClusterUnreachable,
     DataLossError,
@@ -70,6 +70,47 @@ def test_topic_that_was_created_anew(kafka: LocalKafka, topic: str, pool: Pool) 
     numbers(kafka.bootstrap_servers, topic, range(3))
     with pytest.raises(DataLossError, match="offsets 7 to 9 were to be read, but its log now has 0 to 2: it was cut"):
         values(lane(kafka, [Range(SplitId("east", topic, 0), 7, 10)], pool))
+
+
+def test_topic_that_was_created_anew_with_as_many_records(kafka: LocalKafka, topic: str, pool: Pool) -> None:
+    """Nothing but the topic's id tells it; offsets and leaders, which the pool knows already, are the same."""
+
+    def topic_id() -> str:
+        listing = pool.client("east", settings_of(kafka)["east"]).list_partitions(Topics((topic, other)))
+        return listing.partitions[-1].topic_id
+
+    def of(*ids: str) -> Iterator[pa.RecordBatch]:
+        topic_ids = dict.fromkeys([("east", topic)], *ids) if ids else None
+        return read_ranges(
+            [*whole(topic, 10), *whole(other, 10)],
+            settings_of(kafka),
+            headers=False,
+            with_cluster=False,
+            topic_ids=topic_ids,
+            pool=pool,
+        )
+
+    other = f"a-{topic}"
+    for name in (topic, other):
+        kafka.create_topic(name)
+        numbers(kafka.bootstrap_servers, name, range(10))
+    planned = topic_id()
+    assert len(values(of(planned))) == len(values(of(""))) == len(values(of())) == 20
+    kafka.delete_topic(topic)
+    kafka.create_topic(topic)
+    numbers(kafka.bootstrap_servers, topic, range(10))
+    found = topic_id()
+    assert found != planned
+    rows: list[bytes] = []
+    begun = time.monotonic()
+    with pytest.raises(DataLossError, match="deleted and created anew after the batch was planned") as caught:
+        rows.extend(value for batch in of(planned) for value in batch.column("value").to_pylist())
+    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + SLACK_S
+    assert rows == []
+    assert (caught.value.cluster, caught.value.topic, caught.value.partition) == ("east", topic, 0)
+    for said in (f"expected the topic id {planned}, found {found}", "start with a new checkpoint"):
+        assert said in caught.value.detail
+    assert len(values(of(found))) == 20
 
 
 @pytest.mark.parametrize("partition", [0, 5])

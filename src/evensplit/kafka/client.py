@@ -6,7 +6,6 @@ replaces what broke. One call has one deadline, `request_timeout_ms`, which all 
 
 from __future__ import annotations
 
-import base64
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +19,7 @@ from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFF
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicPartition, TopicState, list_subscribed
-from evensplit.kafka.session import Backoff, Broker, Leaders, Session
+from evensplit.kafka.session import Backoff, Broker, Leaders, Session, topic_id
 from evensplit.kafka.settings import Address, ClientSettings
 
 UNKNOWN_TOPIC_GRACE_S = 2.0
@@ -231,10 +230,9 @@ class _OffsetLookup:
 
 def _topic_state(topic: Any) -> TopicState:
     code = int(topic.error_code)
-    identity = base64.urlsafe_b64encode(topic.topic_id.bytes).rstrip(b"=").decode() if topic.topic_id else ""
     return TopicState(
         name=topic.name,
-        topic_id=identity,
+        topic_id=topic_id(topic),
         internal=bool(topic.is_internal),
         partitions=[int(one.partition_index) for one in topic.partitions],
         code=code,

@@ -57,11 +57,15 @@ class Fetcher:
         clusters: Mapping[str, ClientSettings],
         pool: Pool,
         *,
+        topic_ids: Mapping[tuple[str, str], str],
         response_bytes_max: int,
         buffer_bytes_max: int,
     ) -> None:
         self._settings = clusters
         self._pool = pool
+        self._topic_ids = topic_ids
+        # What is known already of these may be from before their topic was created anew.
+        self._unseen = {cluster for (cluster, _), topic_id in topic_ids.items() if topic_id}
         self._response_bytes_max = response_bytes_max
         self._buffer_bytes_max = buffer_bytes_max
         self._leaders: dict[tuple[str, Address], _Leader] = {}
@@ -117,12 +121,15 @@ class Fetcher:
             with self._waiting():
                 found = client.leaders(
                     [read.key for read in reads],
-                    refresh=any(read.trouble is not None for read in reads),
+                    refresh=cluster in self._unseen or any(read.trouble is not None for read in reads),
                     timeout_s=max(min(map(self._left_s, reads)), PATIENCE_MIN_S),
                 )
+            self._unseen.discard(cluster)
             for read in reads:
                 broker = found.known.get(read.key)
-                if broker is None:
+                if self._is_another_topic(read, found.topic_ids[read.split.topic]):
+                    self._homeless.append(read)
+                elif broker is None:
                     self._note_no_leader(read, found.unknown[read.key])
                     self._homeless.append(read)
                 else:
@@ -292,11 +299,24 @@ class Fetcher:
             if not is_retriable(code):
                 raise read.trouble
             return
-        read.trouble = DataLossError(
-            *read.split,
-            f"offsets {read.position} to {read.end - 1} were to be read, but the topic or the partition does not exist "
-            "(any more). To go on without it, start with a new checkpoint",
+        self._note_absent(read, "the topic or the partition does not exist (any more). To go on without it")
+
+    def _is_another_topic(self, read: PartitionRead, found: str) -> bool:
+        """Whether what has the topic's name now, with the id `found`, is another topic; raises if that is final."""
+        expected = self._topic_ids.get((read.split.cluster, read.split.topic))
+        if not expected or not found or found == expected:
+            return False
+        what = (
+            f"the topic was deleted and created anew after the batch was planned: expected the topic id {expected}, "
+            f"found {found}. To read the new topic"
         )
+        self._note_absent(read, what)
+        return True
+
+    def _note_absent(self, read: PartitionRead, what: str) -> None:
+        """Remember that the metadata does not have what is to be read; raises if it is no broker's lagging behind."""
+        wanted = f"offsets {read.position} to {read.end - 1} were to be read"
+        read.trouble = DataLossError(*read.split, f"{wanted}, but {what}, start with a new checkpoint")
         if read.absent_s is None:
             read.absent_s = self._waited_s
         if self._waited_s - read.absent_s >= UNKNOWN_TOPIC_GRACE_S:

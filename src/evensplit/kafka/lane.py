@@ -52,6 +52,7 @@ def read_ranges(
     *,
     headers: bool,
     with_cluster: bool,
+    topic_ids: Mapping[tuple[str, str], str] | None = None,
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
 ) -> Iterator[pa.RecordBatch]:
@@ -62,13 +63,17 @@ def read_ranges(
     alternate is not defined. Offsets that hold no record (compacted, or a transaction's markers) are left out; records
     of open and aborted transactions are not (read_uncommitted).
 
+    `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
+    for; where it is empty or missing, whatever has that name is read. What the brokers say of it now, when reading
+    starts, and whenever leaders are looked for anew has to agree.
+
     Closing the iterator early closes what is under way. Connections that owe nothing go back to `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
         ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time.
         BrokerError: a leader refused a partition, for good or until the deadline.
-        DataLossError: records that were to be read are not there any more.
+        DataLossError: records that were to be read are not there any more, or their topic was created anew.
         CorruptRecordsError: records that cannot be decoded.
     """
     limits = limits or LaneLimits()
@@ -87,6 +92,7 @@ def read_ranges(
         reads,
         clusters,
         pool,
+        topic_ids=topic_ids or {},
         response_bytes_max=limits.response_bytes_max,
         buffer_bytes_max=limits.buffer_bytes_max,
     )

@@ -5,6 +5,7 @@ Not for several threads at once: `ClusterClient` sees to that.
 
 from __future__ import annotations
 
+import base64
 import os
 import threading
 from collections.abc import Collection, Mapping
@@ -42,10 +43,14 @@ class Broker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """Who leads which partition. `unknown` has Kafka's error code for each partition without a known leader."""
+    """Who leads which partition. `unknown` has Kafka's error code for each partition without a known leader.
+
+    `topic_ids` has those of the partitions' topics, as `ListedPartition.topic_id`, where the brokers have them.
+    """
 
     known: Mapping[TopicPartition, Broker]
     unknown: Mapping[TopicPartition, int]
+    topic_ids: Mapping[str, str]
 
 
 class Backoff:
@@ -73,6 +78,7 @@ class Session:
         self.brokers: dict[int, Broker] = {}
         self._connections: dict[Address, Connection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
+        self._topic_ids: dict[str, str] = {}
 
     def close(self) -> None:
         """Close all connections."""
@@ -133,7 +139,7 @@ class Session:
                 unknown[key] = LEADER_NOT_AVAILABLE
             else:
                 unknown[key] = codes.get(key[0], UNKNOWN_TOPIC_OR_PARTITION)
-        return Leaders(known, unknown)
+        return Leaders(known, unknown, {topic: self._topic_ids.get(topic, "") for topic, _ in partitions})
 
     def _leader(self, key: TopicPartition) -> Broker | None:
         return self.brokers.get(self._leaders.get(key[0], {}).get(key[1], -1))
@@ -151,6 +157,7 @@ class Session:
         }
         for topic in response.topics:
             self._leaders[topic.name] = {one.partition_index: one.leader_id for one in topic.partitions}
+            self._topic_ids[topic.name] = topic_id(topic)
 
     def _give_up_or_pause(self, failures: Mapping[Address, ClusterError], deadline: Deadline, backoff: Backoff) -> None:
         hopeless = all(isinstance(error, UnsupportedBroker) for error in failures.values())
@@ -159,6 +166,13 @@ class Session:
             kind = UnsupportedBroker if hopeless else ClusterUnreachable
             raise kind(self.cluster, f"no broker could be asked. {details}. Please {_ADVICE}")
         backoff.pause(deadline)
+
+
+def topic_id(topic: Any) -> str:
+    """The id of a topic in a metadata response, as text; empty where the broker has none."""
+    if not topic.topic_id or not topic.topic_id.int:
+        return ""
+    return base64.urlsafe_b64encode(topic.topic_id.bytes).rstrip(b"=").decode()
 
 
 def _metadata_request(topics: Collection[str] | None, version: int) -> Any:
