@@ -149,6 +149,8 @@ def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., C
         leaders = port.leaders(every).known
         assert {broker.rack for broker in leaders.values()} == {"a", "b", "c"}
         assert port.list_offsets(dict.fromkeys(every, LATEST)) == dict.fromkeys(every, 0)
+        early = connect(*three.bootstrap_servers.split(","), timeout_ms=60_000)
+        assert len(early.list_offsets(dict.fromkeys([(f"{topic}-single", n) for n in range(6)], LATEST))) == 6
         gone = leaders[topic, 0]
         three.kill(gone.node_id)
         # Another replica takes over; what had only one has no leader, but is still listed.
@@ -159,7 +161,40 @@ def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., C
         listing = port.list_partitions(Topics((f"{topic}-single",)))
         assert len(listing.partitions) == 6
         assert listing.incomplete == ()
-        assert set(port.leaders([(f"{topic}-single", n) for n in range(6)]).unknown.values()) == {5}
+        single = [(f"{topic}-single", n) for n in range(6)]
+        leaderless = port.leaders(single).unknown
+        assert set(leaderless.values()) == {5}
+        # Whoever can do without them has the others at once, from a port that knew them before and one that did not.
+        for asking in (early, connect(*three.bootstrap_servers.split(","), timeout_ms=60_000)):
+            begun = time.monotonic()
+            found = asking.list_offsets(dict.fromkeys(single, LATEST), complete=False)
+            assert time.monotonic() - begun < 2 * client_module.ATTEMPT_S
+            assert found == {key: 0 for key in single if key not in leaderless}
+            assert 0 < len(found) < 6
+        paused = three.broker(next(iter(moved.values())).node_id)
+        paused.pause()
+        try:
+            begun = time.monotonic()
+            found = early.list_offsets(dict.fromkeys(single, LATEST), complete=False)
+            assert time.monotonic() - begun < 3 * client_module.ATTEMPT_S
+            assert 0 < len(found) < 6 - len(leaderless)
+        finally:
+            paused.resume()
+
+
+@pytest.mark.kafka
+def test_no_offset_at_all(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
+    own.create_topic(topic)
+    port = connect(own.bootstrap_servers, timeout_ms=700)
+    assert port.list_offsets({(topic, 0): LATEST}, complete=False) == {(topic, 0): 0}
+    own.kill()
+    try:
+        begun = time.monotonic()
+        with pytest.raises(ClusterUnreachable, match="connection refused"):
+            port.list_offsets({(topic, 0): LATEST}, complete=False)
+        assert time.monotonic() - begun < 0.7 + SLACK_S
+    finally:
+        own.start()
 
 
 @pytest.mark.kafka

@@ -139,6 +139,18 @@ def test_retriable_errors_are_retried_with_new_metadata(connect: Callable[..., C
         port.close()
 
 
+def test_what_can_be_done_without_is_tried_twice(connect: Callable[..., ClusterClient]) -> None:
+    script = Scripted([NOT_LEADER, NOT_LEADER, OFFSET_NOT_AVAILABLE, 0, 29])
+    with script as server:
+        port = connect(server)
+        assert port.list_offsets({("t", 0): LATEST}, complete=False) == {}
+        assert script.asked == ["ApiVersions", *["Metadata", "ListOffsets"] * 2]
+        assert port.list_offsets({("t", 0): LATEST}, complete=False) == {("t", 0): 42}
+        with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+            port.list_offsets({("t", 0): LATEST}, complete=False)
+        port.close()
+
+
 def test_retries_end_at_the_deadline(connect: Callable[..., ClusterClient]) -> None:
     with Scripted([NOT_LEADER] * 10_000) as server:
         port = connect(server, timeout_ms=400)

@@ -199,6 +199,16 @@ def test_ends_of_logs(cluster: Cluster, prefix: str) -> None:
     assert cluster.port.list_offsets({}) == {}
 
 
+def test_offsets_of_what_there_is(cluster: Cluster, prefix: str) -> None:
+    cluster.create_topic(prefix, 2)
+    cluster.append(prefix, 1, 3)
+    wanted = dict.fromkeys([(prefix, 1), (f"{prefix}-nowhere", 0), (prefix, 0), (prefix, 2)], LATEST)
+    begun = time.monotonic()
+    assert list(cluster.port.list_offsets(wanted, complete=False).items()) == [((prefix, 1), 3), ((prefix, 0), 0)]
+    assert cluster.port.list_offsets({(prefix, 2): LATEST}, complete=False) == {}
+    assert time.monotonic() - begun < 2 * client.UNKNOWN_TOPIC_GRACE_S
+
+
 def test_offsets_by_time(cluster: Cluster, prefix: str) -> None:
     cluster.create_topic(prefix, 1)
     times = (1_000, 3_000, 2_000, 5_000)
@@ -251,6 +261,25 @@ def test_fake_fails_when_told_to() -> None:
         fake.list_offsets({("t", 0): LATEST})
     fake.recover()
     assert fake.list_offsets({("t", 0): LATEST}) == {("t", 0): 0}
+
+
+def test_fake_partitions_lose_their_leaders_when_told_to() -> None:
+    fake = FakeKafka("east")
+    fake.create_topic("t", 2)
+    fake.append("t", 1, 4)
+    fake.hide_leader("t", 0)
+    wanted = {("t", 0): LATEST, ("t", 1): LATEST}
+    assert fake.list_offsets(wanted, complete=False) == {("t", 1): 4}
+    with pytest.raises(BrokerError, match=r"topic 't', partition 0: .* LEADER_NOT_AVAILABLE \(5\)"):
+        fake.list_offsets(wanted)
+    assert keys(fake.list_partitions(Topics(("t",))).partitions) == [("t", 0), ("t", 1)]
+    with pytest.raises(IndexError):
+        fake.hide_leader("t", 2)
+    fake.fail_with(ClusterUnreachable("east", "told to"))
+    with pytest.raises(ClusterUnreachable):
+        fake.list_offsets(wanted, complete=False)
+    fake.recover()
+    assert fake.list_offsets(wanted, complete=False) == {("t", 0): 0, ("t", 1): 4}
 
 
 def test_fake_gives_partial_listings_when_told_to() -> None:

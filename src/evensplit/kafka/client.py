@@ -22,6 +22,12 @@ from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicParti
 from evensplit.kafka.session import Backoff, Broker, Leaders, Session, topic_id
 from evensplit.kafka.settings import Address, ClientSettings
 
+ATTEMPT_S = 1.0
+"""So long a leader is waited for, if its partitions may be left out."""
+
+CONNECT_MIN_S = 0.25
+"""No leader leaves the next one less time to be connected to."""
+
 UNKNOWN_TOPIC_GRACE_S = 2.0
 """A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
 
@@ -51,10 +57,13 @@ class ClusterClient:
             response = session.metadata(topics, deadline)
         return list_subscribed(subscription, response.cluster_id or "", map(_topic_state, response.topics))
 
-    def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, int]:
         """See `ClusterPort.list_offsets`."""
         with self._call() as (session, deadline):
-            return _OffsetLookup(session, wanted, deadline).run()
+            lookup = _OffsetLookup(session, wanted, deadline)
+            return lookup.run() if complete else lookup.run_twice()
 
     def earliest_local(self, key: TopicPartition, *, timeout_s: float) -> int:
         """The first offset that the leader of a partition has itself; what is before it is in remote storage (KIP-405).
@@ -137,24 +146,46 @@ class _OffsetLookup:
                 self._raise_if_over(pending, grace)
                 self._errors.clear()
             leaders = self._session.find_leaders(pending, self._deadline, refresh=refresh)
-            self._absent = {key for key, code in leaders.unknown.items() if code == UNKNOWN_TOPIC_OR_PARTITION}
-            for key, code in leaders.unknown.items():
-                self._refused(key, code)
-            self._ask(leaders)
+            # Half of the time is for another attempt, should a leader have stopped and another one taken over.
+            self._try(leaders, self._deadline.within(self._deadline.remaining_s / 2))
             refresh = True
         return {key: self._found[key] for key in self._wanted}
 
-    def _ask(self, leaders: Leaders) -> None:
+    def run_twice(self) -> Mapping[TopicPartition, int]:
+        """Like `run`, but after a second attempt without what is still not there."""
+        leaders = self._session.find_leaders(self._wanted, self._deadline, refresh=False)
+        self._try(leaders, self._deadline.within(ATTEMPT_S))
+        if pending := [key for key in self._wanted if key not in self._found]:
+            Backoff(self._session.settings).pause(self._deadline)
+            self._errors.clear()
+            # Once there is something to return, that does not wait for metadata either.
+            limit = self._deadline.within(ATTEMPT_S) if self._found else self._deadline
+            try:
+                leaders = self._session.find_leaders(pending, limit, refresh=True)
+            except ClusterUnreachable:
+                if not self._found:
+                    raise
+            else:
+                self._try(leaders, self._deadline.within(ATTEMPT_S))
+        return {key: self._found[key] for key in self._wanted if key in self._found}
+
+    def _try(self, leaders: Leaders, deadline: Deadline) -> None:
+        self._absent = {key for key, code in leaders.unknown.items() if code == UNKNOWN_TOPIC_OR_PARTITION}
+        for key, code in leaders.unknown.items():
+            self._refused(key, code)
+        self._ask(leaders, deadline)
+
+    def _ask(self, leaders: Leaders, deadline: Deadline) -> None:
         """One round: first all requests go out, then all responses come in."""
         by_address: defaultdict[Address, list[TopicPartition]] = defaultdict(list)
         for key, broker in leaders.known.items():
             by_address[broker.address].append(key)
-        # Half of the time is for another attempt, should a leader have stopped and another one taken over.
-        deadline = self._deadline.within(self._deadline.remaining_s / 2)
         asked: list[tuple[Connection, list[TopicPartition]]] = []
-        for address, keys in sorted(by_address.items()):
+        for number, (address, keys) in enumerate(sorted(by_address.items())):
+            # A leader that cannot be reached shall leave some time for the others.
+            share = max(deadline.remaining_s / (len(by_address) - number), CONNECT_MIN_S)
             try:
-                connection = self._session.connection(address, deadline)
+                connection = self._session.connection(address, self._deadline.within(share))
                 if self._local and connection.version(LIST_OFFSETS) < EARLIEST_LOCAL_VERSION:
                     self._found.update(dict.fromkeys(keys, -1))
                     continue

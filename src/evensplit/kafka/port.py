@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from evensplit.core.model import ListedPartition, Partitions, Subscription, TopicPattern, Topics
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
+LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
 _NAMELESS = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
 
@@ -52,18 +53,24 @@ class ClusterPort(Protocol):
         """
         ...
 
-    def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """One offset for each partition in `wanted`, all of them or an error.
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, int]:
+        """One offset for each partition in `wanted`, in its order: all of them or an error.
+
+        Without `complete`, a partition is left out whose leader is missing, cannot be reached or gives no offset for
+        now, or that does not exist. That takes two attempts, a few seconds at most, however long the deadline is.
 
         `wanted` has -2 for the first offset that the log still has, -1 for its end (the offset of the next record), or
         a time in milliseconds since 1970, for the first record with that time or a later one: -1 if there is none.
         Records of open and aborted transactions count (read_uncommitted).
 
         Raises:
-            ClusterUnreachable: a leader did not answer in time.
-            UnsupportedBroker: a leader speaks no usable version.
+            ClusterUnreachable: a leader did not answer in time; without `complete`, no broker at all did.
+            UnsupportedBroker: no broker speaks a usable version.
             BrokerError: a partition does not exist, or its leader did not give the offset, for as long as the deadline
-                lasts; it names topic, partition and Kafka's error.
+                lasts; it names topic, partition and Kafka's error. Without `complete`, only for what trying again
+                cannot change.
         """
         ...
 

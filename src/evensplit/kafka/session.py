@@ -17,10 +17,8 @@ from evensplit.errors import ClusterError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka.api import METADATA
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, TopicPartition
+from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, TopicPartition
 from evensplit.kafka.settings import Address, ClientSettings, join_address
-
-LEADER_NOT_AVAILABLE = 5
 
 _ADVICE = (
     "check kafka.bootstrap.servers, and that the addresses which the brokers advertise can be reached from this host"

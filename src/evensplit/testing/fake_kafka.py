@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from evensplit.core.model import Subscription
 from evensplit.core.starting import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterError
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicPartition, TopicState, list_subscribed
+from evensplit.kafka.port import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Listing,
+    TopicPartition,
+    TopicState,
+    list_subscribed,
+)
 
 
 @dataclass(slots=True)
@@ -57,6 +64,7 @@ class FakeKafka:
         self._created = 0
         self._failure: ClusterError | None = None
         self._topic_errors: dict[str, tuple[int, str]] = {}
+        self._leaderless: set[TopicPartition] = set()
 
     # What a test does to the cluster.
 
@@ -125,10 +133,16 @@ class FakeKafka:
             raise ValueError("0 is no error")
         self._topic_errors[topic] = (code, error)
 
+    def hide_leader(self, topic: str, partition: int) -> None:
+        """Let one partition have no leader, so that nobody gives its offsets, until `recover`. It is still listed."""
+        self._topics[topic].logs[partition]
+        self._leaderless.add((topic, partition))
+
     def recover(self) -> None:
         """End all failures."""
         self._failure = None
         self._topic_errors.clear()
+        self._leaderless.clear()
 
     # What `ClusterPort` asks.
 
@@ -137,10 +151,19 @@ class FakeKafka:
         self._raise_failure()
         return list_subscribed(subscription, self.cluster_id, self._metadata())
 
-    def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, int]:
         """See `ClusterPort.list_offsets`. Nothing is tried again, since nothing changes meanwhile."""
         self._raise_failure()
-        return {key: self._offset(key, wanted[key]) for key in wanted}
+        found: dict[TopicPartition, int] = {}
+        for key, offset in wanted.items():
+            try:
+                found[key] = self._offset(key, offset)
+            except BrokerError:
+                if complete:
+                    raise
+        return found
 
     def close(self) -> None:
         """See `ClusterPort.close`."""
@@ -162,6 +185,14 @@ class FakeKafka:
                 self.cluster,
                 f"topic {key[0]!r}, partition {key[1]}: its offset is not known: UNKNOWN_TOPIC_OR_PARTITION ({code}); "
                 "it was deleted, or this client may not see it",
+                code,
+            )
+        if key in self._leaderless:
+            code = LEADER_NOT_AVAILABLE
+            raise BrokerError(
+                self.cluster,
+                f"topic {key[0]!r}, partition {key[1]}: its offset is not known: LEADER_NOT_AVAILABLE ({code}); "
+                "see whether the partition has a leader and in-sync replicas",
                 code,
             )
         log = topic.logs[key[1]]
