@@ -17,6 +17,8 @@ from evensplit.core.model import Range, SplitId
 from evensplit.errors import DataLossError
 from evensplit.kafka import answer, fetcher
 from evensplit.kafka.api import FETCH
+from evensplit.kafka.connection import Frame
+from evensplit.kafka.fetch import fetch_request
 from evensplit.kafka.lane import LaneLimits, read_ranges
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import ClientSettings
@@ -216,6 +218,33 @@ def test_batches_close_by_rows_and_bytes(kafka: LocalKafka, topic: str, pool: Po
 
     assert sizes(LaneLimits(bytes_max=16 << 20)) == [2000]
     assert all(len(sizes(limits)) >= 3 for limits in (LaneLimits(rows_max=500), LaneLimits(bytes_max=500_000)))
+
+
+def test_receive_buffers_together_stay_within_their_bound(
+    kafka: LocalKafka, topic: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create_topic(topic)
+    for _ in range(20):
+        produce(kafka.bootstrap_servers, topic, (Draft(b"x" * 1000) for _ in range(50)))
+    made: list[Frame] = []
+    asked: set[int] = set()
+
+    def frame() -> Frame:
+        made.append(Frame())
+        return made[-1]
+
+    def request(*arguments: Any) -> Any:
+        built = fetch_request(*arguments)
+        asked.add(built.max_bytes)
+        return built
+
+    monkeypatch.setattr(fetcher, "Frame", frame)
+    monkeypatch.setattr(fetcher, "fetch_request", request)
+    assert len(read(kafka, ranges_of(topic, {0: 1000}), pool, limits=LaneLimits(buffer_bytes_max=200_000))) == 1000
+    # One leader, one buffer, which has the whole of it.
+    assert asked == {200_000}
+    assert len(made) == 1
+    assert 100_000 < len(made[0].data) <= 300_000
 
 
 def test_no_partition_keeps_the_others_waiting(kafka: LocalKafka, topic: str, pool: Pool) -> None:

@@ -29,10 +29,10 @@ PATIENCE_MIN_S = 0.2
 class _Leader:
     """One broker, and the partitions that it is asked for."""
 
-    def __init__(self, cluster: str, address: Address, frames: tuple[Frame, Frame]) -> None:
+    def __init__(self, cluster: str, address: Address, frame: Frame) -> None:
         self.cluster = cluster
         self.address = address
-        self.frames = frames
+        self.frame = frame
         self.connection: Connection | None = None
         self.queue: deque[PartitionRead] = deque()
         """Those that are not asked for at the moment, in the order in which they are to be."""
@@ -70,14 +70,17 @@ class Fetcher:
         self._buffer_bytes_max = buffer_bytes_max
         self._leaders: dict[tuple[str, Address], _Leader] = {}
         self._homeless = list(reads)
-        self._frames: list[tuple[Frame, Frame]] = []
+        self._frames: list[Frame] = []
         self._waited_s = 0.0
         self._failures = 0
         self._homes_due = 0.0
         self._answers = 0
 
     def responses(self) -> Iterator[tuple[bytearray, list[Span]]]:
-        """Each response's frame, with what is to be decoded from it before the next one is asked for."""
+        """Each response's frame, with what is to be decoded from it before the next one is taken.
+
+        The next request is on its way by then; what answers it waits in the socket, since the frame is used again.
+        """
         while True:
             self._find_homes()
             for leader in list(self._leaders.values()):
@@ -89,11 +92,9 @@ class Fetcher:
             answer = self._receive(answering) if answering is not None else None
             if answering is None or answer is None:
                 continue
-            frame, other = answering.frames
-            answering.frames = (other, frame)
             if all(span.position is not None for span in answer.spans):
                 self._ask(answering)
-            yield frame.data, answer.spans
+            yield answering.frame.data, answer.spans
 
     def advance(self, read: PartitionRead, position: int) -> None:
         """Tell where to go on with a read whose span had no position."""
@@ -141,8 +142,8 @@ class Fetcher:
     def _leader(self, cluster: str, address: Address) -> _Leader:
         found = self._leaders.get((cluster, address))
         if found is None:
-            frames = self._frames.pop() if self._frames else (Frame(), Frame())
-            found = self._leaders[cluster, address] = _Leader(cluster, address, frames)
+            frame = self._frames.pop() if self._frames else Frame()
+            found = self._leaders[cluster, address] = _Leader(cluster, address, frame)
         return found
 
     def _ask(self, leader: _Leader) -> None:
@@ -150,7 +151,7 @@ class Fetcher:
         if time.monotonic() < leader.rests_until:
             return
         settings = self._settings[leader.cluster]
-        share = max(FETCH_BYTES_MIN, self._buffer_bytes_max // (2 * len(self._leaders)))
+        share = max(FETCH_BYTES_MIN, self._buffer_bytes_max // len(self._leaders))
         leader.response_bytes_max = min(self._response_bytes_max, settings.fetch_max_bytes, share)
         leader.asked = choose(leader.queue, leader.response_bytes_max)
         if not leader.asked:
@@ -204,8 +205,8 @@ class Fetcher:
         return None
 
     def _receive(self, leader: _Leader) -> Answer | None:
-        """The answer of `leader`, into the first of its frames; None if the connection broke."""
-        connection, frame = leader.connection, leader.frames[0]
+        """The answer of `leader`, into its frame; None if the connection broke."""
+        connection, frame = leader.connection, leader.frame
         assert connection is not None
         left_s = leader.asked_at_s + leader.patience_s - self._waited_s
         try:
@@ -276,7 +277,7 @@ class Fetcher:
         if leader.connection is not None:
             leader.connection.close()
         del self._leaders[leader.cluster, leader.address]
-        self._frames.append(leader.frames)
+        self._frames.append(leader.frame)
         for read in (*leader.asked, *leader.queue):
             read.trouble = error
             read.leader_only = read.leader_only or read.follows

@@ -2,7 +2,8 @@
 
 For every leader there is one connection and one request under way, for all the partitions that it leads. When its
 response has arrived, only the headers in it are looked at; that is enough to know where to go on, so the next request
-is on its way before the first record is decoded. Two receive buffers for each leader take turns.
+is on its way before the first record is decoded. What answers it waits in the socket meanwhile: one receive buffer for
+each leader is enough.
 
 Time counts only while the lane waits for brokers, not while somebody else works on the rows. A partition that does not
 get on for `request_timeout_ms` of such time is an error, which says what it was waiting for.
