@@ -14,11 +14,12 @@ from functools import partial
 from typing import Any
 
 from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.starting import TopicPartition
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicPartition, TopicState, list_subscribed
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicState, list_subscribed
 from evensplit.kafka.session import Backoff, Broker, Leaders, Session, topic_id
 from evensplit.kafka.settings import Address, ClientSettings
 

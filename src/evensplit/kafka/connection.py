@@ -96,11 +96,6 @@ class Connection:
         self._poll.modify(self._socket, select.POLLIN)
         return not self._poll.poll(0)
 
-    @property
-    def in_flight(self) -> int:
-        """How many responses are outstanding."""
-        return len(self._sent)
-
     def fileno(self) -> int:
         """The socket's file descriptor, to wait for a response on several connections at once."""
         return self._socket.fileno()

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from evensplit.core.model import Range, SplitId
+from evensplit.core.starting import TopicPartition
 from evensplit.errors import EvenSplitError
 from evensplit.kafka.api import FETCH
-from evensplit.kafka.port import TopicPartition
 from evensplit.kafka.settings import ClientSettings
 
 FETCH_BYTES_MIN = 64 << 10

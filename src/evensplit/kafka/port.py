@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from evensplit.core.model import ListedPartition, Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.starting import TopicPartition
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
 _NAMELESS = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
-
-TopicPartition = tuple[str, int]
-"""Topic and partition number, within one cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka.api import METADATA
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, TopicPartition
+from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 
 _ADVICE = (

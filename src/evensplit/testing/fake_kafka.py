@@ -13,13 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from evensplit.core.model import Subscription
-from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.port import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
     Listing,
-    TopicPartition,
     TopicState,
     list_subscribed,
 )
