@@ -36,7 +36,8 @@ def states(draw: st.DrawFn) -> EnumeratorState:
                         draw(st.none() | st.integers(0, readers - 1)) if known else None,
                     )
                 )
-    return EnumeratorState(readers, clusters, {split.id: split for split in sorted(splits, key=lambda one: one.id)})
+    by_id = {split.id: split for split in sorted(splits, key=lambda one: one.id)}
+    return EnumeratorState(readers, clusters, by_id, begun=True)
 
 
 @given(states())

@@ -107,7 +107,8 @@ def test_a_driver_killed_between_the_offset_log_and_the_commit(
     assert len({row[:3] for row in rows}) == len(rows)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_an_executor_killed_while_it_reads(
     spark: SparkSession, east: LocalKafka, topic: str, driver: Any, gate: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,7 @@ from evensplit.core.codec import decode, encode, same
 from evensplit.core.model import Cluster, Split, SplitId
 from evensplit.core.report import Report, decode_report, encode_report, lag
 from evensplit.core.state import EnumeratorState
-from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
+from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown, TransitionError
 
 GOLDEN = Path(__file__).parent.parent / "data" / "checkpoints"
 
@@ -32,7 +33,8 @@ def example() -> EnumeratorState:
         "north": Cluster("north", ("10.2.0.1:9092",), initial=True),
         "west": Cluster("west", ("10.1.0.1:9092",), initial=False, discovered=True),
     }
-    return EnumeratorState(2, MappingProxyType(clusters), MappingProxyType({split.id: split for split in splits}))
+    by_id = MappingProxyType({split.id: split for split in splits})
+    return EnumeratorState(2, MappingProxyType(clusters), by_id, begun=True)
 
 
 def through_spark(document: dict[str, Any]) -> dict[str, Any]:
@@ -54,13 +56,18 @@ def test_the_format_has_not_changed_unnoticed() -> None:
     assert json.dumps(encode(example())) == (GOLDEN / "v1" / "everything.json").read_text().strip()
 
 
+def test_starts_that_are_not_final_are_not_written() -> None:
+    with pytest.raises(TransitionError, match="before its first batch was planned"):
+        encode(replace(example(), begun=False))
+
+
 def test_it_is_small() -> None:
     splits = {
         (key := SplitId("default", "events", partition)): Split(key, "a" * 36, 10**9 + partition, None, partition % 500)
         for partition in range(10_000)
     }
     clusters = {"default": Cluster("default", ("broker:9092",), initial=False, discovered=True)}
-    size = len(json.dumps(encode(EnumeratorState(500, clusters, splits))))
+    size = len(json.dumps(encode(EnumeratorState(500, clusters, splits, begun=True))))
     assert size / len(splits) <= 24
 
 
@@ -120,8 +127,8 @@ def test_any_other_offset_is_an_error_and_never_an_empty_state(document: dict[st
 def test_first_positions_belong_to_the_batch_and_not_to_the_world() -> None:
     one = example()
     splits = {key: Split(key, split.topic_id, split.position, None, split.owner) for key, split in one.splits.items()}
-    assert same(one, EnumeratorState(2, one.clusters, splits))
-    assert not same(one, EnumeratorState(3, one.clusters, splits))
+    assert same(one, EnumeratorState(2, one.clusters, splits, begun=True))
+    assert not same(one, EnumeratorState(3, one.clusters, splits, begun=True))
 
 
 def test_a_report_there_and_back_and_the_lag_in_it() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.codec import encode
+from evensplit.core.codec import decode, encode
 from evensplit.core.invariants import check
 from evensplit.core.model import SplitId, Subscription
 from evensplit.core.plan import plan_batch
@@ -19,7 +19,7 @@ from evensplit.core.state import EnumeratorState
 from evensplit.core.story import loads
 from evensplit.errors import ClusterError, ClusterUnreachable, DataLossError, SubscriptionError
 from evensplit.kafka.port import ClusterPort, Listing
-from evensplit.spark import world
+from evensplit.spark import coordinator, world
 from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import ClusterOptions, parse_options
 from evensplit.testing.fake_kafka import FakeKafka
@@ -39,14 +39,23 @@ def east() -> FakeKafka:
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look at a cluster is a new one."""
     monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.0)
 
 
 class Source:
     """A coordinator over fakes, driven as Spark drives it."""
 
-    def __init__(self, *clusters: FakeKafka, start: object = "earliest", **options: str) -> None:
+    def __init__(
+        self,
+        *clusters: FakeKafka,
+        start: object = "earliest",
+        each: Mapping[str, Mapping[str, str]] | None = None,
+        **options: str,
+    ) -> None:
         self.fakes = {cluster.cluster: cluster for cluster in clusters}
-        named = {name: {"kafka.bootstrap.servers": f"{name}:9092"} for name in self.fakes}
+        named: dict[str, dict[str, str]] = {name: {"kafka.bootstrap.servers": f"{name}:9092"} for name in self.fakes}
+        for name, own in (each or {}).items():
+            named[name].update(own)
         given = {"clusters": json.dumps(named), **({} if "assign" in options else {"subscribePattern": "t"}), **options}
         self.coordinator = Coordinator(
             parse_options(given),
@@ -228,6 +237,81 @@ def test_a_slow_cluster_delays_the_others_once_and_not_for_long(
     assert ranges(second, _until_news(source, second)) == {"west/t/0": (0, 5)}
 
 
+def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:
+    first = Source(east).plan(NONE)
+    west = FakeKafka("west")
+    west.create_topic("t")
+    west.append("t", 0, 5)
+    west.fail_with(ClusterUnreachable("west", "nobody is there"))
+    source = Source(east, west, each={"west": {"startingOffsets": "latest"}})
+    east.append("t", 0, 1)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/0": (10, 11)}
+    restored = decode(encode(second))
+    west.recover()
+    source = Source(east, west, each={"west": {"startingOffsets": "latest"}})
+    third = _until_news(source, restored)
+    west.append("t", 0, 2)
+    assert ranges(third, _until_news(source, third)) == {"west/t/0": (5, 7)}
+
+
+def test_a_partition_without_a_leader_holds_back_nobody_else(east: FakeKafka) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    east.append("t", 0, 1)
+    east.append("t", 1, 1)
+    east.add_partitions("t", 3)
+    east.append("t", 2, 1)
+    for partition in (1, 2):
+        east.hide_leader("t", partition)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/0": (10, 11)}
+    east.recover()
+    assert ranges(second, source.plan(second)) == {"east/t/1": (10, 11), "east/t/2": (0, 1)}
+
+
+def test_a_topic_deleted_with_unread_records_is_a_loss(east: FakeKafka) -> None:
+    source = Source(east, maxOffsetsPerTrigger="4")
+    first = source.plan(NONE, limited=True)
+    east.delete_topic("t")
+    with pytest.raises(DataLossError, match="deleted with offsets 2 to 9 unread"):
+        _until(lambda: source.plan(first, limited=True) is None)
+
+
+def test_a_topic_deleted_when_it_was_read_is_no_loss(east: FakeKafka, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "evensplit")
+    source = Source(east, assign='{"t": [0, 1]}')
+    first = source.plan(NONE)
+    east.delete_topic("t")
+    for _ in range(5):
+        assert source.plan(first) is first
+    assert [record.getMessage() for record in caplog.records] == [
+        "cluster 'east': topic 't' does not exist; what is known of it keeps its position, and nothing of it is read"
+    ]
+
+
+def test_available_now_needs_every_topic_to_be_listed(east: FakeKafka) -> None:
+    first = Source(east).plan(NONE)
+    east.hide_topic("t", 29, "TOPIC_AUTHORIZATION_FAILED")
+    with pytest.raises(SubscriptionError, match="TOPIC_AUTHORIZATION_FAILED"):
+        Source(east).plan(first, fix_ends=True)
+
+
+def test_nothing_new_is_told_apart_from_news(east: FakeKafka) -> None:
+    source = Source(east)
+    first = source.plan(NONE)
+    assert not source.coordinator.has_news()
+    east.append("t", 0, 1)
+    _until(source.coordinator.has_news)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/0": (10, 11)}
+    assert not source.coordinator.has_news()
+    east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    _until(source.coordinator.has_news)
+    source.plan(second)
+    assert not source.coordinator.has_news()
+
+
 def test_a_recreated_topic_is_a_loss(east: FakeKafka) -> None:
     source = Source(east)
     first = source.plan(NONE)
@@ -281,7 +365,7 @@ def test_a_subscription_that_no_longer_covers_a_topic_keeps_its_position(east: F
 
 def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "evensplit")
-    Source(east, **{"kafka.max.poll.records": "7"}).plan(NONE)
+    Source(east, each={"east": {"kafka.max.poll.records": "7"}}).plan(NONE)
     assert [record.getMessage() for record in caplog.records] == [
         "these Kafka settings have no meaning here and are ignored: kafka.max.poll.records"
     ]

@@ -129,6 +129,14 @@ def test_a_later_cluster_that_has_not_answered_does_not_hold_the_others_back() -
     assert state.splits[SplitId("east", "t", 0)].position == 15
 
 
+def test_nor_does_one_with_a_start_of_its_own() -> None:
+    later = ListedCluster("west", ("w:9092",), starts_by_strategy=True)
+    state, _ = run(ClustersListed((EAST, later)), BatchPlanned({SplitId("east", "t", 0): 15}), state=discovered())
+    assert state.splits[SplitId("east", "t", 0)].position == 15
+    _, effects = run(PartitionsListed("west", listed("t", 1)), state=state)
+    assert effects == (ResolveStart("west", (SplitId("west", "t", 0),), StartBy.STRATEGY),)
+
+
 def test_a_split_without_a_start_waits_and_is_asked_for_again() -> None:
     state, effects = run(PartitionsListed("east", listed("t", 5)), BatchPlanned({}), state=discovered())
     waiting = SplitId("east", "t", 4)
@@ -196,6 +204,13 @@ def test_topic_ids_that_appear_with_newer_brokers_are_adopted() -> None:
     state, effects = run(PartitionsListed("east", listed("t", 1, "id-1")), state=state)
     assert effects == ()
     assert state.splits[SplitId("east", "t", 0)].topic_id == "id-1"
+
+
+def test_a_recreated_topic_of_which_nothing_was_read_is_the_new_one() -> None:
+    state, _ = run(PartitionsListed("east", (*listed("t", 4), *listed("u", 1, "id-2"))), state=discovered())
+    state, effects = run(PartitionsListed("east", (*listed("t", 4), *listed("u", 1, "id-3"))), state=state)
+    assert effects == (ResolveStart("east", (SplitId("east", "u", 0),), StartBy.EARLIEST),)
+    assert state.splits[SplitId("east", "u", 0)].topic_id == "id-3"
 
 
 def test_new_bootstrap_servers_are_taken_over() -> None:

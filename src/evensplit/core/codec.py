@@ -23,7 +23,7 @@ from typing import Any, TypeGuard
 
 from evensplit.core.model import Cluster, Split, SplitId
 from evensplit.core.state import BALANCED, OWNERS, EnumeratorState
-from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
+from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown, TransitionError
 
 SIGNATURE = "evensplit"
 VERSION = 1
@@ -32,7 +32,12 @@ _RESTORE = "Restore the file from a copy of the checkpoint, or start with a new 
 
 
 def encode(state: EnumeratorState) -> dict[str, Any]:
-    """The document for `state`, made of JSON's own types; equal states give equal documents, key order included."""
+    """The document for `state`, made of JSON's own types; equal states give equal documents, key order included.
+
+    Raises TransitionError for a state in which no batch has been planned: its starts are not final.
+    """
+    if not state.begun:
+        raise TransitionError("a state was to be written down before its first batch was planned")
     clusters: dict[str, Any] = {}
     by_cluster = {name: list(own) for name, own in groupby(state.splits.values(), key=lambda split: split.id.cluster)}
     for name, cluster in state.clusters.items():
@@ -136,6 +141,7 @@ def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
         MappingProxyType(splits),
         policy=body["policy"],
         plan=body["plan"],
+        begun=True,
     )
 
 

@@ -1,4 +1,9 @@
-"""What the enumerator wants done: orders, in the imperative. The host carries them out."""
+"""What the enumerator wants done: orders, in the imperative. The host carries them out.
+
+Two of them can be carried out before they are given: a host that looks at its clusters all the time has an answer to
+`ListPartitions` ready, and one that keeps the owners in the state alone, as Spark's host does, has done what `Assign`
+says when the state is written down.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ One batch, as a host drives it:
 
 Where a split starts (FLIP-288)
 -------------------------------
-A cluster that is listed first when there is no state yet is `initial`: what its first discovery finds starts by
+A cluster that is listed before the first batch is `initial`: what its first discovery finds starts by
 the user's strategy. Whatever is found later (another partition, topic or cluster, after a restart or not) starts
 at earliest, for it did not exist, or was not wanted, when the user chose where to start. A later cluster that
 brings starting offsets of its own is the one exception. A first discovery that finds nothing is still a
@@ -89,11 +89,10 @@ def _clusters_listed(state: EnumeratorState, event: ClustersListed) -> Step:
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
         raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
-    fresh = not state.clusters
     clusters = dict(state.clusters)
     for listed in event.clusters:
         known = clusters.get(listed.id)
-        initial = listed.starts_by_strategy or (known.initial if known else fresh)
+        initial = listed.starts_by_strategy or (known.initial if known else not state.begun)
         clusters[listed.id] = Cluster(
             id=listed.id,
             bootstrap_servers=listed.bootstrap_servers,
@@ -119,8 +118,9 @@ def _partitions_listed(state: EnumeratorState, event: PartitionsListed) -> Step:
         known = state.splits.get(key)
         if known is None:
             fresh.append(Split(key, topic_id=listed.topic_id))
-        elif listed.topic_id and not known.topic_id:
-            fresh.append(replace(known, topic_id=listed.topic_id))  # the brokers were upgraded to one that has ids
+        elif listed.topic_id and (not known.topic_id or known.position is None):
+            # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
+            fresh.append(replace(known, topic_id=listed.topic_id))
         elif listed.topic_id and known.topic_id != listed.topic_id:
             losses.append(
                 ReportLoss(
@@ -172,7 +172,7 @@ def _batch_planned(state: EnumeratorState, event: BatchPlanned) -> Step:
             )
         if end > split.position:
             advanced.append(replace(split, position=end))
-    return Step(replace(state, splits=_with(state.splits, advanced))) if advanced else Step(state)
+    return Step(replace(state, begun=True, splits=_with(state.splits, advanced) if advanced else state.splits))
 
 
 def _assigned(state: EnumeratorState) -> Step:

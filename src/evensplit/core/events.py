@@ -41,7 +41,10 @@ class ClustersListed:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsListed:
-    """A cluster's metadata answered completely: these are all its subscribed partitions, each once."""
+    """A cluster's metadata answered: these are subscribed partitions of it, each once.
+
+    For a cluster that is still `initial` they are all that there are; later, some may be missing.
+    """
 
     cluster: str
     partitions: tuple[ListedPartition, ...]

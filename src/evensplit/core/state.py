@@ -22,6 +22,7 @@ class EnumeratorState:
     `readers`: parallelism; 0 only before it has been decided.
     `clusters`: by id, in the order of their ids.
     `splits`: by id, in the order of their ids; never changed in place.
+    `begun`: a first batch has been planned; only such a state is ever written down.
     `policy`, `plan`: how splits are assigned and batches planned; kept here so that a batch that has to be
     planned again after a restart is planned in the same way.
     """
@@ -31,14 +32,15 @@ class EnumeratorState:
     splits: Mapping[SplitId, Split] = field(default_factory=lambda: MappingProxyType({}))
     policy: str = BALANCED
     plan: str = OWNERS
+    begun: bool = False
 
     @property
     def settled(self) -> bool:
         """Batches may be planned: every first discovery by the user's strategy is done, starts included.
 
-        What is discovered later does not hold the others back: it joins as soon as its start is known.
+        What is discovered after the first batch does not hold the others back: it joins when its start is known.
         """
-        if any(cluster.initial for cluster in self.clusters.values()):
-            return False
-        splits = self.splits.values()
-        return any(split.owner is not None for split in splits) or all(split.position is not None for split in splits)
+        return self.begun or (
+            not any(cluster.initial for cluster in self.clusters.values())
+            and all(split.position is not None for split in self.splits.values())
+        )

@@ -50,8 +50,8 @@ class EvenSplitReader(DataSourceReader):
         for cluster in self._options.clusters:
             strategy = cluster.ending or Latest()
             own = [key for key in start.splits if key.cluster == cluster.id]
-            latest = {(key.topic, key.partition): coordinator.latest(key) for key in own}
-            found = resolve(strategy, coordinator.bounds(cluster.id, latest, needed=strategy != Latest()))
+            bounds = coordinator.bounds(cluster.id, [(key.topic, key.partition) for key in own])
+            found = resolve(strategy, bounds)
             problems.extend(f"cluster {cluster.id!r}, endingOffsets: {problem}" for problem in found.problems)
             for key in own:
                 position, end = start.splits[key].position, found.offsets.get((key.topic, key.partition))

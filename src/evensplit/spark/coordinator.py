@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from evensplit.core.codec import same
-from evensplit.core.effects import Effect, ReportLoss, ResolveStart
+from evensplit.core.effects import ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import (
     BatchOpened,
@@ -21,7 +22,7 @@ from evensplit.core.events import (
 from evensplit.core.model import SplitId, StartBy
 from evensplit.core.plan import plan_ends
 from evensplit.core.report import Report
-from evensplit.core.starting import EARLIEST, Bounds, Earliest, Latest, Strategy, resolve
+from evensplit.core.starting import Bounds, Earliest, Strategy, TopicPartition, resolve
 from evensplit.core.state import EnumeratorState
 from evensplit.core.story import changes
 from evensplit.errors import ClusterError, DataLossError, EvenSplitError, SubscriptionError
@@ -32,8 +33,11 @@ from evensplit.spark.world import Answer, View, World
 
 log = logging.getLogger("evensplit")
 
-SHRINK_SIGHTINGS_MAX = 3
-"""How many answers in a row may show a log that ends before a position until that is loss and not a stale answer."""
+LOSS_SIGHTINGS_MAX = 3
+"""How many answers in a row may show a log without what is unread, until that is loss and not a stale answer."""
+
+SIGHTING_INTERVAL_S = 0.5
+"""How long to wait for another answer where nobody would look again."""
 
 
 def connect_client(cluster: ClusterOptions) -> ClusterPort:
@@ -56,9 +60,13 @@ class Coordinator:
         self._readers_default = readers_default
         self._starting_default = starting_default
         self._world = World(options.clusters, connect)
+        self._answers: Mapping[str, Answer] = {}
         self._latest: dict[SplitId, int] = {}
+        self._ends_seen: dict[SplitId, int] = {}
+        self._sightings: dict[SplitId, frozenset[int]] = {}
         self._unreachable: dict[str, str] = {}
-        self._shrunk: dict[SplitId, frozenset[int]] = {}
+        self._notices: frozenset[str] = frozenset()
+        self._version = -1
         self._fixed = False
         if options.ignored:
             log.warning("these Kafka settings have no meaning here and are ignored: %s", ", ".join(options.ignored))
@@ -74,7 +82,7 @@ class Coordinator:
         positions = {key: split.position for key, split in state.splits.items() if split.position is not None}
         ends = plan_ends(positions, self._latest, self._options.offsets_max if limited else None)
         state = self._tell(state, BatchPlanned(ends)).state
-        if start.clusters and same(state, start):
+        if start.begun and same(state, start):
             return start
         for sentence in changes(start, state).sentences():
             log.info(sentence)
@@ -90,30 +98,41 @@ class Coordinator:
                 not answered for too long.
             DataLossError: a topic was created anew, or a log ends before its position.
         """
-        fresh = not start.clusters
         state = self._tell(start, BatchOpened()).state
         readers = self._options.readers or state.readers or self._readers_default
         if readers != state.readers:
             state = self._tell(state, ParallelismChanged(readers)).state
         if self._fixed:
             return state
-        answers = self._world.refresh(patient=fresh or fix_ends)
-        self._check(answers, fresh=fresh, complete=fix_ends)
-        state = self._discover(state, answers)
-        self._watch_shrinking(state, answers)
-        if fix_ends and self._shrunk:
+        opened = state
+        while True:
+            answers = self._world.refresh(patient=fix_ends or not opened.begun)
+            self._answers, self._version = answers, self._world.version
+            self._check(answers, fresh=not opened.begun, complete=fix_ends)
+            state = self._discover(opened, answers)
+            self._watch_losses(state, answers)
+            if not (fix_ends and self._sightings):
+                break
             # There is no later look that would correct a stale answer: look again, until it is gone or it is loss.
-            return self.observe(start, fix_ends=True)
+            time.sleep(SIGHTING_INTERVAL_S)
         self._fixed = fix_ends
         return state
+
+    def has_news(self) -> bool:
+        """Whether the clusters have answered anything since the last `plan` that it has not taken in."""
+        if self._fixed:
+            return False
+        self._world.refresh(patient=False)
+        return self._world.version != self._version or bool(self._sightings)
 
     def report(self) -> Report:
         """What the last `plan` or `observe` saw."""
         return Report(dict(self._latest), dict(self._unreachable))
 
-    def latest(self, split: SplitId) -> int:
-        """The end of the log of `split`, as last seen."""
-        return self._latest[split]
+    def bounds(self, cluster: str, keys: Iterable[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
+        """The bounds of the logs of `keys`, as the last `observe` saw them."""
+        view = self._answers.get(cluster)
+        return bounds(view, keys) if isinstance(view, View) else {}
 
     def close(self) -> None:
         """Drop all connections."""
@@ -130,22 +149,28 @@ class Coordinator:
         return after
 
     def _check(self, answers: Mapping[str, Answer], *, fresh: bool, complete: bool) -> None:
-        """Without a state, everything must be there; to fix the ends, every cluster must have answered."""
+        """Before the first batch everything must be there; to fix the ends, every cluster must have answered."""
         failed = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterError)}
+        missing: list[str] = []
+        incomplete: list[str] = []
+        for name, answer in sorted(answers.items()):
+            if isinstance(answer, View):
+                missing.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.missing)
+                incomplete.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.incomplete)
+        errors = list(failed.values()) if fresh or complete else []
+        _raise_all(errors, [*(missing if fresh else []), *(incomplete if fresh or complete else [])])
         for name, error in failed.items():
-            if name not in self._unreachable and not fresh:
+            if name not in self._unreachable:
                 log.warning("cluster %s does not answer; its splits keep their positions: %s", name, error)
         for name in self._unreachable:
             if name not in failed:
                 log.warning("cluster %s answers again", name)
         self._unreachable = {name: str(error) for name, error in failed.items()}
-        problems = [
-            f"cluster {name!r}: {problem}"
-            for name, answer in sorted(answers.items())
-            if fresh and isinstance(answer, View)
-            for problem in (*answer.listing.missing, *answer.listing.incomplete)
-        ]
-        _raise_all(list(failed.values()) if fresh or complete else [], problems)
+        notices = [*missing, *incomplete]
+        for notice in notices:
+            if notice not in self._notices:
+                log.warning("%s; what is known of it keeps its position, and nothing of it is read", notice)
+        self._notices = frozenset(notices)
 
     def _discover(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> EnumeratorState:
         """Tell the core what the clusters answered, and resolve the starts that it asks for."""
@@ -155,66 +180,87 @@ class Coordinator:
         )
         state = self._tell(state, ClustersListed(listed)).state
         self._latest = {}
-        effects: list[Effect] = []
-        for name, answer in sorted(answers.items()):
-            if isinstance(answer, View):
-                self._latest.update((SplitId(name, *key), end) for key, end in answer.latest.items())
-                # An answer with gaps is not a discovery: what it lacks would later pass for new.
-                if not answer.listing.incomplete:
-                    after = self._tell(state, PartitionsListed(name, answer.listing.partitions))
-                    state, effects = after.state, [*effects, *after.effects]
         starts: dict[SplitId, int] = {}
-        errors: list[EvenSplitError] = []
         problems: list[str] = []
-        for order in effects:
-            if isinstance(order, ResolveStart):
-                try:
-                    starts.update(self._starts(order, problems))
-                except ClusterError as error:
-                    if order.by is StartBy.STRATEGY:
-                        errors.append(error)
-                    else:
-                        log.warning("new splits wait until their start is known: %s", error)
-        _raise_all(errors, problems)
+        for name, view in sorted(answers.items()):
+            if not isinstance(view, View):
+                continue
+            self._latest.update((SplitId(name, *key), end) for key, end in view.latest.items())
+            bounded = tuple(
+                one
+                for one in view.listing.partitions
+                if (one.topic, one.partition) in view.earliest and (one.topic, one.partition) in view.latest
+            )
+            # An answer with gaps is not a first discovery, and never says what is not there.
+            whole = not view.listing.incomplete and len(bounded) == len(view.listing.partitions)
+            if whole or not state.clusters[name].initial:
+                after = self._tell(state, PartitionsListed(name, bounded))
+                state = after.state
+                for order in after.effects:
+                    if isinstance(order, ResolveStart):
+                        starts.update(self._starts(order, view, problems))
+        _raise_all([], problems)
+        self._ends_seen.update(self._latest)
         return self._tell(state, OffsetsResolved(starts)).state if starts else state
 
-    def _starts(self, order: ResolveStart, problems: list[str]) -> Mapping[SplitId, int]:
+    def _starts(self, order: ResolveStart, view: View, problems: list[str]) -> Mapping[SplitId, int]:
         """Where the splits of `order` start; what the user's strategy cannot give goes to `problems`."""
         options = self._options.cluster(order.cluster)
         strategy: Strategy = Earliest()
         if order.by is StartBy.STRATEGY:
             strategy = (options.starting if options else None) or self._starting_default
-        keys = [(split.topic, split.partition) for split in order.splits]
-        ends = {key: self._latest[SplitId(order.cluster, *key)] for key in keys}
-        found = resolve(strategy, self.bounds(order.cluster, ends, needed=not isinstance(strategy, Latest)))
+        found = resolve(strategy, bounds(view, [(split.topic, split.partition) for split in order.splits]))
         problems.extend(f"cluster {order.cluster!r}, startingOffsets: {problem}" for problem in found.problems)
         return {SplitId(order.cluster, *key): offset for key, offset in found.offsets.items()}
 
-    def bounds(
-        self, cluster: str, ends: Mapping[tuple[str, int], int], *, needed: bool = True
-    ) -> Mapping[tuple[str, int], Bounds]:
-        """The bounds of the logs that end at `ends`; their starts are looked up only if `needed`."""
-        starts = self._world.port(cluster).list_offsets(dict.fromkeys(ends, EARLIEST)) if needed else ends
-        # Retention can overtake an end that was looked up a moment before.
-        return {key: Bounds(starts[key], max(starts[key], end)) for key, end in ends.items()}
-
-    def _watch_shrinking(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
-        """A log that ends before its position was cut off, unless a broker that lags behind answered."""
-        seen = {name: answer.number for name, answer in answers.items() if isinstance(answer, View)}
-        shrunk: dict[SplitId, frozenset[int]] = {}
+    def _watch_losses(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
+        """What is unread and no longer there was lost, unless a broker that lags behind answered."""
+        sightings: dict[SplitId, frozenset[int]] = {}
+        listed = {
+            SplitId(name, one.topic, one.partition)
+            for name, view in answers.items()
+            if isinstance(view, View)
+            for one in view.listing.partitions
+        }
         for key, split in state.splits.items():
-            end = self._latest.get(key)
-            if end is None or split.position is None or end >= split.position:
+            view = answers.get(key.cluster)
+            if not isinstance(view, View) or split.position is None:
                 continue
-            shrunk[key] = self._shrunk.get(key, frozenset()) | {seen[key.cluster]}
-            if len(shrunk[key]) >= SHRINK_SIGHTINGS_MAX:
-                raise DataLossError(
-                    *key,
-                    f"its log ends at offset {end}, before the position {split.position} that was read up to: the "
-                    "topic was created anew, or records were lost by an unclean leader election. Start with a new "
-                    "checkpoint, from offsets that exist",
-                )
-        self._shrunk = shrunk
+            gone = key not in listed and not view.listing.incomplete
+            problem = self._loss(key, split.position, gone=gone)
+            if problem is None:
+                continue
+            sightings[key] = self._sightings.get(key, frozenset()) | {view.number}
+            if len(sightings[key]) >= LOSS_SIGHTINGS_MAX:
+                raise DataLossError(*key, problem)
+        self._sightings = sightings
+
+    def _loss(self, key: SplitId, position: int, *, gone: bool) -> str | None:
+        """Why what is unread of a split is not there any more, by the last answer; None if nothing says so."""
+        end = self._latest.get(key)
+        if end is not None and end < position:
+            return (
+                f"its log ends at offset {end}, before the position {position} that was read up to: the topic was "
+                "created anew, or records were lost by an unclean leader election. Start with a new checkpoint, from "
+                "offsets that exist"
+            )
+        seen = self._ends_seen.get(key, position)
+        if gone and seen > position:
+            return (
+                f"it was deleted with offsets {position} to {seen - 1} unread. To go on without them, start with a new "
+                "checkpoint"
+            )
+        return None
+
+
+def bounds(view: View, keys: Iterable[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
+    """The bounds of the logs of `keys`, as far as `view` has them."""
+    # Retention can overtake an end that was looked up a moment before.
+    return {
+        key: Bounds(view.earliest[key], max(view.earliest[key], view.latest[key]))
+        for key in keys
+        if key in view.earliest and key in view.latest
+    }
 
 
 def _raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:

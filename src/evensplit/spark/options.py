@@ -26,6 +26,9 @@ SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 CLUSTER_OPTIONS = (*SUBSCRIPTIONS, "startingOffsets", "endingOffsets")
 SOURCE_OPTIONS = ("clusters", "readers", "maxOffsetsPerTrigger", "includeHeaders", "includeCluster")
 
+READERS_MAX = 100_000
+LONG_MAX = 2**63 - 1
+
 _KAFKA = "kafka."
 _BOOTSTRAP = "kafka.bootstrap.servers"
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -121,8 +124,8 @@ class _Parser:
         self._unknown(self._options, known, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), where="")
         several = "clusters" in self._options
         clusters = self._clusters() if several else [self._cluster(DEFAULT_CLUSTER, {}, where="")]
-        readers = self._count("readers")
-        offsets_max = self._count("maxOffsetsPerTrigger")
+        readers = self._count("readers", READERS_MAX)
+        offsets_max = self._count("maxOffsetsPerTrigger", LONG_MAX)
         headers = self._flag("includeHeaders")
         with_cluster = self._flag("includeCluster")
         if self._problems:
@@ -287,12 +290,13 @@ class _Parser:
             return None
         return document
 
-    def _count(self, name: str) -> int | None:
+    def _count(self, name: str, most: int) -> int | None:
         text = self._options.get(name.lower())
         if text is None:
             return None
-        if not (text.strip().isascii() and text.strip().isdigit() and int(text) >= 1):
-            self._problems.append(f"{name} is {text!r}; expected a whole number of at least 1")
+        digits = text.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and 1 <= int(digits) <= most):
+            self._problems.append(f"{name} is {text!r}; expected a whole number of at least 1 and at most {most}")
             return None
         return int(text)
 

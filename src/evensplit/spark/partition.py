@@ -15,7 +15,10 @@ from evensplit.spark.options import SourceOptions
 
 
 class ReaderPartition(InputPartition):
-    """The work of one reader: its ranges, the settings of each cluster in them, and the columns that are wanted."""
+    """The work of one reader: its ranges, the settings of each cluster in them, and the columns that are wanted.
+
+    `topic_ids`: (cluster, topic) -> the id of the topic that the ranges were planned for; empty where it has none.
+    """
 
     def __init__(
         self,
@@ -23,6 +26,7 @@ class ReaderPartition(InputPartition):
         reader: int,
         ranges: tuple[Range, ...],
         settings: Mapping[str, ClientSettings],
+        topic_ids: Mapping[tuple[str, str], str],
         headers: bool,
         with_cluster: bool,
     ) -> None:
@@ -30,6 +34,7 @@ class ReaderPartition(InputPartition):
         self.reader = reader
         self.ranges = ranges
         self.settings = settings
+        self.topic_ids = topic_ids
         self.headers = headers
         self.with_cluster = with_cluster
 
@@ -60,6 +65,7 @@ def input_partitions(
             reader=plan.reader,
             ranges=plan.ranges,
             settings={name: settings[name] for name in sorted({one.split.cluster for one in plan.ranges})},
+            topic_ids={one.split[:2]: end.splits[one.split].topic_id for one in plan.ranges},
             headers=options.headers,
             with_cluster=options.with_cluster,
         )

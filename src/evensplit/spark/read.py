@@ -19,5 +19,9 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, ReaderPartition):
         return iter(())
     return read_ranges(
-        partition.ranges, partition.settings, headers=partition.headers, with_cluster=partition.with_cluster
+        partition.ranges,
+        partition.settings,
+        headers=partition.headers,
+        with_cluster=partition.with_cluster,
+        topic_ids=partition.topic_ids,
     )

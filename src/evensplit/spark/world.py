@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from evensplit.core.starting import LATEST
+from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
 from evensplit.errors import ClusterError
 from evensplit.kafka.port import ClusterPort, Listing
 from evensplit.spark.options import ClusterOptions
@@ -27,13 +27,19 @@ UNREACHABLE_TIMEOUT_S = 600.0
 class View:
     """One cluster's answer.
 
-    `latest`: (topic, partition) -> the end of its log, for every listed partition. `number`: the how-manieth answer of
-    this cluster it is, since one answer can be looked at several times.
+    `earliest`, `latest`: (topic, partition) -> the start of its log, as it was when the partition was first seen, and
+    the end of it now. A listed partition whose leader gives neither is not in them. `number`: the how-manieth answer of
+    all it is, since one answer can be looked at several times.
     """
 
     listing: Listing
-    latest: Mapping[tuple[str, int], int]
+    earliest: Mapping[TopicPartition, int]
+    latest: Mapping[TopicPartition, int]
     number: int
+
+    def same(self, other: object) -> bool:
+        """Whether another answer says the same."""
+        return isinstance(other, View) and replace(other, number=self.number) == self
 
 
 Answer = View | ClusterError
@@ -56,11 +62,10 @@ class World:
         self._asked: dict[str, Future[View]] = {}
         self._asked_at: dict[str, float] = {}
         self._away_since: dict[str, float] = {}
+        self._earliest: dict[str, dict[TopicPartition, int]] = {name: {} for name in self._ports}
         self._count = 0
-
-    def port(self, cluster: str) -> ClusterPort:
-        """The connection to one cluster."""
-        return self._ports[cluster]
+        self.version = 0
+        """Goes up whenever a cluster answers something else than before."""
 
     def refresh(self, *, patient: bool) -> Mapping[str, Answer]:
         """The last answer of each cluster, by its id: a view, or the error that came instead.
@@ -76,7 +81,7 @@ class World:
         for name in self._ports:
             due = patient or now - self._asked_at.get(name, -REFRESH_INTERVAL_S) >= REFRESH_INTERVAL_S
             if due and name not in self._asked:
-                self._asked[name] = self._ask(name)
+                self._asked[name] = self._ask(name, complete=patient)
                 self._asked_at[name] = now
         for name, asked in list(self._asked.items()):
             patience = 0.0 if name in self._away_since else self._asked_at[name] + CLUSTER_WAIT_S - self._clock()
@@ -90,17 +95,23 @@ class World:
         for port in self._ports.values():
             port.close()
 
-    def _ask(self, name: str) -> Future[View]:
+    def _ask(self, name: str, *, complete: bool) -> Future[View]:
+        """Ask in the background. With `complete`, an offset that is not to be had is an error."""
         future: Future[View] = Future()
-        port, subscription = self._ports[name], self._subscriptions[name]
+        port, subscription, earliest = self._ports[name], self._subscriptions[name], self._earliest[name]
         self._count += 1
         number = self._count
 
         def ask() -> None:
             try:
                 listing = port.list_partitions(subscription)
-                wanted = {(listed.topic, listed.partition): LATEST for listed in listing.partitions}
-                future.set_result(View(listing, port.list_offsets(wanted) if wanted else {}, number))
+                listed = [(one.topic, one.partition) for one in listing.partitions]
+                latest = port.list_offsets(dict.fromkeys(listed, LATEST), complete=complete) if listed else {}
+                unseen = [key for key in listed if key not in earliest]
+                if unseen:
+                    earliest.update(port.list_offsets(dict.fromkeys(unseen, EARLIEST), complete=complete))
+                starts = {key: earliest[key] for key in listed if key in earliest}
+                future.set_result(View(listing, starts, latest, number))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -112,11 +123,14 @@ class World:
         """Take an answer that has come."""
         error = asked.exception()
         if error is None:
-            self._answers[name] = asked.result()
+            view = asked.result()
+            self.version += not view.same(self._answers.get(name))
+            self._answers[name] = view
             self._away_since.pop(name, None)
             return
         if not isinstance(error, ClusterError):
             raise error
+        self.version += not isinstance(self._answers.get(name), ClusterError)
         self._answers[name] = error
         away_s = self._clock() - self._away_since.setdefault(name, self._asked_at[name])
         if away_s > UNREACHABLE_TIMEOUT_S:

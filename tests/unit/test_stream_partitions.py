@@ -1,0 +1,119 @@
+"""What Spark calls on the driver, without Spark: `partitions` is a function of two offsets, and idleness is cheap."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from evensplit.core.codec import encode
+from evensplit.core.model import Cluster, Split, SplitId
+from evensplit.core.state import EnumeratorState
+from evensplit.errors import CheckpointForeign
+from evensplit.kafka import columns
+from evensplit.spark.options import parse_options
+from evensplit.spark.partition import ReaderPartition
+from evensplit.spark.schema import row_schema
+from evensplit.spark.stream import EvenSplitStreamReader
+
+
+def offsets(*, readers: int = 2, east: int = 10, west: int = 20, first: int | None = None) -> dict[str, Any]:
+    """An offset document over two clusters of one partition each."""
+    splits = [
+        Split(SplitId("east", "t", 0), "id-e", east, first, 0),
+        Split(SplitId("west", "t", 0), "id-w", west, first, 1),
+    ]
+    clusters = {name: Cluster(name, (f"{name}:9092",), initial=False, discovered=True) for name in ("east", "west")}
+    by_id = MappingProxyType({split.id: split for split in splits})
+    found = json.loads(json.dumps(encode(EnumeratorState(readers, MappingProxyType(clusters), by_id, begun=True))))
+    assert isinstance(found, dict)
+    return found
+
+
+def reader(**options: str) -> EvenSplitStreamReader:
+    clusters = {name: {"kafka.bootstrap.servers": f"{name}:9092"} for name in ("east", "west")}
+    return EvenSplitStreamReader(parse_options({"clusters": json.dumps(clusters), "subscribe": "t", **options}), 1)
+
+
+def work(one: EvenSplitStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What each task would do."""
+    found = []
+    for partition in one.partitions(start, end):
+        assert isinstance(partition, ReaderPartition)
+        servers = {name: settings.bootstrap_servers for name, settings in partition.settings.items()}
+        found.append((partition.reader, partition.ranges, servers, dict(partition.topic_ids)))
+    return found
+
+
+def test_one_partition_for_each_reader_with_work() -> None:
+    assert work(reader(), offsets(), offsets(east=15, west=20)) == [
+        (0, ((SplitId("east", "t", 0), 10, 15),), {"east": ("east:9092",)}, {("east", "t"): "id-e"})
+    ]
+
+
+def test_the_first_batch_begins_at_the_first_positions() -> None:
+    assert [one[1][0][1:] for one in work(reader(), {}, offsets(first=4))] == [(4, 10), (4, 20)]
+
+
+def test_a_batch_without_offsets_has_no_partitions() -> None:
+    assert reader().partitions(offsets(), offsets()) == []
+
+
+def test_a_replay_is_the_same_under_other_options() -> None:
+    """Law S11: other readers, limits and addresses, and a cluster that has left the options."""
+    expected = work(reader(), {}, offsets(first=0))
+    moved = json.dumps({"east": {"kafka.bootstrap.servers": "elsewhere:1", "kafka.client.id": "x"}})
+    other = reader(clusters=moved, readers="7", maxOffsetsPerTrigger="1", startingOffsets="latest")
+    assert work(other, {}, offsets(first=0)) == expected
+
+
+def test_the_settings_that_are_no_addresses_come_from_todays_options() -> None:
+    moved = json.dumps({"east": {"kafka.bootstrap.servers": "elsewhere:1", "kafka.client.id": "today"}})
+    partitions = reader(clusters=moved).partitions({}, offsets(first=0))
+    settings = [one.settings for one in partitions if isinstance(one, ReaderPartition)]
+    assert settings[0]["east"].client_id == "today"
+
+
+def test_partitions_and_readers_can_be_pickled() -> None:
+    one = pickle.loads(pickle.dumps(reader()))
+    assert one.initialOffset() == {}
+    for partition in one.partitions({}, offsets(first=0)):
+        assert vars(pickle.loads(pickle.dumps(partition))) == vars(partition)
+
+
+def test_a_foreign_offset_is_never_an_empty_state() -> None:
+    with pytest.raises(CheckpointForeign):
+        reader().partitions({"t": {"0": 1}}, offsets())
+
+
+def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = reader()
+    start = offsets()
+    planned: list[EnumeratorState] = []
+
+    class Idle:
+        def plan(self, state: EnumeratorState, **_: Any) -> EnumeratorState:
+            planned.append(state)
+            return state
+
+        def has_news(self) -> bool:
+            return False
+
+    monkeypatch.setattr(one, "_coordinator", Idle())
+    limit = one.getDefaultReadLimit()
+    assert all(one.latestOffset(start, limit) is start for _ in range(5))
+    assert len(planned) == 1
+    assert one.latestOffset(offsets(east=11), limit) == offsets(east=11)
+    assert len(planned) == 2
+
+
+@pytest.mark.parametrize("headers", [False, True])
+@pytest.mark.parametrize("with_cluster", [False, True])
+def test_spark_and_the_lane_mean_the_same_columns(headers: bool, with_cluster: bool) -> None:
+    of_spark: pa.Schema = to_arrow_schema(row_schema(headers=headers, with_cluster=with_cluster), timezone="UTC")
+    assert of_spark.equals(columns.row_schema(headers=headers, with_cluster=with_cluster))
