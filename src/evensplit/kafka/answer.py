@@ -98,7 +98,7 @@ def sort_out(
             answer.starved.append(read)
     for read in missing.values():
         detail = f"{read}: the broker left it out of its answer"
-        read.trouble = ClusterUnreachable(read.split.cluster, detail)
+        read.trouble, read.empties = ClusterUnreachable(read.split.cluster, detail), 0
         answer.starved.append(read)
     return answer
 
