@@ -24,7 +24,7 @@ from evensplit.kafka.session import Backoff, Broker, Leaders, Session, topic_id
 from evensplit.kafka.settings import Address, ClientSettings
 
 ATTEMPT_S = 1.0
-"""So long a leader is waited for, if its partitions may be left out."""
+"""So long one broker is waited for, if partitions may be left out."""
 
 CONNECT_MIN_S = 0.25
 """No leader leaves the next one less time to be connected to."""
@@ -154,7 +154,7 @@ class _OffsetLookup:
 
     def run_twice(self) -> Mapping[TopicPartition, int]:
         """Like `run`, but after a second attempt without what is still not there."""
-        leaders = self._session.find_leaders(self._wanted, self._deadline, refresh=False)
+        leaders = self._session.find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
         self._try(leaders, self._deadline.within(ATTEMPT_S))
         if pending := [key for key in self._wanted if key not in self._found]:
             Backoff(self._session.settings).pause(self._deadline)
@@ -162,7 +162,7 @@ class _OffsetLookup:
             # Once there is something to return, that does not wait for metadata either.
             limit = self._deadline.within(ATTEMPT_S) if self._found else self._deadline
             try:
-                leaders = self._session.find_leaders(pending, limit, refresh=True)
+                leaders = self._session.find_leaders(pending, limit, refresh=True, patience_s=ATTEMPT_S)
             except ClusterUnreachable:
                 if not self._found:
                     raise

@@ -94,10 +94,11 @@ class Session:
             found = self._connections[address] = Connection(self.cluster, address, self.settings, deadline)
         return found
 
-    def metadata(self, topics: Collection[str] | None, deadline: Deadline) -> Any:
+    def metadata(self, topics: Collection[str] | None, deadline: Deadline, patience_s: float | None = None) -> Any:
         """One broker's metadata about `topics`, or about all with None. What it says of leaders is kept.
 
-        Every address that is known is tried, again and again, until one answers or the deadline is over.
+        Every address that is known is tried, again and again, until one answers or the deadline is over; the first time
+        for `patience_s` each at most.
         """
         backoff = Backoff(self.settings)
         failures: dict[Address, ClusterError] = {}
@@ -105,7 +106,8 @@ class Session:
             addresses = self._addresses()
             for number, address in enumerate(addresses):
                 # A broker that takes its time shall leave some for the others.
-                share = deadline.within(deadline.remaining_s / (len(addresses) - number))
+                share_s = deadline.remaining_s / (len(addresses) - number)
+                share = deadline.within(share_s if patience_s is None else min(share_s, patience_s))
                 try:
                     build = partial(_metadata_request, topics)
                     response = self.connection(address, share).request(METADATA, build, share)
@@ -121,12 +123,20 @@ class Session:
                     self._learn(response)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
+            patience_s = None
 
-    def find_leaders(self, partitions: Collection[TopicPartition], deadline: Deadline, *, refresh: bool) -> Leaders:
-        """Who leads `partitions`; asks only for `refresh` or if one of them is not known."""
+    def find_leaders(
+        self,
+        partitions: Collection[TopicPartition],
+        deadline: Deadline,
+        *,
+        refresh: bool,
+        patience_s: float | None = None,
+    ) -> Leaders:
+        """Who leads `partitions`; asks, as `metadata` does, only for `refresh` or if one of them is not known."""
         codes: dict[str, int] = {}
         if refresh or not all(self._leader(key) for key in partitions):
-            response = self.metadata(sorted({topic for topic, _ in partitions}), deadline)
+            response = self.metadata(sorted({topic for topic, _ in partitions}), deadline, patience_s)
             codes = {topic.name: int(topic.error_code) for topic in response.topics if topic.error_code}
         known: dict[TopicPartition, Broker] = {}
         unknown: dict[TopicPartition, int] = {}
