@@ -11,8 +11,10 @@ against what was written. Exits with 0 if all of them are right, and with 1 if o
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -313,6 +315,8 @@ def main() -> int:
                 writers.start(name, broker, "orders", range(4), RECORDS)
             stage.say("starting Spark, local[2]")
             spark = start_spark(directory)
+            # Spark's own handler talks to the JVM, perhaps in the middle of another call, which breaks both.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             evensplit.register(spark)
             show = Show(spark, brokers, writers, stage, Path(directory) / "checkpoint")
             try:
@@ -341,5 +345,16 @@ def start_spark(directory: str) -> SparkSession:
     )
 
 
+def interrupted(*_: object) -> None:
+    """Ends the demo as Ctrl-C does, so that brokers and files are cleared away."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGTERM, interrupted)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("Interrupted: the brokers are stopped, and nothing is left behind.", file=sys.stderr)
+        sys.exit(130)
