@@ -59,7 +59,7 @@ def encode(state: EnumeratorState) -> dict[str, Any]:
     return {**document, "check": _check(document)}
 
 
-def decode(document: Mapping[str, Any]) -> EnumeratorState:
+def decode(document: object) -> EnumeratorState:
     """The state that `document` was made from: `decode(encode(state)) == state`.
 
     Raises:
@@ -67,6 +67,9 @@ def decode(document: Mapping[str, Any]) -> EnumeratorState:
         CheckpointVersionUnknown: it was written by a newer version of this package.
         CheckpointCorrupt: it is damaged. Nothing of it is used.
     """
+    if not isinstance(document, Mapping):
+        # What a damaged or foreign file holds can be any JSON at all.
+        raise CheckpointForeign(_foreign({"": document}))
     if SIGNATURE not in document:
         raise CheckpointForeign(_foreign(document))
     version = document[SIGNATURE]

@@ -97,4 +97,4 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
 
 def _state(offset: dict[str, Any]) -> EnumeratorState:
-    return decode(offset) if offset else EnumeratorState()
+    return EnumeratorState() if offset == {} else decode(offset)
