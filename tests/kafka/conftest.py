@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.pool import Pool
 from evensplit.testing import ExistingKafka, LocalKafka
+from tests.support.clients import settings
 
 BOOTSTRAP_VARIABLE = "EVENSPLIT_TEST_BOOTSTRAP"
 
@@ -40,3 +43,23 @@ def own_kafka() -> Iterator[LocalKafka]:
 def topic() -> str:
     """A topic name that nothing else uses; the test creates it."""
     return f"topic-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    made = Pool()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., ClusterClient]]:
+    made: list[ClusterClient] = []
+
+    def make(*servers: str, timeout_ms: int = 10_000) -> ClusterClient:
+        made.append(ClusterClient("east", settings(*servers, timeout_ms=timeout_ms)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -23,28 +23,10 @@ from evensplit.kafka import session as session_module
 from evensplit.kafka.api import LIST_OFFSETS, METADATA
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.session import Broker
-from evensplit.kafka.settings import ClientSettings
 from evensplit.testing import LocalKafka
 from tests.support.records import numbers
 
 SLACK_S = 0.5
-
-
-def settings(*servers: str, timeout_ms: int = 10_000) -> ClientSettings:
-    return ClientSettings(servers, request_timeout_ms=timeout_ms, retry_backoff_ms=10, retry_backoff_max_ms=100)
-
-
-@pytest.fixture
-def connect() -> Iterator[Callable[..., ClusterClient]]:
-    made: list[ClusterClient] = []
-
-    def make(*servers: str, timeout_ms: int = 10_000) -> ClusterClient:
-        made.append(ClusterClient("east", settings(*servers, timeout_ms=timeout_ms)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def unused_server() -> str:

@@ -6,7 +6,7 @@ import socketserver
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -17,28 +17,10 @@ from evensplit.core.starting import LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka.api import API_VERSIONS, LIST_OFFSETS, METADATA, Api
 from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.settings import ClientSettings
 
 SLACK_S = 0.5
 NOT_LEADER = 6
 OFFSET_NOT_AVAILABLE = 78
-
-
-def settings(*servers: str, timeout_ms: int = 10_000) -> ClientSettings:
-    return ClientSettings(servers, request_timeout_ms=timeout_ms, retry_backoff_ms=10, retry_backoff_max_ms=100)
-
-
-@pytest.fixture
-def connect() -> Iterator[Callable[..., ClusterClient]]:
-    made: list[ClusterClient] = []
-
-    def make(*servers: str, timeout_ms: int = 10_000) -> ClusterClient:
-        made.append(ClusterClient("east", settings(*servers, timeout_ms=timeout_ms)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 class Serving:

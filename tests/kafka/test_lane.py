@@ -31,13 +31,6 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    made = Pool()
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
 def compacting() -> Iterator[LocalKafka]:
     """A broker that compacts as soon as it may."""

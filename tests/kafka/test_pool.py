@@ -17,13 +17,6 @@ from tests.support.records import numbers
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    made = Pool()
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
 def own() -> Iterator[LocalKafka]:
     """A broker that the tests of this module may stop."""
