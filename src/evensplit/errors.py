@@ -3,6 +3,7 @@
     EvenSplitError
     ├── UserError                    something the user wrote cannot work
     │   ├── OptionError              options, all wrong ones at once
+    │   ├── AssignmentInputError     splits, readers, eligibility or weights that cannot be assigned
     │   └── SubscriptionError        a topic or partition that was asked for does not exist
     ├── ClusterError                 a Kafka cluster did not do what it was asked
     │   ├── ClusterUnreachable       no answer within the deadline
@@ -47,6 +48,19 @@ class OptionError(UserError):
             return f"1 option is wrong: {self.problems[0]}"
         listed = "".join(f"\n  {number}. {problem}" for number, problem in enumerate(self.problems, start=1))
         return f"{len(self.problems)} options are wrong:{listed}"
+
+
+class AssignmentInputError(UserError, ValueError):
+    """What was to be assigned makes no sense. `problems` has one sentence for each offender."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"nothing was assigned: {self.problems[0]}"
+        return "nothing was assigned:" + "".join(f"\n  - {problem}" for problem in self.problems)
 
 
 class SubscriptionError(UserError):
@@ -138,7 +152,29 @@ class CheckpointForeign(CheckpointError):
 
 
 class TransitionError(EvenSplitError):
-    """An event that cannot happen in the enumerator's state; the state is unchanged."""
+    """An event that cannot happen in the enumerator's state; the state is unchanged.
+
+    `problem` says what is impossible about it; `event` and `state` are what it was and where it came, and `story` has
+    the events before it, one line each, the latest at the end.
+    """
+
+    def __init__(self, problem: str, event: str = "", state: str = "", story: Sequence[str] = ()) -> None:
+        self.problem = problem
+        self.event = event
+        self.state = state
+        self.story = tuple(story)
+        super().__init__(problem, event, state, self.story)
+
+    def __str__(self) -> str:
+        lines = [self.problem]
+        if self.event:
+            lines.append(f"  event: {self.event}")
+        if self.state:
+            lines.append(f"  state, which stays as it was: {self.state}")
+        if self.story:
+            lines.append("  before it came:")
+            lines.extend(f"    {told}" for told in self.story)
+        return "\n".join(lines)
 
 
 class LocalKafkaError(EvenSplitError):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import Cluster, Split, SplitId
+from evensplit.core.model import ClusterState, Split, SplitId
 from evensplit.core.state import EnumeratorState
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -19,7 +19,7 @@ offsets = st.integers(0, 2**63 - 1)
 def states(draw: st.DrawFn) -> EnumeratorState:
     readers = draw(st.integers(1, 50))
     clusters = {
-        name: Cluster(name, tuple(draw(st.lists(names, max_size=2))), draw(st.booleans()), draw(st.booleans()))
+        name: ClusterState(name, tuple(draw(st.lists(names, max_size=2))), draw(st.booleans()), draw(st.booleans()))
         for name in sorted(draw(st.sets(names, max_size=3)))
     }
     splits: list[Split] = []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evensplit.core.codec import decode, encode, same
-from evensplit.core.model import Cluster, Split, SplitId
+from evensplit.core.model import ClusterState, Split, SplitId
 from evensplit.core.report import Report, decode_report, encode_report, lag
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown, TransitionError
@@ -29,9 +29,9 @@ def example() -> EnumeratorState:
         Split(SplitId("west", "orders", 0), "id-2", None, None, None),
     ]
     clusters = {
-        "east": Cluster("east", ("10.0.0.1:9092", "10.0.0.2:9092"), initial=False, discovered=True),
-        "north": Cluster("north", ("10.2.0.1:9092",), initial=True),
-        "west": Cluster("west", ("10.1.0.1:9092",), initial=False, discovered=True),
+        "east": ClusterState("east", ("10.0.0.1:9092", "10.0.0.2:9092"), initial=False, discovered=True),
+        "north": ClusterState("north", ("10.2.0.1:9092",), initial=True),
+        "west": ClusterState("west", ("10.1.0.1:9092",), initial=False, discovered=True),
     }
     by_id = MappingProxyType({split.id: split for split in splits})
     return EnumeratorState(2, MappingProxyType(clusters), by_id, begun=True)
@@ -66,7 +66,7 @@ def test_it_is_small() -> None:
         (key := SplitId("default", "events", partition)): Split(key, "a" * 36, 10**9 + partition, None, partition % 500)
         for partition in range(10_000)
     }
-    clusters = {"default": Cluster("default", ("broker:9092",), initial=False, discovered=True)}
+    clusters = {"default": ClusterState("default", ("broker:9092",), initial=False, discovered=True)}
     size = len(json.dumps(encode(EnumeratorState(500, clusters, splits, begun=True))))
     assert size / len(splits) <= 24
 

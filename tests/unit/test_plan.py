@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from evensplit.core.model import Cluster, Range, Split, SplitId
+from evensplit.core.model import ClusterState, Range, Split, SplitId
 from evensplit.core.plan import plan_batch, plan_ends
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointError
@@ -15,7 +15,7 @@ A, B, C = (SplitId("c", "t", partition) for partition in range(3))
 
 
 def state(*splits: Split, readers: int = 2) -> EnumeratorState:
-    clusters = MappingProxyType({"c": Cluster("c", ("h:1",), initial=False, discovered=True)})
+    clusters = MappingProxyType({"c": ClusterState("c", ("h:1",), initial=False, discovered=True)})
     return EnumeratorState(readers, clusters, MappingProxyType({split.id: split for split in splits}))
 
 

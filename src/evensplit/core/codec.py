@@ -21,8 +21,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
-from evensplit.core.model import Cluster, Split, SplitId
-from evensplit.core.state import BALANCED, OWNERS, EnumeratorState
+from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.settings import BALANCED, OWNERS, Settings
+from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown, TransitionError
 
 SIGNATURE = "evensplit"
@@ -52,8 +53,8 @@ def encode(state: EnumeratorState) -> dict[str, Any]:
     document = {
         SIGNATURE: VERSION,
         "readers": state.readers,
-        "policy": state.policy,
-        "plan": state.plan,
+        "policy": state.settings.policy,
+        "plan": state.settings.plan,
         "clusters": clusters,
     }
     return {**document, "check": _check(document)}
@@ -102,7 +103,7 @@ def same(left: EnumeratorState, right: EnumeratorState) -> bool:
 def _without_firsts(state: EnumeratorState) -> EnumeratorState:
     if all(split.first is None for split in state.splits.values()):
         return state
-    return replace(state, splits={key: replace(split, first=None) for key, split in state.splits.items()})
+    return replace(state, splits={key: split._replace(first=None) for key, split in state.splits.items()})
 
 
 def _check(body: Mapping[str, Any]) -> str:
@@ -125,13 +126,13 @@ def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
     readers = _count(body["readers"], "readers")
     _one_of(body["policy"], (BALANCED,), "policy")
     _one_of(body["plan"], (OWNERS,), "plan")
-    clusters: dict[str, Cluster] = {}
+    clusters: dict[str, ClusterState] = {}
     splits: dict[SplitId, Split] = {}
     for name, entry in body["clusters"].items():
         bootstrap = tuple(entry["bootstrap"])
         if not all(isinstance(address, str) for address in bootstrap):
             raise ValueError(f"bootstrap servers of cluster {name!r} are {bootstrap!r}")
-        clusters[name] = Cluster(
+        clusters[name] = ClusterState(
             name, bootstrap, initial=_flag(entry.get("initial", False)), discovered=_flag(entry["discovered"])
         )
         for topic, columns in entry["topics"].items():
@@ -142,8 +143,7 @@ def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
         readers,
         MappingProxyType(clusters),
         MappingProxyType(splits),
-        policy=body["policy"],
-        plan=body["plan"],
+        Settings(policy=body["policy"], plan=body["plan"]),
         begun=True,
     )
 

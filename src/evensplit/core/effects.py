@@ -1,8 +1,8 @@
-"""What the enumerator wants done: orders, in the imperative. The host carries them out.
+"""What the enumerator wants done: orders, in the imperative. The host carries them out, in their order.
 
-Two of them can be carried out before they are given: a host that looks at its clusters all the time has an answer to
-`ListPartitions` ready, and one that keeps the owners in the state alone, as Spark's host does, has done what `Assign`
-says when the state is written down.
+Some can be carried out before they are given: a host that looks at its clusters all the time has an answer to
+`ListPartitions` ready, and one whose readers are logical, as Spark's host, has done what `Assign` and `Revoke` say when
+the state is written down.
 """
 
 from __future__ import annotations
@@ -30,19 +30,50 @@ class ResolveStart:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`reader` owns `split` from now on. `previous` owned it before; None if it is newly discovered."""
+    """`reader`, which is registered, reads `split` from `position` on, up to `stop` if there is one.
+
+    `previous` owned it before: another reader, `reader` itself when it starts again, or None.
+    `generation`: of the assignment, to be reported when the reader registers again; likewise `topic_id`.
+    """
 
     split: SplitId
     reader: int
+    position: int
     previous: int | None
+    generation: int
+    topic_id: str = ""
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """`reader`, which is registered, stops reading `split`; what it has read and not committed is void."""
+
+    split: SplitId
+    reader: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignalNoMoreSplits:
+    """Tell `reader`, which is registered, that nothing else will be discovered: it can end when it has read its own."""
+
+    reader: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReportLoss:
-    """Records of `split` that were still to be read can no longer be told from others; `detail` says why."""
+    """Records of `split` that were still to be read are gone; `detail` says why. `fatal`: the run has to end."""
 
     split: SplitId
     detail: str
+    fatal: bool = True
 
 
-Effect = ListPartitions | ResolveStart | Assign | ReportLoss
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """`split` has been away for longer than its position is kept: seen again, it is a new one."""
+
+    split: SplitId
+
+
+Effect = ListPartitions | ResolveStart | Assign | Revoke | SignalNoMoreSplits | ReportLoss | Forget

@@ -50,7 +50,7 @@ from evensplit.core.events import (
     ParallelismChanged,
     PartitionsListed,
 )
-from evensplit.core.model import Cluster, Split, SplitId, StartBy
+from evensplit.core.model import ClusterState, Split, SplitId, StartBy
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
 
@@ -74,7 +74,7 @@ def step(state: EnumeratorState, event: Event) -> Step:
 def _batch_opened(state: EnumeratorState, _: BatchOpened) -> Step:
     if all(split.first is None for split in state.splits.values()):
         return Step(state)
-    splits = {key: split if split.first is None else replace(split, first=None) for key, split in state.splits.items()}
+    splits = {key: split if split.first is None else split._replace(first=None) for key, split in state.splits.items()}
     return Step(replace(state, splits=MappingProxyType(splits)))
 
 
@@ -93,7 +93,7 @@ def _clusters_listed(state: EnumeratorState, event: ClustersListed) -> Step:
     for listed in event.clusters:
         known = clusters.get(listed.id)
         initial = listed.starts_by_strategy or (known.initial if known else not state.begun)
-        clusters[listed.id] = Cluster(
+        clusters[listed.id] = ClusterState(
             id=listed.id,
             bootstrap_servers=listed.bootstrap_servers,
             # Once discovered it makes no difference; a fixed value keeps equal states equal.
@@ -120,7 +120,7 @@ def _partitions_listed(state: EnumeratorState, event: PartitionsListed) -> Step:
             fresh.append(Split(key, topic_id=listed.topic_id))
         elif listed.topic_id and (not known.topic_id or known.position is None):
             # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
-            fresh.append(replace(known, topic_id=listed.topic_id))
+            fresh.append(known._replace(topic_id=listed.topic_id))
         elif listed.topic_id and known.topic_id != listed.topic_id:
             losses.append(
                 ReportLoss(
@@ -151,7 +151,7 @@ def _offsets_resolved(state: EnumeratorState, event: OffsetsResolved) -> Step:
             offset = event.starts[key]
             if offset < 0:
                 raise TransitionError(f"the start of {key} was resolved to {offset}; expected an offset of at least 0")
-            resolved.append(replace(split, position=offset, first=offset))
+            resolved.append(split._replace(position=offset, first=offset))
     return _assigned(replace(state, splits=_with(state.splits, resolved)))
 
 
@@ -171,7 +171,7 @@ def _batch_planned(state: EnumeratorState, event: BatchPlanned) -> Step:
                 f"a batch was planned to end at {end} for {key}, which already is at {split.position}"
             )
         if end > split.position:
-            advanced.append(replace(split, position=end))
+            advanced.append(split._replace(position=end))
     return Step(replace(state, begun=True, splits=_with(state.splits, advanced) if advanced else state.splits))
 
 
@@ -182,8 +182,10 @@ def _assigned(state: EnumeratorState) -> Step:
     started = [split for split in state.splits.values() if split.position is not None]
     previous = {split.id: split.owner for split in started if split.owner is not None}
     owners = balance([split.id for split in started], state.readers, previous)
-    changed = [replace(split, owner=owners[split.id]) for split in started if split.owner != owners[split.id]]
-    orders = tuple(Assign(split.id, owners[split.id], previous.get(split.id)) for split in changed)
+    changed = [split._replace(owner=owners[split.id]) for split in started if split.owner != owners[split.id]]
+    orders = tuple(
+        Assign(split.id, owners[split.id], split.position or 0, previous.get(split.id), 0) for split in changed
+    )
     return Step(replace(state, splits=_with(state.splits, changed)) if changed else state, orders)
 
 

@@ -1,67 +1,194 @@
 """What can happen to the enumerator: facts, in the past tense.
 
-The host observes the world and tells the enumerator; an event never asks for anything.
+The host observes the world and tells the enumerator; an event never asks for anything. Readers are numbered
+0 .. readers - 1. What a reader says carries its `epoch`, which goes up with each of its registrations: what it said
+before it registered again is recognised by that, however late it comes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
-from evensplit.core.model import ListedPartition, SplitId
+from evensplit.core.model import ListedPartition, Readable, SplitId, Subscription
+from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCluster:
-    """One cluster of a metadata answer. `starts_by_strategy`: it names starting offsets of its own."""
-
-    id: str
-    bootstrap_servers: tuple[str, ...]
-    starts_by_strategy: bool = False
+def _nothing() -> Mapping[Any, Any]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class BatchOpened:
-    """Spark asked for the next batch: the one before it is committed and will not be planned again."""
+class SettingsChanged:
+    """What the user wants is this: told at the start of a run, and when it changes.
+
+    `eligible`: reader -> what it may read; a reader that is not in it may read everything, one with nothing nothing.
+    `discovery`: new partitions are looked for all the time, not once at the start.
+    `discovery_interval_ms`: what is missing from two complete answers, this far apart, is taken to be removed.
+    `loss`: `fail` or `declare` (see `core.settings`).
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
+    discovery: bool = True
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
+    loss: str = FAIL
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelismChanged:
-    """The number of readers is `readers` (at least 1) from now on."""
+    """The number of readers is `readers` (at least 1) from now on. Readers from there on are gone."""
 
     readers: int
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderRegistered:
+    """`reader` has started. It reads nothing until it is told to, whatever it read before.
+
+    `reported`: the splits that it read by its own account (its restored state), each with the next offset to read.
+    `generation`: that of the last `Assign` it had obeyed by then; None if it knows none.
+    `location`: where it runs, for people.
+    `topic_ids`: the topic ids of reported splits, as far as the reader was told them. What it reports of another
+    incarnation of a topic says nothing about how far this one was read.
+    """
+
+    reader: int
+    epoch: int = 0
+    reported: Mapping[SplitId, int] = field(default_factory=_nothing)
+    generation: int | None = None
+    location: str = ""
+    topic_ids: Mapping[SplitId, str] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLost:
+    """`reader` failed in this epoch and is expected back: what it owns waits for it."""
+
+    reader: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRemoved:
+    """`reader` will not come back by itself: others take over what it owns. It takes part again when it registers."""
+
+    reader: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsGivenBack:
+    """Splits that had been ordered from `reader` did not reach it: split -> the offset in the order."""
+
+    reader: int
+    splits: Mapping[SplitId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsFinished:
+    """`reader` has come to the end of splits of a bounded read: split -> the offset (exclusive) of its end."""
+
+    reader: int
+    epoch: int
+    splits: Mapping[SplitId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCluster:
+    """One cluster of a metadata answer.
+
+    `starts_by_strategy`: it names starting offsets of its own.
+    `subscription`: what is to be read of it; None where only the cluster's own answers say so.
+    """
+
+    id: str
+    bootstrap_servers: tuple[str, ...]
+    starts_by_strategy: bool = False
+    subscription: Subscription | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClustersListed:
-    """The metadata named these clusters, all that are to be read, each once."""
+    """The metadata named these clusters, all that are to be read, each once.
+
+    `confirmed`: they come from where they cannot be wrong, such as the user's options. Then what the first listing of a
+    run leaves out is removed at once; otherwise, and later, a second listing has to leave it out as well.
+    """
 
     clusters: tuple[ListedCluster, ...]
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterUnreachable:
+    """A cluster did not answer. Everything that is known of it stays as it is."""
+
+    cluster: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsListed:
     """A cluster's metadata answered: these are subscribed partitions of it, each once.
 
-    For a cluster that is still `initial` they are all that there are; later, some may be missing.
+    `complete`: they are all that there are. An answer that is not can add splits, and never removes any.
     """
 
     cluster: str
     partitions: tuple[ListedPartition, ...]
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsResolved:
-    """The starts of newly discovered splits are known: split -> offset of its first record to read."""
+    """The starts of newly discovered splits are known: split -> offset of its first record to read.
+
+    `stops`: split -> where reading it ends (exclusive), in a bounded read.
+    `topic_ids`: of which incarnation the offsets are, as far as known; those of another one are passed over.
+    """
 
     starts: Mapping[SplitId, int]
+    stops: Mapping[SplitId, int] = field(default_factory=_nothing)
+    topic_ids: Mapping[SplitId, str] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOpened:
+    """The next batch was asked for: the one before it is committed and will not be planned again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlanned:
-    """The next batch ends here: split -> end offset (exclusive). Splits that are not named read nothing."""
+    """The next batch ends here: split -> end offset (exclusive). Splits that are not named read nothing.
+
+    A host whose readers go on by themselves tells with it how far they were at its last completed checkpoint.
+    """
 
     ends: Mapping[SplitId, int]
 
 
-Event = BatchOpened | ParallelismChanged | ClustersListed | PartitionsListed | OffsetsResolved | BatchPlanned
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """It is `now_ms`, in milliseconds since 1970; never less than before in one run."""
+
+    now_ms: int
+
+
+Event = (
+    SettingsChanged
+    | ParallelismChanged
+    | ReaderRegistered
+    | ReaderLost
+    | ReaderRemoved
+    | SplitsGivenBack
+    | SplitsFinished
+    | ClustersListed
+    | ClusterUnreachable
+    | PartitionsListed
+    | OffsetsResolved
+    | BatchOpened
+    | BatchPlanned
+    | TimePassed
+)

@@ -6,6 +6,7 @@ of the *next* record to read, so a split that was read up to and including offse
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,15 +28,35 @@ class SplitId(NamedTuple):
         return f"{self.cluster}/{self.topic}/{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Lifecycle(StrEnum):
+    """Where a split stands; each known split is in exactly one of these (law S1)."""
+
+    UNASSIGNED = "unassigned"
+    """Nobody reads it: its start is being resolved, or it waits for a reader."""
+    ASSIGNED = "assigned"
+    """It has an owner, and it counts as load."""
+    RETAINED = "retained"
+    """It is not to be read (any more), but its position is kept for a time, in case it returns."""
+    FINISHED = "finished"
+    """It was read up to its stop, where its position stays. It is never read again."""
+
+
+class Split(NamedTuple):
     """What is known of one split.
 
-    `topic_id`: Kafka's id of the topic at discovery, empty where the brokers have none (before Kafka 2.8).
+    `topic_id`: Kafka's id of the topic at discovery, empty where the brokers have none (before Kafka 2.8) or where the
+    split is known from a reader only. One split with another topic id is another incarnation.
     `position`: the next offset to read; None as long as its start is being resolved.
     `first`: where the split's very first range begins, kept only for as long as the batch that begins there may
     have to be planned again; None otherwise.
-    `owner`: the reader that it belongs to, 0 .. readers - 1; None as long as it is unassigned.
+    `owner`: the reader that it belongs to, 0 .. readers - 1; None as long as it is unassigned, retained or finished.
+    `stop`: the offset at which reading ends (exclusive); None without end.
+    `finished`: it was read up to `stop`, or its reader said that it has come to its end.
+    `removed_at_ms`: when it was removed, by the clock of `TimePassed`; 0 where no time was known; None as long as it is
+    to be read.
+    `initial`: its start is still to be found by the user's strategy; false once it has one (FLIP-288).
+
+    A tuple, as `SplitId` is: a hundred thousand of them are made for one batch.
     """
 
     id: SplitId
@@ -43,21 +64,61 @@ class Split:
     position: int | None = None
     first: int | None = None
     owner: int | None = None
+    stop: int | None = None
+    finished: bool = False
+    removed_at_ms: int | None = None
+    initial: bool = False
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """Where the split stands."""
+        if self.finished:
+            return Lifecycle.FINISHED
+        if self.removed_at_ms is not None:
+            return Lifecycle.RETAINED
+        return Lifecycle.UNASSIGNED if self.owner is None else Lifecycle.ASSIGNED
+
+    @property
+    def active(self) -> bool:
+        """It is to be read: neither retained nor finished."""
+        return self.removed_at_ms is None and not self.finished
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterState:
     """What is known of one cluster.
 
-    `bootstrap_servers`: `host:port` each, as the options or the metadata named them.
+    `bootstrap_servers`: `host:port` each, as the options or the metadata named them; none where the cluster is known
+    from the reports of readers only.
     `initial`: its first discovery starts by the user's strategy rather than at earliest (FLIP-288).
     `discovered`: its first discovery is done, also when that found nothing.
+    `removed_at_ms`: when it was removed, as for a split; None as long as it is to be read.
     """
 
     id: str
     bootstrap_servers: tuple[str, ...]
     initial: bool
     discovered: bool = False
+    removed_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Everything of one cluster, where it is said what a reader may read."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Everything of one topic of one cluster, where it is said what a reader may read."""
+
+    cluster: str
+    name: str
+
+
+Readable = Cluster | Topic | SplitId
+"""What can be said to be readable for one reader."""
 
 
 class StartBy(StrEnum):
@@ -113,3 +174,18 @@ class Partitions:
 
 
 Subscription = Topics | TopicPattern | Partitions
+
+
+def matches(subscription: Subscription, split: SplitId) -> bool:
+    """Whether `subscription`, one of the split's cluster, asks for `split`.
+
+    That a topic is internal to Kafka, and so hidden from patterns, cannot be seen here: it was left out when the
+    cluster was asked.
+    """
+    match subscription:
+        case Topics(names):
+            return split.topic in names
+        case TopicPattern(regex):
+            return re.search(regex, split.topic) is not None
+        case Partitions(by_topic):
+            return split.partition in by_topic.get(split.topic, ())

@@ -1,18 +1,73 @@
-"""All that the enumerator knows: one immutable value, which is also what a checkpoint holds."""
+"""All that the enumerator knows: one immutable value, in two parts.
+
+What has to survive a crash is in `EnumeratorState` itself, and is what a checkpoint holds. What lives as long as the
+process is in its `session`: who has registered, what time it is, what was missing from the last answer. Two states are
+equal when their durable parts are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
-from evensplit.core.model import Cluster, Split, SplitId
+from evensplit.core.model import ClusterState, ListedPartition, Readable, Split, SplitId, Subscription
+from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
-BALANCED = "balanced"
-"""The assignment policy: as even as possible, then with the fewest moves."""
 
-OWNERS = "owners"
-"""The kind of batch plan: every split is read by its owner."""
+def _nothing() -> Mapping[Any, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A reader that is there: what it said when it registered last (see `ReaderRegistered`)."""
+
+    epoch: int
+    location: str = ""
+    generation: int | None = None
+    reported: Mapping[SplitId, int] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is known for as long as the process lives; a restored state begins with an empty one.
+
+    `registrations`: reader -> its registration, for the readers that are there.
+    `epochs`: reader -> the highest epoch that was heard of.
+    `lost`: readers that registered and are gone now, expected back; ascending.
+    `removed`: readers that are not expected back; ascending.
+    `assigned`: the global assignment of this run has been computed.
+    `signalled`: readers that were told, since they registered, that there are no more splits; ascending.
+    `named`: the clusters that were named in this run; `listed`: those of the last listing; None before there was any.
+    `subscriptions`: cluster -> what is to be read of it, where the last listing said so.
+    `answers`: cluster -> its last complete answer.
+    `missing_since`: split, or id of a cluster -> the time of the first of the last complete answers without it, in ms.
+    `unreachable`: cluster -> why it did not answer the last time.
+    `now_ms`: the last time that was told; None before there was any.
+    `eligible`, `discovery`, `discovery_interval_ms`, `loss`: see `SettingsChanged`.
+    `told`: the last events, one line each, the latest at the end.
+    """
+
+    registrations: Mapping[int, Registration] = field(default_factory=_nothing)
+    epochs: Mapping[int, int] = field(default_factory=_nothing)
+    lost: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+    assigned: bool = False
+    signalled: tuple[int, ...] = ()
+    named: tuple[str, ...] = ()
+    listed: tuple[str, ...] | None = None
+    subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
+    answers: Mapping[str, tuple[ListedPartition, ...]] = field(default_factory=_nothing)
+    missing_since: Mapping[SplitId | str, int] = field(default_factory=_nothing)
+    unreachable: Mapping[str, str] = field(default_factory=_nothing)
+    now_ms: int | None = None
+    eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
+    discovery: bool = True
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
+    loss: str = FAIL
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +77,40 @@ class EnumeratorState:
     `readers`: parallelism; 0 only before it has been decided.
     `clusters`: by id, in the order of their ids.
     `splits`: by id, in the order of their ids; never changed in place.
-    `begun`: a first batch has been planned; only such a state is ever written down.
-    `policy`, `plan`: how splits are assigned and batches planned; kept here so that a batch that has to be
-    planned again after a restart is planned in the same way.
+    `settings`: what the user decided, as far as it must outlive the process.
+    `generation`: goes up by one whenever the owner of any split changes.
+    `begun`: the first discovery is done and owners have been decided, so what comes from now on is later than that.
+    `dealt_to`: the readers among which owners were decided the last time, ascending. Where they differ from those that
+    there are, the new ones have not had their share yet.
+    `session`: what is known for as long as the process lives; does not count when states are compared.
     """
 
     readers: int = 0
-    clusters: Mapping[str, Cluster] = field(default_factory=lambda: MappingProxyType({}))
-    splits: Mapping[SplitId, Split] = field(default_factory=lambda: MappingProxyType({}))
-    policy: str = BALANCED
-    plan: str = OWNERS
+    clusters: Mapping[str, ClusterState] = field(default_factory=_nothing)
+    splits: Mapping[SplitId, Split] = field(default_factory=_nothing)
+    settings: Settings = field(default_factory=Settings)
+    generation: int = 0
     begun: bool = False
+    dealt_to: tuple[int, ...] = ()
+    session: Session = field(default_factory=Session, compare=False)
 
     @property
     def settled(self) -> bool:
-        """Batches may be planned: every first discovery by the user's strategy is done, starts included.
+        """Owners may be decided: every first discovery by the user's strategy is done, starts included.
 
-        What is discovered after the first batch does not hold the others back: it joins when its start is known.
+        What is discovered after that does not hold the others back: it joins when its start is known.
         """
         return self.begun or (
             not any(cluster.initial for cluster in self.clusters.values())
-            and all(split.position is not None for split in self.splits.values())
+            and all(split.position is not None for split in self.splits.values() if split.active)
         )
+
+    @property
+    def participants(self) -> tuple[int, ...]:
+        """The readers that splits can be given to: all but the removed ones; ascending."""
+        removed = self.session.removed
+        return tuple(reader for reader in range(self.readers) if reader not in removed)
+
+    def load(self) -> Iterator[Split]:
+        """The splits that are to be read and have a start, in order: what has to be shared out."""
+        return (split for split in self.splits.values() if split.position is not None and split.active)
