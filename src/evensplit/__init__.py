@@ -1,7 +1,8 @@
 """A Kafka source for PySpark that decides, provably well, which reader reads what.
 
 `spark.readStream.format("evensplit")` works without importing this package. `register(spark)` lets the source know
-how many tasks a session runs at once. Errors are in `evensplit.errors`, a broker for tests in `evensplit.testing`.
+how many tasks a session runs at once. `assign` gives splits to readers, with a proof, wherever that is needed. Errors
+are in `evensplit.errors`, a broker for tests in `evensplit.testing`.
 """
 
 from __future__ import annotations
@@ -9,15 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evensplit.core.assign import Assignment, Certificate, assign
+    from evensplit.core.model import Cluster, SplitId, Topic
     from evensplit.spark.session import register
 
-__all__ = ["register"]
+__all__ = ["Assignment", "Certificate", "Cluster", "SplitId", "Topic", "assign", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    # PySpark is an extra: importing this package must not need it.
+    # PySpark is an extra, and numpy takes time to load: importing this package must need neither.
     if name == "register":
         from evensplit.spark.session import register
 
         return register
+    if name in __all__:
+        from evensplit.core import assign, model
+
+        return getattr(assign, name, None) or getattr(model, name)
     raise AttributeError(f"module 'evensplit' has no attribute {name!r}")

@@ -1,0 +1,170 @@
+"""`assign`: who reads what, with the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from evensplit.core.assign.certificate import Certificate
+from evensplit.core.assign.checks import checked_readers, checked_weights
+from evensplit.core.assign.deal import deal
+from evensplit.core.assign.interning import Eligible, Interned, Reader, Scope, intern
+from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
+from evensplit.core.assign.problem import IntArray, Problem, forgotten, sums
+from evensplit.core.assign.proof import certify
+from evensplit.core.assign.quotas import quotas
+from evensplit.core.assign.rules import RULES
+from evensplit.core.assign.verification import problems
+from evensplit.core.assign.weighted import balance_weights
+from evensplit.core.model import SplitId
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who reads what.
+
+    `owner`: split -> reader, in the order of the splits' ids. `loads`: reader -> how many splits it has (with weights:
+    their sum), for every reader, in the order in which they were given. `moved`: how many splits left a previous owner
+    that is still there and may still read them. `unassigned`: splits that no reader may read. `certificate`: what is
+    proven about it.
+    """
+
+    owner: Mapping[SplitId, Reader]
+    loads: Mapping[Reader, int]
+    moved: int
+    unassigned: tuple[SplitId, ...]
+    certificate: Certificate
+    inputs: Inputs = field(repr=False, compare=False)
+
+    def verify(self) -> bool:
+        """Whether the assignment is what it says: checked from the inputs, without the solver (see `problems`)."""
+        return not self.problems()
+
+    def problems(self) -> tuple[str, ...]:
+        """One sentence for each thing that is not as it says: an owner, a load, a bound, a level or a potential."""
+        return problems(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What an assignment was made from, as it was given."""
+
+    splits: Sequence[SplitId]
+    readers: tuple[Reader, ...]
+    previous: Mapping[SplitId, Reader]
+    eligible: Eligible
+    weight: Mapping[SplitId, int] | None
+    policy: str
+
+    def intern(self) -> Interned:
+        """The same in numbers; readers are numbered by place or by name, as the policy wants it."""
+        readers = tuple(sorted(self.readers)) if self.policy in EXACT else self.readers
+        return intern(self.splits, readers, self.previous, self.eligible)
+
+
+def assign(
+    splits: Sequence[SplitId],
+    readers: int | Sequence[Reader],
+    *,
+    previous: Mapping[SplitId, Reader] | None = None,
+    eligible: Mapping[Reader, Collection[Scope]] | None = None,
+    weight: Mapping[SplitId, int] | None = None,
+    policy: str = BALANCED,
+) -> Assignment:
+    """Give every split to one reader that may read it.
+
+    Args:
+        splits: what is to be read, each once, in any order.
+        readers: how many readers there are (they are called 0 .. readers - 1), or their names, each once.
+        previous: split -> the reader that has it now. Readers and splits that are gone or no longer eligible are void.
+        eligible: reader -> what it may read: a `Cluster(id)`, a `Topic(cluster, name)` or a `SplitId` each. A reader
+            that is absent may read everything, one with an empty collection nothing.
+        weight: split -> a whole number of at least 1, for every split: loads are sums of weights then.
+        policy: one of `policies.POLICIES`.
+
+    Returns:
+        For `balanced`, without weights: of the assignments with the least sum of squared loads (which are the most
+        even ones by every measure) one that moves the fewest splits, exactly. Among these, splits are chosen so that
+        each cluster, and then each topic, is spread evenly too; without previous owners and restrictions within one
+        between any two readers. For `sticky`: no valid previous owner loses a split, and the rest is as even as that
+        allows. For `fair`: as even as possible. The three depend neither on the order of splits and readers nor on the
+        hash seed, and repeating them with their own result as `previous` changes nothing. With weights, and for the
+        other policies, the certificate states how far the result is from a lower bound.
+
+    Raises:
+        AssignmentInputError: no readers or one given twice, a split given twice, a reader in `eligible` that is not in
+            `readers`, a bare string where a scope is expected, a weight below 1 or missing, an unknown policy. It lists
+            every offender.
+
+    Laws: S2, S6. Sources: KIP-54 (balanced is its fair and sticky, sticky its sticky and fair, fair its fair
+    strategy), FLIP-537 (hash, round-robin), PR 223 (global).
+    """
+    names = checked_readers(readers, eligible, policy)
+    inputs = Inputs(splits, names, previous or {}, eligible or {}, weight, policy)
+    interned = inputs.intern()
+    problem = interned.problem
+    weights = None if weight is None else checked_weights(interned, weight, splits)
+    owner = _solve(interned, weights, policy)
+    amounts = np.ones(problem.splits, dtype=np.int64) if weights is None else weights
+    by_reader = dict(zip(interned.readers, sums(owner, amounts, problem.readers).tolist(), strict=True))
+    certificate = certify(problem, owner, weights, policy)
+    return Assignment(
+        MappingProxyType(_named(interned, owner)),
+        MappingProxyType({name: by_reader[name] for name in names}),
+        certificate.moved,
+        interned.unassigned,
+        _in_order(certificate, interned.readers, names),
+        inputs,
+    )
+
+
+def owners(
+    splits: Sequence[SplitId],
+    readers: int | Sequence[Reader],
+    *,
+    previous: Mapping[SplitId, Reader] | None = None,
+    eligible: Mapping[Reader, Collection[Scope]] | None = None,
+    policy: str = BALANCED,
+) -> dict[SplitId, Reader]:
+    """`assign(...).owner` without its proof."""
+    names = checked_readers(readers, eligible, policy)
+    interned = Inputs(splits, names, previous or {}, eligible or {}, None, policy).intern()
+    return _named(interned, _solve(interned, None, policy))
+
+
+def solve(problem: Problem, policy: str = BALANCED) -> IntArray:
+    """(splits,) the owners for a problem that is given in numbers: `balanced`, `sticky` or `fair`, without weights."""
+    if policy == FAIR:
+        problem = forgotten(problem)
+    return deal(problem, quotas(problem, pinned=policy == STICKY))
+
+
+def _solve(interned: Interned, weights: IntArray | None, policy: str) -> IntArray:
+    problem = interned.problem
+    if policy not in EXACT:
+        return RULES[policy](problem, interned.splits)
+    if weights is None:
+        return solve(problem, policy)
+    return balance_weights(forgotten(problem) if policy == FAIR else problem, weights, pinned=policy == STICKY)
+
+
+def _named(interned: Interned, owner: IntArray) -> dict[SplitId, Reader]:
+    return dict(zip(interned.splits, map(interned.readers.__getitem__, owner.tolist()), strict=True))
+
+
+def _in_order(certificate: Certificate, numbered: Sequence[Reader], names: Sequence[Reader]) -> Certificate:
+    """`certificate` with what it says of each reader in the order of `names` instead of that of the numbers."""
+    if tuple(numbered) == tuple(names):
+        return certificate
+    number = {name: place for place, name in enumerate(numbered)}
+    place = {name: at for at, name in enumerate(names)}
+    order = [number[name] for name in names]
+    return replace(
+        certificate,
+        levels=tuple(certificate.levels[at] for at in order) if certificate.levels else (),
+        potentials=tuple(certificate.potentials[at] for at in order) if certificate.potentials else (),
+        witness=tuple(sorted(place[numbered[at]] for at in certificate.witness)),
+    )
