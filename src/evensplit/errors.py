@@ -4,6 +4,7 @@
     ├── UserError                    something the user wrote cannot work
     │   ├── OptionError              options, all wrong ones at once
     │   ├── AssignmentInputError     splits, readers, eligibility or weights that cannot be assigned
+    │   ├── CaseError                assignment cases that cannot be read, all problems at once
     │   └── SubscriptionError        a topic or partition that was asked for does not exist
     ├── ClusterError                 a Kafka cluster did not do what it was asked
     │   ├── ClusterUnreachable       no answer within the deadline
@@ -61,6 +62,21 @@ class AssignmentInputError(UserError, ValueError):
         if len(self.problems) == 1:
             return f"nothing was assigned: {self.problems[0]}"
         return "nothing was assigned:" + "".join(f"\n  - {problem}" for problem in self.problems)
+
+
+class CaseError(UserError):
+    """Assignment cases cannot be read. `source` is where they come from; `problems` has one sentence for each."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(source, self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{self.source}: {self.problems[0]}"
+        listed = "".join(f"\n  {number}. {problem}" for number, problem in enumerate(self.problems, start=1))
+        return f"{self.source}: {len(self.problems)} things are wrong:{listed}"
 
 
 class SubscriptionError(UserError):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.assign.claims import Claim, Reader, resolve_claims
+from evensplit.core.assign.claims import Claim, resolve_claims
+from evensplit.core.assign.interning import Reader
 from evensplit.core.model import SplitId
 
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from evensplit.core.assign.interning import Reader
 from evensplit.core.model import SplitId
-
-Reader = int | str
 
 
 @dataclass(frozen=True, slots=True)
