@@ -9,9 +9,9 @@ from types import MappingProxyType
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.checks import checked_readers, checked_weights
+from evensplit.core.assign.checks import check_changes, checked_readers, checked_weights
 from evensplit.core.assign.deal import deal
-from evensplit.core.assign.interning import Eligible, Interned, Reader, Scope, intern
+from evensplit.core.assign.interning import Eligible, Interned, Reader, Scope, grown, intern
 from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
 from evensplit.core.assign.problem import IntArray, Problem, forgotten, sums
 from evensplit.core.assign.proof import certify
@@ -38,6 +38,23 @@ class Assignment:
     unassigned: tuple[SplitId, ...]
     certificate: Certificate
     inputs: Inputs = field(repr=False, compare=False)
+    numbered: Numbered = field(repr=False, compare=False)
+
+    def after(self, *, added: Collection[SplitId] = (), removed: Collection[SplitId] = ()) -> Assignment:
+        """The same as `assign` with the splits that are there then, and the owners of this assignment as `previous`.
+
+        Where every reader may read everything and there are no weights, it is several times faster than that: a few
+        milliseconds for 100,000 splits. Raises AssignmentInputError for splits to be added that are there, for
+        splits to be removed that are not, and for any that is named twice.
+        """
+        check_changes(added, removed, lambda split: split in self.owner or split in self.unassigned)
+        known = self.numbered
+        if not known.interned.problem.uniform or self.inputs.weight is not None or known.interned.unassigned:
+            gone = frozenset(removed)
+            splits = [split for split in self.inputs.splits if split not in gone]
+            return _assigned(replace(self.inputs, splits=[*splits, *added], previous=self.owner))
+        interned = grown(known.interned, known.owner, added, removed)
+        return _solved(replace(self.inputs, splits=interned.splits, previous=self.owner), interned)
 
     def verify(self) -> bool:
         """Whether the assignment is what it says: checked from the inputs, without the solver (see `problems`)."""
@@ -46,6 +63,14 @@ class Assignment:
     def problems(self) -> tuple[str, ...]:
         """One sentence for each thing that is not as it says: an owner, a load, a bound, a level or a potential."""
         return problems(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The same in numbers. `owner`: (splits,)."""
+
+    interned: Interned
+    owner: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +128,7 @@ def assign(
     strategy), FLIP-537 (hash, round-robin), PR 223 (global).
     """
     names = checked_readers(readers, eligible, policy)
-    inputs = Inputs(splits, names, previous or {}, eligible or {}, weight, policy)
-    interned = inputs.intern()
-    problem = interned.problem
-    weights = None if weight is None else checked_weights(interned, weight, splits)
-    owner = _solve(interned, weights, policy)
-    amounts = np.ones(problem.splits, dtype=np.int64) if weights is None else weights
-    by_reader = dict(zip(interned.readers, sums(owner, amounts, problem.readers).tolist(), strict=True))
-    certificate = certify(problem, owner, weights, policy)
-    return Assignment(
-        MappingProxyType(_named(interned, owner)),
-        MappingProxyType({name: by_reader[name] for name in names}),
-        certificate.moved,
-        interned.unassigned,
-        _in_order(certificate, interned.readers, names),
-        inputs,
-    )
+    return _assigned(Inputs(splits, names, previous or {}, eligible or {}, weight, policy))
 
 
 def owners(
@@ -140,6 +150,28 @@ def solve(problem: Problem, policy: str = BALANCED) -> IntArray:
     if policy == FAIR:
         problem = forgotten(problem)
     return deal(problem, quotas(problem, pinned=policy == STICKY))
+
+
+def _assigned(inputs: Inputs) -> Assignment:
+    return _solved(inputs, inputs.intern())
+
+
+def _solved(inputs: Inputs, interned: Interned) -> Assignment:
+    problem, names = interned.problem, inputs.readers
+    weights = None if inputs.weight is None else checked_weights(interned, inputs.weight, inputs.splits)
+    owner = _solve(interned, weights, inputs.policy)
+    amounts = np.ones(problem.splits, dtype=np.int64) if weights is None else weights
+    by_reader = dict(zip(interned.readers, sums(owner, amounts, problem.readers).tolist(), strict=True))
+    certificate = certify(problem, owner, weights, inputs.policy)
+    return Assignment(
+        MappingProxyType(_named(interned, owner)),
+        MappingProxyType({name: by_reader[name] for name in names}),
+        certificate.moved,
+        interned.unassigned,
+        _in_order(certificate, interned.readers, names),
+        inputs,
+        Numbered(interned, owner),
+    )
 
 
 def _solve(interned: Interned, weights: IntArray | None, policy: str) -> IntArray:

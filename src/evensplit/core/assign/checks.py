@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from evensplit.core.assign.policies import POLICIES
 from evensplit.core.assign.problem import IntArray
 from evensplit.core.model import Cluster, SplitId, Topic
 from evensplit.errors import AssignmentInputError
+
+T = TypeVar("T")
 
 WEIGHT_SUM_MAX = 1 << 59
 """All weights together have to stay below, so that sums fit into 64 bits."""
@@ -57,6 +61,18 @@ def checked_weights(interned: Interned, weight: Mapping[SplitId, int], splits: S
     return np.fromiter(own, dtype=np.int64, count=len(interned.splits))
 
 
+def check_changes(
+    added: Collection[SplitId], removed: Collection[SplitId], is_there: Callable[[SplitId], bool]
+) -> None:
+    """Raise AssignmentInputError for splits that cannot be added, or cannot be removed."""
+    wrong = [f"split {split} was to be added, but is there already" for split in added if is_there(split)]
+    wrong += [f"split {split} was to be removed, but is not there" for split in removed if not is_there(split)]
+    for what, splits in (("added", added), ("removed", removed)):
+        wrong += [f"split {split} was to be {what} twice; expected each split once" for split in _repeated(splits)]
+    if wrong:
+        raise AssignmentInputError(wrong)
+
+
 def _scope_problems(name: Reader, scopes: object) -> Iterable[str]:
     expected = "expected Cluster(id), Topic(cluster, name) or SplitId(cluster, topic, partition)"
     if isinstance(scopes, str | Cluster | Topic | SplitId) or not isinstance(scopes, Collection):
@@ -68,9 +84,6 @@ def _scope_problems(name: Reader, scopes: object) -> Iterable[str]:
     ]
 
 
-def _repeated(names: Sequence[Reader]) -> list[Reader]:
-    """The names that occur more than once, in the order in which they first do."""
-    count: dict[Reader, int] = {}
-    for name in names:
-        count[name] = count.get(name, 0) + 1
-    return [name for name, times in count.items() if times > 1]
+def _repeated(items: Iterable[T]) -> list[T]:
+    """What occurs more than once, in the order in which it first does."""
+    return [item for item, times in Counter(items).items() if times > 1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
+from operator import itemgetter
 
 import numpy as np
 
@@ -17,19 +19,22 @@ Scope = Cluster | Topic | SplitId
 Eligible = Mapping[Reader, Collection[Scope]]
 
 
+_CLUSTER, _TOPIC, _PARTITION = itemgetter(0), itemgetter(1), itemgetter(2)
+
+
 @dataclass(frozen=True, slots=True)
 class Interned:
     """A problem, and what its numbers stand for.
 
-    `splits`: those that somebody may read, in the order of their ids. `places`: where each of them stands in what was
-    given. `readers`: in the order of their numbers. `unassigned`: the splits that nobody may read.
+    `splits`: those that somebody may read, in the order of their ids. `topics`: cluster and name of each topic.
+    `readers`: in the order of their numbers. `unassigned`: the splits that nobody may read.
     """
 
     problem: Problem
     splits: Sequence[SplitId]
-    places: IntArray | None
+    topics: Sequence[tuple[str, str]]
     readers: Sequence[Reader]
-    unassigned: tuple[SplitId, ...]
+    unassigned: tuple[SplitId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,6 @@ class _Table:
     """Splits by number. `topics`: (cluster, name) of each topic, ascending; `topic`: (splits,) ascending."""
 
     splits: Sequence[SplitId]
-    places: IntArray | None
     topics: list[tuple[str, str]]
     cluster: IntArray
     topic: IntArray
@@ -59,7 +63,7 @@ def intern(
     group, kind, may_read = _eligibility(table, readers, eligible)
     owner = _previous(table.splits, readers, number, previous)
     unassigned: tuple[SplitId, ...] = ()
-    kept, places, topic = table.splits, table.places, table.topic
+    kept, topic = table.splits, table.topic
     if group is not None:
         anybody: BoolArray = np.logical_or.reduce(may_read, axis=1)
         nobody = ~anybody[group]
@@ -67,31 +71,56 @@ def intern(
             unassigned = tuple(kept[at] for at in np.flatnonzero(nobody).tolist())
             left = np.flatnonzero(~nobody)
             kept = [kept[at] for at in left.tolist()]
-            places = left if places is None else places[left]
             topic, owner, group = topic[left], owner[left], group[left]
         kinds = np.zeros(len(readers), dtype=np.int32) if kind is None else kind
         owner = np.where((owner >= 0) & may_read[group, kinds[owner]], owner, NOBODY)
-    return Interned(
-        Problem(len(readers), topic, table.cluster, owner, group, kind, may_read), kept, places, readers, unassigned
-    )
+    problem = Problem(len(readers), topic, table.cluster, owner, group, kind, may_read)
+    return Interned(problem, kept, table.topics, readers, unassigned)
+
+
+def grown(known: Interned, owner: IntArray, added: Collection[SplitId], removed: Collection[SplitId]) -> Interned:
+    """`known`, in which everybody may read everything, after splits have come and gone, with `owner` as the past.
+
+    Takes time for copying arrays and not for interning ids again. `added` are not there yet, `removed` are, each once.
+    """
+    come = sorted(added)
+    place = {split: bisect_left(known.splits, split) for split in (*removed, *come)}
+    gone = [place[split] for split in removed]
+    splits = list(known.splits)
+    for at in sorted(gone, reverse=True):
+        del splits[at]
+    for split in come:
+        insort(splits, split)
+    new_topics = sorted({split[:2] for split in come} - set(known.topics))
+    topics = sorted((*known.topics, *new_topics)) if new_topics else known.topics
+    code = {topic: number for number, topic in enumerate(topics)}
+    recoded = known.problem.topic
+    if new_topics:
+        recoded = np.array([code[topic] for topic in known.topics], dtype=np.int32)[recoded]
+    before = np.array([place[split] for split in come], dtype=np.int64)
+    before -= np.searchsorted(np.sort(np.array(gone, dtype=np.int64)), before)
+    topic = np.insert(np.delete(recoded, gone), before, [code[split[:2]] for split in come])
+    previous = np.insert(np.delete(owner, gone), before, NOBODY)
+    clusters = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in topics))}
+    cluster = np.array([clusters[name] for name, _ in topics], dtype=np.int32)
+    problem = replace(known.problem, topic=topic.astype(np.int32), cluster=cluster, previous=previous)
+    return Interned(problem, splits, topics, known.readers)
 
 
 def _tabulate(splits: Sequence[SplitId]) -> _Table:
     """`splits` in the order of their ids. Sorts arrays and not tuples: a million of those would take seconds."""
     if not len(splits):
         none = np.zeros(0, dtype=np.int32)
-        return _Table((), None, [], none, none)
+        return _Table((), [], none, none)
     try:
-        clusters, names, partitions = zip(*splits, strict=True)
-        partition = np.fromiter(partitions, dtype=np.int64, count=len(splits))
-        cluster_code, cluster_names = _codes(clusters)
-        name_code, topic_names = _codes(names)
-    except (TypeError, ValueError) as error:
+        partition = np.fromiter(map(_PARTITION, splits), dtype=np.int64, count=len(splits))
+        cluster_code, cluster_names = _codes(list(map(_CLUSTER, splits)))
+        name_code, topic_names = _codes(list(map(_TOPIC, splits)))
+    except (TypeError, ValueError, IndexError) as error:
         raise AssignmentInputError([f"splits have to be SplitId(cluster, topic, partition) each: {error}"]) from error
     pair = cluster_code.astype(np.int64) * len(topic_names) + name_code
     pairs, topic = _compact(pair, len(cluster_names) * len(topic_names))
     key = topic * (int(partition.max()) + 1) + partition
-    places = None
     if np.any(key[1:] < key[:-1]):
         places = np.argsort(key, kind="stable")
         key, topic = key[places], topic[places]
@@ -104,7 +133,6 @@ def _tabulate(splits: Sequence[SplitId]) -> _Table:
         raise AssignmentInputError([f"split {split} was given twice; expected each split once" for split in offenders])
     return _Table(
         ordered,
-        places,
         [(cluster_names[code // len(topic_names)], topic_names[code % len(topic_names)]) for code in pairs.tolist()],
         _compact(pairs // len(topic_names), len(cluster_names))[1].astype(np.int32),
         topic.astype(np.int32),
