@@ -1,0 +1,126 @@
+"""`evensplit simulate`: run the enumerator through simulated faults, and check every law after every event."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import islice, zip_longest
+from multiprocessing import get_context
+
+import click
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from evensplit.testing.sim import FAULTS, Report, SimulationFailed, simulate
+
+AT_ONCE = 4
+"""So many seeds are handed to each process ahead, so that a failure ends the run soon."""
+
+
+@click.command(name="simulate")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds, one after another."
+)
+@click.option("--events", type=click.IntRange(min=1), default=2_000, show_default=True, help="Events in each run.")
+@click.option("--processes", type=click.IntRange(min=1), help="How many at once. Default: as many as there are CPUs.")
+def simulate_command(seed: int, seeds: int, events: int, processes: int | None) -> None:
+    """Run the enumerator in a simulated world that fails.
+
+    Clusters lie, readers crash, messages are lost, the driver dies at any point and its checkpoint is damaged; after
+    every event every law is checked, and at the end everything has to be read. A seed always gives the same run. The
+    first law that is broken is told with its story, and ends the command with exit code 1.
+    """
+    console = Console()
+    try:
+        with _bar(console, seeds) as bar:
+            reports = _run(range(seed, seed + seeds), events, processes or os.cpu_count() or 1, bar)
+    except SimulationFailed as failed:
+        console.print(_story(failed))
+        raise click.exceptions.Exit(1) from failed
+    console.print(_summary(reports))
+
+
+@contextmanager
+def _bar(console: Console, seeds: int) -> Iterator[Progress]:
+    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=seeds == 1) as bar:
+        bar.add_task("seeds", total=seeds)
+        yield bar
+
+
+def _run(seeds: Sequence[int], events: int, processes: int, bar: Progress) -> list[Report]:
+    """A report for each seed, in the order of the seeds. The first failure that comes ends the others."""
+    reports: dict[int, Report] = {}
+    task = bar.task_ids[0]
+    if len(seeds) == 1 or processes == 1:
+        for seed in seeds:
+            reports[seed] = simulate(seed, events)
+            bar.advance(task)
+        return list(reports.values())
+    # Started anew rather than forked: a copy of a process with threads, as the bar has them, can hang.
+    pool = ProcessPoolExecutor(min(processes, len(seeds)), mp_context=get_context("spawn"))
+    try:
+        waiting: dict[Future[Report], int] = {}
+        left = iter(seeds)
+        while True:
+            waiting.update(
+                (pool.submit(simulate, seed, events), seed) for seed in islice(left, AT_ONCE * processes - len(waiting))
+            )
+            if not waiting:
+                return [reports[seed] for seed in seeds]
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                reports[waiting.pop(future)] = future.result()
+                bar.advance(task)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _story(failed: SimulationFailed) -> Group:
+    """What led to the failure, event by event, and how to see it again."""
+    lines = Text("\n".join(f"  {line}" for line in failed.story))
+    lines.highlight_regex(r"(?m)^  \d+\. \w+", "bold")
+    lines.highlight_regex(r"(?m)^ +-> \w+", "cyan")
+    return Group(
+        Text(f"seed {failed.seed}, event {failed.event}: law {failed.law} is broken", "bold red"),
+        Text(failed.detail, "red"),
+        lines,
+        Text(f"again: evensplit simulate --seed {failed.seed} --events {failed.event}", "bold"),
+    )
+
+
+def _summary(reports: Sequence[Report]) -> Table:
+    kinds: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    checks: Counter[str] = Counter()
+    for report in reports:
+        kinds.update(report.kinds)
+        faults.update(report.profile.faults)
+    for report in reports:
+        checks.update(report.checks)
+    title = f"{len(reports)} seed{'s' * (len(reports) > 1)}, {sum(report.events for report in reports):,} events"
+    table = Table(title=f"{title}: every law held", box=SIMPLE)
+    for name in ("event", "laws, checked", "fault"):
+        table.add_column(name)
+        table.add_column("times" if name != "fault" else "seeds", justify="right")
+    columns = (
+        [(name, f"{count:,}") for name, count in sorted(kinds.items())],
+        [(name, f"{count:,}") for name, count in checks.items()],
+        [(name, f"{faults[name]:,}") for name in FAULTS],
+    )
+    for row in zip_longest(*columns, fillvalue=("", "")):
+        table.add_row(*(cell for pair in row for cell in pair))
+    batches, sessions = sum(report.batches for report in reports), sum(report.sessions for report in reports)
+    digest = f", digest {reports[0].digest:08x}" if len(reports) == 1 else ""
+    table.caption = (
+        f"{batches:,} batches, {sessions:,} starts of a driver, up to {max(report.largest for report in reports)} "
+        f"splits{digest}"
+    )
+    return table

@@ -1,0 +1,137 @@
+"""The checkpoint of a simulated driver: an offset log, a commit log, and copies that can be damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from evensplit.core.model import Range, SplitId
+from evensplit.core.plan import ReaderPlan
+from evensplit.core.state import EnumeratorState
+from evensplit.errors import CheckpointError
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.model import Model
+from evensplit.testing.sim.rules import Rules
+
+KEPT = 6
+"""How many batches a checkpoint goes back."""
+
+Reports = Mapping[int, Mapping[SplitId, tuple[int, str]]]
+"""Reader -> split -> next offset and topic id: the readers' part of a checkpoint."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One batch in the offset log: `text` is its end offset. `ranges`: what the batch reads, by the model log."""
+
+    text: str
+    state: EnumeratorState
+    model: Model
+    reports: Reports
+    ranges: tuple[Range, ...]
+    committed: bool = False
+
+
+class Checkpoints:
+    """All that survives the driver."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self.entries: list[Entry] = []
+
+    @property
+    def last(self) -> Entry | None:
+        """The newest entry."""
+        return self.entries[-1] if self.entries else None
+
+    def write(self, state: EnumeratorState, text: str, model: Model, reports: Reports) -> Entry:
+        """Log the end of a batch. S15: its ranges go on where the batch before it ended; S10, S11 hold."""
+        back = self.read(text)
+        if back != state:
+            raise Broken("S10", f"the state is not what its offset says: {first_difference(state, back)}")
+        if (again := dump(self._rules.encode(back))) != text:
+            raise Broken("S10", f"equal states gave different offsets: {text[:200]} and {again[:200]}")
+        before = self.last
+        if before is not None and (before.state == state) != (before.text == text):
+            raise Broken("S16", "the offset's bytes and the state do not change together")
+        entry = Entry(text, state, model.copy(), reports, self._expected(state, model))
+        self.plan(entry, before)
+        self.entries.append(entry)
+        del self.entries[:-KEPT]
+        return entry
+
+    def _expected(self, state: EnumeratorState, model: Model) -> tuple[Range, ...]:
+        marks = {} if self.last is None else self.last.model.marks
+        ranges: list[Range] = []
+        for key, end in sorted(model.marks.items()):
+            begin = state.splits[key].first
+            if begin is None:
+                begin = marks.get(key)
+            if begin is None:
+                raise Broken("S15", f"{key} goes up to {end} in this batch, which does not say where it begins", key)
+            if begin != end:
+                ranges.append(Range(key, begin, end))
+        return tuple(ranges)
+
+    def plan(self, entry: Entry, before: Entry | None) -> tuple[ReaderPlan, ...]:
+        """The tasks of a batch. S2, S11, S15: made from the two offsets alone, they read exactly its ranges, once."""
+        start = EnumeratorState() if before is None else self.read(before.text)
+        plans = self._rules.plan_batch(start, self.read(entry.text))
+        found = sorted(part for plan in plans for part in plan.ranges)
+        if tuple(found) != entry.ranges:
+            odd = next((part for part in (*found, *entry.ranges) if (part in found) != (part in entry.ranges)), None)
+            key = None if odd is None else odd.split
+            raise Broken("S15", f"a batch reads {_of(found, key)}; expected {_of(entry.ranges, key)}", key)
+        return plans
+
+    def read(self, text: str) -> EnumeratorState:
+        """The state in an offset."""
+        return self._rules.decode(json.loads(text))
+
+    def damaged(self, random: Random) -> str:
+        """Damage a copy of the last entry, and see that it is refused. S10. Says what was done."""
+        text = self.entries[-1].text
+        place = random.randrange(len(text))
+        if random.random() < 0.3:
+            broken, how = text[:place], f"torn at {place}"
+        else:
+            flipped = chr(ord(text[place]) ^ (1 << random.randrange(7)))
+            broken, how = text[:place] + flipped + text[place + 1 :], f"a bit flipped at {place}"
+        try:
+            document = json.loads(broken)
+        except ValueError:
+            return how
+        if document == json.loads(text) or document == {}:
+            return how
+        try:
+            self._rules.decode(document)
+        except CheckpointError:
+            return how
+        raise Broken(
+            "S10", f"a damaged offset was taken for a good one ({how}): {broken[max(0, place - 40) : place + 40]}"
+        )
+
+
+def dump(document: Mapping[str, Any]) -> str:
+    """The bytes of an offset."""
+    return json.dumps(document, separators=(",", ":"))
+
+
+def first_difference(left: EnumeratorState, right: EnumeratorState) -> str:
+    """What two states disagree on, for people."""
+    for key in sorted({**left.splits, **right.splits}):
+        if left.splits.get(key) != right.splits.get(key):
+            return f"{left.splits.get(key)} became {right.splits.get(key)}"
+    parts: tuple[Callable[[EnumeratorState], object], ...] = (
+        lambda state: state.clusters,
+        lambda state: state.settings,
+        lambda state: (state.readers, state.generation, state.begun, state.dealt_to),
+    )
+    return next((f"{part(left)} became {part(right)}" for part in parts if part(left) != part(right)), "nothing")
+
+
+def _of(ranges: list[Range] | tuple[Range, ...], key: SplitId | None) -> str:
+    return ", ".join(f"{part.split} {part.start}-{part.end}" for part in ranges if part.split == key) or "nothing of it"

@@ -1,0 +1,348 @@
+"""The simulated host: a driver that runs micro-batches, dies at any point of one, and starts from its checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from evensplit.core.codec import same
+from evensplit.core.effects import Effect, ListPartitions, ResolveStart
+from evensplit.core.events import (
+    BatchOpened,
+    BatchPlanned,
+    ClustersListed,
+    ClusterUnreachable,
+    Event,
+    ListedCluster,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderRegistered,
+    ReaderRemoved,
+    SettingsChanged,
+    TimePassed,
+)
+from evensplit.core.model import Cluster, Readable, SplitId, StartBy, Topic, Topics
+from evensplit.core.settings import Settings
+from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.checkpoints import Checkpoints, Entry, Reports, dump
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.model import Model
+from evensplit.testing.sim.profile import Profile
+from evensplit.testing.sim.world import CLUSTERS, TOPICS
+
+if TYPE_CHECKING:
+    from evensplit.testing.sim.simulation import Simulation
+
+JUMP_MS = 40 * 60_000
+"""How far a jump of the clock goes: longer than the shorter retention times."""
+
+
+class DriverDied(Exception):
+    """The driver's process is gone, and with it everything that is not in the checkpoint."""
+
+
+class Driver:
+    """One host over one checkpoint. `run` is one process of it; it ends by `DriverDied` only."""
+
+    def __init__(self, simulation: Simulation, profile: Profile, random: Random) -> None:
+        self._sim = simulation
+        self._profile = profile
+        self._random = random
+        self.checkpoints = Checkpoints(simulation.rules)
+        self.faults = profile.faults
+        self.now_ms = 1_000_000
+        self.readers = profile.readers
+        self.settings = Settings(
+            policy=profile.policy,
+            rebalance=profile.rebalance,
+            scope=profile.scope,
+            retention_ms=profile.retention_ms,
+            bounded=profile.bounded,
+        )
+        self.loss = profile.loss
+        self.eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
+        if profile.restricted:
+            self._restrict()
+        self.still = False
+        """Hardly any time passes."""
+        self.todo: list[Effect] = []
+        self._opened = False
+        self._lean = False
+        self._told: SettingsChanged | None = None
+
+    # One process.
+
+    def run(self) -> Iterator[None]:
+        """Restore, then batch after batch. Between two yields nothing else happens; at each, anything may."""
+        self._restore()
+        yield
+        while True:
+            yield from self._batch()
+
+    def _dies(self, point: str) -> None:
+        if "driver-crash" in self.faults and self._random.random() < 0.03:
+            self._sim.note(f"the driver dies {point}")
+            raise DriverDied
+
+    def _restore(self) -> None:
+        sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
+        self.todo, self._opened, self._lean, self._told = [], True, False, None
+        reset = False
+        if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
+            del entries[-random.randint(1, len(entries) - 2) :]
+            sim.note("an older checkpoint is restored, and its output with it")
+            sim.network.flush()
+            sim.readers.history.clear()
+            reset = True
+        entry = self.checkpoints.last
+        if entry is None:
+            sim.restored(EnumeratorState(), Model())
+        else:
+            if "damaged-checkpoint" in faults and random.random() < 0.5:
+                sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
+            if not entry.committed:
+                before = entries[-2] if len(entries) > 1 else None
+                if before is not None or len(entries) == 1:
+                    self.checkpoints.plan(entry, before)
+                    self._commit(entry)
+            if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
+                entry = self._without_some(entry)
+            sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
+        if "rescale" in faults and random.random() < 0.4:
+            self.readers = random.randint(1, self._profile.readers_max)
+        self._tell_settings()
+        self._resize()
+        if self._profile.logical:
+            for index in range(self.readers):
+                sim.feed(ReaderRegistered(index, generation=sim.state.generation))
+        else:
+            reports = entry.reports if entry is not None else {}
+            sim.readers.start(self.readers, reports, None if entry is None else entry.state.generation, sim.events)
+            if reset or self._lean:
+                for reader in sim.readers.all.values():
+                    reader.older = None, {}
+
+    def _without_some(self, entry: Entry) -> Entry:
+        """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand."""
+        reported = {key: True for held in entry.reports.values() for key in held}
+        lacking = [
+            key
+            for key, split in entry.state.splits.items()
+            if key in reported
+            and split.active
+            and split.stop is None
+            and entry.model.marks[key] == max(held[key][0] for held in entry.reports.values() if key in held)
+            and self._random.random() < 0.3
+        ]
+        if not lacking:
+            return entry
+        self._lean = True
+        self._sim.note(f"the checkpoint lacks {', '.join(map(str, lacking))}")
+        splits = {key: split for key, split in entry.state.splits.items() if key not in lacking}
+        state = replace(entry.state, splits=MappingProxyType(splits))
+        model = entry.model.copy()
+        for key in lacking:
+            for kept in (model.known, model.marks, model.by_strategy):
+                kept.pop(key, None)
+        lean = self.checkpoints.write(state, dump(self._sim.rules.encode(state)), model, entry.reports)
+        lean.committed = True
+        return lean
+
+    def _tell_settings(self) -> None:
+        told = SettingsChanged(
+            self.settings, self.eligible, self._profile.discovery, self._profile.interval_ms, self.loss
+        )
+        if told != self._told:
+            self._told = told
+            self._sim.feed(told)
+
+    def _resize(self) -> None:
+        self._sim.feed(ParallelismChanged(self.readers))
+        if not self._profile.logical:
+            self._sim.readers.resize(self.readers, self._sim.events)
+
+    # One batch.
+
+    def _batch(self) -> Iterator[None]:
+        sim, random = self._sim, self._random
+        if self._opened:
+            self._opened = False
+            sim.feed(BatchOpened())
+        self._time()
+        self._change()
+        yield
+        if not (self._lean and not sim.state.session.assigned) and (random.random() < 0.5 or not sim.state.settled):
+            self.refresh()
+        self.answer()
+        yield
+        self.answer()
+        entry = self._plan()
+        if entry is None:
+            return
+        self._dies("after writing the offset log")
+        yield
+        self.answer()
+        self._dies("after some of the tasks")
+        self._commit(entry)
+        self._dies("after writing the commit log")
+
+    def _time(self) -> None:
+        self.now_ms += 1 if self.still else self._random.choice((10, 1_000, 10_000, 40_000))
+        if "clock-jump" in self.faults and self._random.random() < 0.02:
+            self.now_ms += JUMP_MS
+            self._sim.note("the clock jumps forward")
+        self._sim.feed(TimePassed(self.now_ms))
+
+    def _change(self) -> None:
+        """What the user or the cluster manager changes while the driver runs."""
+        random, faults, sim = self._random, self.faults, self._sim
+        if "rescale" in faults and random.random() < 0.05:
+            self.readers = random.randint(1, self._profile.readers_max)
+            self._resize()
+            if self._profile.logical:
+                registered = sim.state.session.registrations
+                for index in range(self.readers):
+                    if index not in registered:
+                        sim.feed(ReaderRegistered(index, generation=sim.state.generation))
+        if "settings-change" in faults and random.random() < 0.02:
+            self.settings = replace(
+                self.settings,
+                rebalance=random.choice(("always", "on-rescale", "never")),
+                policy=random.choice(("balanced", "balanced", "sticky", "fair", "hash", "round-robin", "global")),
+                scope=random.choice(("global", "per-cluster")),
+            )
+            if self._profile.restricted:
+                self._restrict()
+            self._tell_settings()
+        if "reader-removed" in faults and not self._profile.logical and self.readers > 1 and random.random() < 0.03:
+            index = random.randrange(self.readers)
+            gone = sim.readers.all.get(index)
+            if gone is not None and index not in sim.model.removed and len(sim.model.removed) < self.readers - 1:
+                gone.up = False
+                sim.feed(ReaderRemoved(index))
+
+    def _restrict(self) -> None:
+        random = self._random
+        eligible: dict[int, tuple[Readable, ...]] = {}
+        for index in range(self._profile.readers_max):
+            if random.random() < 0.5:
+                name = random.choice(CLUSTERS[: self._profile.clusters])
+                pins = (Cluster(name), Topic(name, random.choice(TOPICS)), SplitId(name, random.choice(TOPICS), 0))
+                eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
+        self.eligible = MappingProxyType(eligible)
+
+    def refresh(self) -> None:
+        """Ask the metadata which clusters there are."""
+        world = self._sim.world
+        names = tuple(name for name in TOPICS if name != world.narrowed)
+        subscription = Topics(names) if world.narrowed or "narrowing" in self._profile.faults else None
+        listed = tuple(
+            ListedCluster(cluster.id, (f"{cluster.id}:9092",), cluster.id == "b-c", subscription)
+            for cluster in world.listed_clusters()
+        )
+        self._sim.feed(ClustersListed(listed, confirmed=self._profile.logical))
+
+    def answer(self) -> None:
+        """Carry out what the enumerator asked for. Answers come at once, or as late as the faults have it."""
+        sim, random = self._sim, self._random
+        for _ in range(64):
+            if not self.todo:
+                return
+            asked, self.todo = self.todo, []
+            for order in asked:
+                event = self._listing(order.cluster) if isinstance(order, ListPartitions) else None
+                if isinstance(order, ResolveStart):
+                    event = self._starts(order)
+                if event is None:
+                    continue
+                if "slow-answer" not in self.faults or random.random() < 0.6:
+                    sim.feed(event)
+                elif random.random() < 0.8:
+                    for _ in range(random.choice((1, 1, 2))):
+                        sim.answers.put(event, sim.events + random.randint(1, 40))
+        raise Broken("liveness", f"the enumerator asks again and again: {self.todo[0]}")
+
+    def _listing(self, name: str) -> Event | None:
+        cluster = self._sim.world.clusters[name]
+        if not cluster.reachable:
+            return ClusterUnreachable(name, "no broker answered")
+        partitions, complete = self._sim.world.answer(cluster, faults=self.faults)
+        return PartitionsListed(name, partitions, complete)
+
+    def _starts(self, order: ResolveStart) -> Event | None:
+        starts: dict[SplitId, int] = {}
+        stops: dict[SplitId, int] = {}
+        topic_ids: dict[SplitId, str] = {}
+        for key in order.splits:
+            topic_id = self._sim.state.splits[key].topic_id
+            log = self._sim.world.log(key, topic_id)
+            if log is not None:
+                latest = order.by is StartBy.STRATEGY and self._profile.latest
+                starts[key] = log.end if latest else log.start
+                topic_ids[key] = topic_id
+                if self._profile.bounded:
+                    stops[key] = log.end
+        return OffsetsResolved(starts, stops, topic_ids) if starts else None
+
+    def _plan(self) -> Entry | None:
+        """Plan the next batch and log it, unless nothing has changed."""
+        sim, state = self._sim, self._sim.state
+        if not (state.settled and state.session.assigned):
+            return None
+        positions: dict[SplitId, int] = {}
+        latest: dict[SplitId, int] = {}
+        for key, split in state.splits.items():
+            if split.owner is not None and split.position is not None:
+                positions[key] = split.position
+                log = sim.world.log(key, split.topic_id)
+                if log is not None:
+                    latest[key] = log.end if split.stop is None else min(log.end, split.stop)
+        limit = self._profile.offsets_max
+        ends = sim.rules.plan_ends(positions, latest, limit)
+        for key, end in ends.items():
+            if not positions[key] < end <= latest[key]:
+                raise Broken(
+                    "S12", f"{key} at {positions[key]} is to be read to {end}; its log ends at {latest[key]}", key
+                )
+        size = sum(end - positions[key] for key, end in ends.items())
+        if limit is not None and size > max(limit, len(ends)) + len(ends):
+            raise Broken("S12", f"a batch has {size} offsets in {len(ends)} splits; the limit is {limit}")
+        sim.feed(BatchPlanned(ends), hold=True)
+        text = dump(sim.rules.encode(sim.state))
+        last = self.checkpoints.last
+        # First positions belong to the batch that was read last, and stay with it until the next one replaces them.
+        if last is not None and same(last.state, sim.state):
+            sim.release()
+            return None
+        self._dies("after planning")
+        sim.seal(text)
+        entry = self.checkpoints.write(sim.state, text, sim.model, self._reports())
+        sim.release()
+        return entry
+
+    def _reports(self) -> Reports:
+        model = self._sim.model
+        return {
+            reader.index: {
+                key: (model.marks[key], reader.topic_ids[key])
+                for key in reader.held
+                if model.marks.get(key) is not None and model.known.get(key) == reader.topic_ids.get(key)
+            }
+            for reader in self._sim.readers.all.values()
+        }
+
+    def _commit(self, entry: Entry) -> None:
+        entry.committed = True
+        self._opened = True
+        self._sim.readers.committed(entry.model.marks)
+        if "records-expire" in self.faults and self._random.random() < 0.1:
+            marks = self.checkpoints.entries[0].model.marks
+            for key, mark in marks.items():
+                topic_id = entry.model.known.get(key)
+                log = self._sim.world.log(key, topic_id) if topic_id else None
+                if log is not None and mark > log.start:
+                    log.start = mark

@@ -1,0 +1,209 @@
+"""Who owns what, against the rules: S5 (when an owner may change) and S6 (how even, with how few moves).
+
+Loads and moves are compared with the closed form where every reader may read everything, and with a certified
+assignment where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from evensplit.core.assign import assign
+from evensplit.core.model import Cluster, Readable, SplitId, Topic
+from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.model import Model
+
+Owners = dict[SplitId, int]
+
+
+def moves_least(loads: Sequence[int], total: int) -> int:
+    """The least number of moves from `loads`, the splits that readers have, to an even assignment of `total` splits."""
+    quota, extra = divmod(total, len(loads))
+    return sum(max(0, load - quota) for load in loads) - min(extra, sum(load > quota for load in loads))
+
+
+def filled(loads: Sequence[int], added: int) -> list[int]:
+    """The most even loads, ascending, that `added` more splits can lead to when nothing moves."""
+    levels = sorted(loads)
+    for _ in range(added):
+        levels[0] += 1
+        levels.sort()
+    return levels
+
+
+def hash_owner(split: SplitId, readers: Sequence[int]) -> int:
+    """Flink's rule: Java's `String.hashCode` of the topic gives the first reader, the partition counts on from it."""
+    code = 0
+    for unit in split.topic.encode("utf-16-be")[1::2]:
+        code = (code * 31 + unit) & 0xFFFFFFFF
+    start = ((code * 31) & 0x7FFFFFFF) % len(readers)
+    return readers[(start + split.partition) % len(readers)]
+
+
+class Evenness:
+    """Checks the owners of one session."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def check(self, before: EnumeratorState, after: EnumeratorState) -> None:
+        """Raise `Broken` if the owners of `after` are not what its policy makes of those of `before`."""
+        model = self._model
+        if not after.session.assigned:
+            return
+        readers = [reader for reader in range(after.readers) if reader not in model.removed]
+        if not before.session.assigned and any(reader not in model.registered for reader in readers):
+            raise Broken("S5", "splits were assigned before every reader had registered")
+        active = [
+            key
+            for key, split in after.splits.items()
+            if split.position is not None and not split.finished and split.removed_at_ms is None
+        ]
+        first = not before.session.assigned
+        previous = self._claimed(before, after) if first else {}
+        if not first:
+            for key in active:
+                old = before.splits.get(key)
+                if old is not None and old.owner is not None:
+                    previous[key] = old.owner
+        # Before there ever were owners, there is nothing that could stay.
+        levels = (
+            after.settings.rebalance == "always"
+            or not model.dealt_to
+            or (after.settings.rebalance == "on-rescale" and tuple(readers) != model.dealt_to)
+        )
+        model.dealt_to = tuple(readers)
+        owners = {key: owner for key in active if (owner := after.splits[key].owner) is not None}
+        eligible = after.session.eligible
+        if not readers:
+            return
+        valid = {
+            key: owner
+            for key in active
+            if (owner := previous.get(key)) is not None and owner in readers and may_read(eligible, owner, key)
+        }
+        self._everyone(active, owners, readers, after)
+        if after.settings.scope == "per-cluster":
+            for cluster in {key.cluster: True for key in active}:
+                own = [key for key in active if key.cluster == cluster]
+                self._group(own, owners, valid, readers, after, levels=levels)
+        else:
+            self._group(active, owners, valid, readers, after, levels=levels)
+
+    def _claimed(self, before: EnumeratorState, after: EnumeratorState) -> Owners:
+        """Whose each split is before the first assignment: the highest generation's, nobody's if two share it."""
+        removed, eligible = self._model.removed, after.session.eligible
+        claims: list[tuple[int, int, Iterable[SplitId]]] = [
+            (before.generation, split.owner, (key,)) for key, split in before.splits.items() if split.owner is not None
+        ]
+        for reader, claim in self._model.claims.items():
+            claims.append((-1 if claim.generation is None else claim.generation, reader, claim.splits))
+        best: dict[SplitId, tuple[int, int | None]] = {}
+        for generation, reader, splits in claims:
+            if reader >= after.readers or reader in removed:
+                continue
+            for key in splits:
+                found = best.get(key)
+                if not may_read(eligible, reader, key):
+                    continue
+                if found is None or found[0] < generation:
+                    best[key] = generation, reader
+                elif found[0] == generation and found[1] != reader:
+                    best[key] = generation, None
+        return {key: owner for key, (_, owner) in best.items() if owner is not None}
+
+    def _everyone(self, active: list[SplitId], owners: Owners, readers: list[int], after: EnumeratorState) -> None:
+        eligible = after.session.eligible
+        for key in active:
+            owner = owners.get(key)
+            if owner is None:
+                if any(may_read(eligible, reader, key) for reader in readers):
+                    raise Broken("S1", f"{key} has no owner, and there are readers for it", key)
+            elif owner not in readers:
+                raise Broken("S5", f"{key} belongs to reader {owner}, which was removed", key)
+            elif not may_read(eligible, owner, key):
+                raise Broken("S6", f"{key} belongs to reader {owner}, which may not read it", key)
+
+    def _group(
+        self,
+        splits: list[SplitId],
+        owners: Owners,
+        valid: Owners,
+        readers: list[int],
+        after: EnumeratorState,
+        *,
+        levels: bool,
+    ) -> None:
+        settings = after.settings
+        policy, eligible = settings.policy, after.session.eligible
+        moved = [key for key in splits if key in valid and owners.get(key) != valid[key]]
+        own = {key: valid[key] for key in splits if key in valid}
+        if not levels:
+            if moved:
+                raise Broken("S5", f"{moved[0]} changed its owner; rebalance is {settings.rebalance}", moved[0])
+            if policy not in ("balanced", "sticky", "fair") or eligible:
+                return
+            self._sticky(splits, owners, own, readers)
+        elif policy == "hash" and not eligible:
+            for key in splits:
+                if owners[key] != hash_owner(key, readers):
+                    raise Broken("S6", f"{key} belongs to reader {owners[key]}, by hash to another", key)
+        elif eligible:
+            if policy == "balanced":
+                self._certified(splits, owners, own, readers, after)
+        elif policy == "sticky":
+            self._sticky(splits, owners, own, readers)
+        elif policy in ("balanced", "fair"):
+            loads = loads_of(splits, owners, readers)
+            if max(loads) - min(loads) > 1:
+                raise Broken("S6", f"loads are {loads}; they differ by more than one")
+            least = moves_least(loads_of(list(own), own, readers), len(splits))
+            if policy == "balanced" and len(moved) != least:
+                raise Broken("S6", f"{len(moved)} splits moved ({moved[0] if moved else ''}); {least} are enough")
+
+    def _sticky(self, splits: list[SplitId], owners: Owners, valid: Owners, readers: list[int]) -> None:
+        for key in splits:
+            if key in valid and owners[key] != valid[key]:
+                raise Broken("S6", f"{key} moved from reader {valid[key]}, and nothing may move", key)
+        best = filled(loads_of(list(valid), valid, readers), len(splits) - len(valid))
+        loads = sorted(loads_of(splits, owners, readers))
+        if loads != best:
+            raise Broken("S6", f"loads are {loads}; {best} is possible without a move")
+
+    def _certified(
+        self, splits: list[SplitId], owners: Owners, valid: Owners, readers: list[int], after: EnumeratorState
+    ) -> None:
+        may: dict[int | str, tuple[Readable, ...]] = dict(after.session.eligible.items())
+        best = assign(splits, readers, previous={**valid}, eligible=may)
+        if not best.verify():
+            raise Broken("S6", f"the certificate does not hold: {best.problems()[0]}")
+        loads = sorted(loads_of(list(owners), {key: owners[key] for key in splits if key in owners}, readers))
+        if loads != sorted(best.loads.values()):
+            raise Broken("S6", f"loads are {loads}; {sorted(best.loads.values())} is the optimum")
+        moved = sum(key in valid and owners.get(key) != valid[key] for key in splits)
+        if moved != best.moved:
+            raise Broken("S6", f"{moved} splits moved; {best.moved} are enough")
+
+
+def loads_of(splits: Sequence[SplitId], owners: Mapping[SplitId, int], readers: Sequence[int]) -> list[int]:
+    """How many of `splits` each of `readers` owns."""
+    counts = dict.fromkeys(readers, 0)
+    for key in splits:
+        if key in owners:
+            counts[owners[key]] += 1
+    return list(counts.values())
+
+
+def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, split: SplitId) -> bool:
+    """Whether `reader` may read `split`; one that `eligible` does not name may read everything."""
+    if reader not in eligible:
+        return True
+    for what in eligible[reader]:
+        if what == split:
+            return True
+        if isinstance(what, Cluster) and what.id == split.cluster:
+            return True
+        if isinstance(what, Topic) and (what.cluster, what.name) == (split.cluster, split.topic):
+            return True
+    return False

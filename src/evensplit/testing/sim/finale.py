@@ -1,0 +1,107 @@
+"""The end of a run: the faults stop, and everything has to come right within a bound (liveness)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evensplit.core.codec import same
+from evensplit.core.model import SplitId
+from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.checkpoints import dump
+from evensplit.testing.sim.evenness import may_read
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.world import Log
+
+if TYPE_CHECKING:
+    from evensplit.testing.sim.simulation import Simulation
+
+ROUNDS_MAX = 60
+"""Batches within which everything has to be assigned and read."""
+
+QUIET_ROUNDS = 6
+"""Batches in an unchanged world, which must not change a byte (law S16)."""
+
+
+def finish(simulation: Simulation) -> None:
+    """End every fault, and wait. Raises `Broken` if something stays unread, unassigned, or never comes to rest."""
+    calm(simulation)
+    reason = ""
+    for _ in range(ROUNDS_MAX):
+        one_round(simulation)
+        reason = unfinished(simulation)
+        if not reason:
+            break
+    else:
+        raise Broken("liveness", f"without faults, after {ROUNDS_MAX} rounds: {reason}")
+    simulation.driver.still = True
+    one_round(simulation)
+    before = dump(simulation.rules.encode(simulation.state))
+    for _ in range(QUIET_ROUNDS):
+        one_round(simulation)
+        after = dump(simulation.rules.encode(simulation.state))
+        if after != before:
+            raise Broken("S16", f"the world is unchanged, and the offset is not: {before} became {after}")
+
+
+def calm(simulation: Simulation) -> None:
+    """Nothing goes wrong from here on."""
+    simulation.note("the faults stop")
+    simulation.faults = frozenset()
+    simulation.driver.faults = frozenset()
+    simulation.readers.faults = frozenset()
+    simulation.network.calm()
+    simulation.world.heal()
+    simulation.readers.heal(simulation.events)
+
+
+def one_round(simulation: Simulation) -> None:
+    """Everything that is under way arrives, and the driver gets through a batch, with a look at every cluster."""
+    session = simulation.sessions
+    for _ in range(6):
+        simulation.advance()
+        simulation.deliver_all()
+    if simulation.sessions == session:
+        simulation.look()
+
+
+def unfinished(simulation: Simulation) -> str:
+    """What still has to happen; empty when all is assigned and read."""
+    state, readers = simulation.state, simulation.state.participants
+    if not (state.settled and state.session.assigned):
+        return f"the first assignment was not made; registered: {', '.join(map(str, state.session.registrations))}"
+    missing = [reader for reader in range(state.readers) if reader not in state.session.registrations]
+    if missing:
+        return f"reader {missing[0]} is not registered"
+    real: dict[SplitId, bool] = {}
+    for key, topic_id, log in simulation.world.real():
+        real[key] = True
+        split = state.splits.get(key)
+        if split is None:
+            return f"{key} was not discovered"
+        if split.topic_id != topic_id:
+            return f"{key} was created anew, and that was not declared"
+        if not split.finished and any(may_read(state.session.eligible, reader, key) for reader in readers):
+            lag = _behind(state, key, log)
+            if lag:
+                return lag
+    for key, split in state.splits.items():
+        if key not in real and split.active:
+            return f"{key} is no longer there, and still counts"
+    if state.settings.bounded and len(state.session.signalled) != state.readers:
+        return "not every reader was told that nothing follows"
+    last = simulation.driver.checkpoints.last
+    if last is None or not last.committed or not same(last.state, state):
+        return "the last batch is not committed"
+    return ""
+
+
+def _behind(state: EnumeratorState, key: SplitId, log: Log) -> str:
+    split = state.splits[key]
+    if split.removed_at_ms is not None:
+        return f"{key} is there, and retained"
+    if split.owner is None:
+        return f"{key} has no owner"
+    if split.position is None:
+        return f"{key} has no start"
+    end = log.end if split.stop is None else min(split.stop, log.end)
+    return f"{key} is at {split.position}, behind {end}" if split.position < end else ""

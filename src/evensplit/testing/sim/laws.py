@@ -1,0 +1,254 @@
+"""The laws, checked after every event: what may have changed, given the event and the model."""
+
+from __future__ import annotations
+
+from evensplit.core.effects import Assign, ReportLoss, ResolveStart, Revoke, SignalNoMoreSplits
+from evensplit.core.enumerator import Step
+from evensplit.core.events import (
+    BatchOpened,
+    BatchPlanned,
+    ClustersListed,
+    ClusterUnreachable,
+    Event,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderRegistered,
+    ReaderRemoved,
+    SettingsChanged,
+    SplitsGivenBack,
+    TimePassed,
+)
+from evensplit.core.invariants import check
+from evensplit.core.model import Split, SplitId, StartBy, matches
+from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.evenness import Evenness
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.model import Model
+
+CHECK_EVERY = 16
+"""The core's own invariants, which look at everything from scratch, are checked at every so many changes."""
+
+QUIET = frozenset({BatchOpened, BatchPlanned, ClusterUnreachable})
+"""Events that give nobody a split that another reader has."""
+
+DECIDING = frozenset({ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
+"""Events after which owners are decided, even where no split changes by it."""
+
+
+class Laws:
+    """Checks one run. `orders`: what each registered reader was told to read in this session."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.orders: dict[int, dict[SplitId, bool]] = {}
+        self._epochs: dict[int, int] = {}
+        self._signalled: dict[int, bool] = {}
+        self.evenness = Evenness(model)
+        self.retention_ms = 0
+        self.checked: dict[str, int] = dict.fromkeys(("splits", "orders", "owners"), 0)
+
+    def restored(self, model: Model) -> None:
+        """A session begins with a state out of a checkpoint, of which `model` is what has to be known."""
+        self.model = model
+        self.orders = {}
+        self._epochs = {}
+        self._signalled = {}
+        self.evenness = Evenness(model)
+
+    def check(self, event: Event, before: EnumeratorState, step: Step) -> None:
+        """Raise `Broken` for the first law that the step from `before` breaks. The model has taken the event in."""
+        after = step.state
+        self.retention_ms = after.settings.retention_ms
+        changed = after.splits is not before.splits
+        if changed or type(event) in (PartitionsListed, BatchPlanned):
+            self.checked["splits"] += 1
+            self._splits(event, before, after)
+        if len(after.clusters) < len(before.clusters):
+            for name in [name for name in before.clusters if name not in after.clusters]:
+                del self.model.clusters[name]
+        if type(event) is PartitionsListed:
+            self._declared(event, before, step)
+        if changed or step.effects or after.session is not before.session:
+            self.checked["orders"] += 1
+            self._orders(before, step)
+        if changed or type(event) in DECIDING or after.session.assigned != before.session.assigned:
+            self.evenness.check(before, after)
+            self._generation(before, after)
+            self.checked["owners"] += 1
+            if self.checked["owners"] % CHECK_EVERY == 0 and (found := check(after)):
+                raise Broken(found[0].partition(":")[0], found[0])
+
+    def _splits(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
+        """S1 to S4, S15: every split that is known is there once, with its topic id, where the model log says."""
+        known, marks, earlier = self.model.known, self.model.marks, before.splits
+        for key, split in after.splits.items():
+            if known.get(key) != split.topic_id:
+                if key not in known:
+                    raise Broken("S1", f"{key} is in the state, and nothing has ever named it", key)
+                raise Broken("S9", f"{key} has topic id {split.topic_id!r}; expected {known[key]!r}", key)
+            if split.position != marks.get(key):
+                law = "S4" if marks.get(key) is None or type(event) is OffsetsResolved else "S3"
+                raise Broken(law, f"{key} stands at {split.position}; by the model log it is at {marks.get(key)}", key)
+            old = earlier.get(key)
+            if old is not split:
+                self._split(event, old, split, after.readers)
+        for key in earlier:
+            if key not in after.splits:
+                self._forgotten(event, earlier[key])
+        if len(after.splits) != len(known):
+            gone = next(key for key in sorted(known) if key not in after.splits)
+            raise Broken("S1", f"{gone} was discovered and is not in the state any more", gone)
+
+    def _split(self, event: Event, old: Split | None, new: Split, readers: int) -> None:
+        """S1: exactly one of assigned, unassigned, retained and finished. S7, S8: how it may have become so."""
+        key = new.id
+        if new.owner is not None:
+            if not 0 <= new.owner < readers:
+                raise Broken("S2", f"{key} is owned by reader {new.owner}, of {readers}", key)
+            if new.position is None or new.finished or new.removed_at_ms is not None:
+                raise Broken("S1", f"{key} has an owner, and is not started, or finished, or retained: {new}", key)
+        if new.finished and (new.position is None or new.removed_at_ms is not None):
+            raise Broken("S1", f"{key} is finished, and without a position or retained as well: {new}", key)
+        if old is None:
+            return
+        if old.finished and not new.finished and new.topic_id == old.topic_id:
+            raise Broken("S1", f"{key} was finished, and is to be read again", key)
+        if new.finished and not old.finished and new.position != self.model.stops.get(key, new.position):
+            raise Broken("S1", f"{key} is finished at {new.position}; it stops at {self.model.stops[key]}", key)
+        if new.removed_at_ms is not None and old.removed_at_ms is None:
+            self._removal(event, key)
+        if type(event) in QUIET and new.owner is not None and new.owner != old.owner and old.owner is not None:
+            raise Broken("S7", f"{key} changed its owner because of {type(event).__name__}", key)
+
+    def _forgotten(self, event: Event, old: Split) -> None:
+        """S8: a split is forgotten when it was away for the retention time; without one, when it is removed."""
+        if type(event) is TimePassed and old.removed_at_ms is not None:
+            if event.now_ms - old.removed_at_ms < self.retention_ms:
+                raise Broken("S8", f"{old.id} was forgotten before its retention time was over", old.id)
+        elif self.retention_ms or old.removed_at_ms is not None:
+            raise Broken("S8", f"{old.id} was forgotten, and no time had passed", old.id)
+        else:
+            self._removal(event, old.id)
+
+    def _removal(self, event: Event, key: SplitId) -> None:
+        """S7: a split is retained for the second complete answer without it, or because nobody wants it any more."""
+        model = self.model
+        if type(event) is PartitionsListed:
+            if event.cluster == key.cluster and event.complete and model.is_gone(key):
+                return
+        elif type(event) is ClustersListed:
+            listed = {one.id: one for one in event.clusters}.get(key.cluster)
+            if listed is None:
+                if model.is_gone(key.cluster) or (model.listings == 1 and event.confirmed):
+                    return
+            elif listed.subscription is not None and not matches(listed.subscription, key):
+                return
+        elif (type(event) is ReaderRegistered and key in event.reported) or (
+            type(event) is SplitsGivenBack and key in event.splits
+        ):
+            return
+        raise Broken("S7", f"{key} was removed by {type(event).__name__}, without two complete answers lacking it", key)
+
+    def _declared(self, event: PartitionsListed, before: EnumeratorState, step: Step) -> None:
+        """S9: a topic that was created anew is a loss, and said so; S4: by what a start is resolved."""
+        reported = {effect.split for effect in step.effects if type(effect) is ReportLoss}
+        for listed in event.partitions:
+            key = SplitId(event.cluster, listed.topic, listed.partition)
+            old = before.splits.get(key)
+            if (
+                old is not None
+                and old.position is not None
+                and old.topic_id
+                and listed.topic_id
+                and old.topic_id != listed.topic_id
+                and not old.finished
+                and key not in reported
+            ):
+                raise Broken("S9", f"{key} was created anew, and nobody was told", key)
+
+    def _orders(self, before: EnumeratorState, step: Step) -> None:
+        """S2, S13: each registered reader is told once to read exactly what it owns."""
+        state, orders = step.state, self.orders
+        registrations = state.session.registrations
+        if registrations is not before.session.registrations:
+            for reader in [reader for reader in orders if reader not in registrations]:
+                del orders[reader]
+            for reader, registration in registrations.items():
+                if registration.epoch < self._epochs.get(reader, registration.epoch):
+                    raise Broken("S13", f"reader {reader} went back to epoch {registration.epoch}")
+                if reader not in orders or self._epochs[reader] != registration.epoch:
+                    orders[reader] = {}
+                    self._signalled.pop(reader, None)
+                self._epochs[reader] = registration.epoch
+        for effect in step.effects:
+            if type(effect) is Assign:
+                self._assign(effect, state)
+            elif type(effect) is Revoke:
+                if effect.split not in orders.get(effect.reader, ()):
+                    raise Broken(
+                        "S13", f"reader {effect.reader} is to give up {effect.split}, which it has not", effect.split
+                    )
+                del orders[effect.reader][effect.split]
+            elif type(effect) is ResolveStart:
+                self._resolve(effect, state)
+            elif type(effect) is SignalNoMoreSplits:
+                if effect.reader in self._signalled or effect.reader not in registrations:
+                    raise Broken("S13", f"reader {effect.reader} was told twice, or unregistered, that nothing follows")
+                self._signalled[effect.reader] = True
+        if state.session.assigned:
+            self._held(state)
+        elif any(orders.values()):
+            raise Broken("S5", "splits were ordered before the global assignment")
+
+    def _held(self, state: EnumeratorState) -> None:
+        owned: dict[int, int] = dict.fromkeys(self.orders, 0)
+        for key, split in state.splits.items():
+            if split.owner is not None and split.owner in owned:
+                owned[split.owner] += 1
+                if key not in self.orders[split.owner]:
+                    raise Broken("S2", f"{key} belongs to reader {split.owner}, which was not told", key)
+        for reader, count in owned.items():
+            if count != len(self.orders[reader]):
+                extra = next(key for key in sorted(self.orders[reader]) if state.splits[key].owner != reader)
+                raise Broken("S2", f"reader {reader} still reads {extra}, which is not its own any more", extra)
+
+    def _assign(self, order: Assign, state: EnumeratorState) -> None:
+        key, split = order.split, state.splits.get(order.split)
+        if split is None or split.owner != order.reader or split.position != order.position:
+            raise Broken("S2", f"{order} does not say what the state says: {split}", key)
+        if order.generation != state.generation:
+            raise Broken("S5", f"{order} is not of generation {state.generation}", key)
+        if order.reader not in self.orders:
+            raise Broken("S13", f"{key} was given to reader {order.reader}, which is not registered", key)
+        if key in self.orders[order.reader]:
+            raise Broken("S13", f"{key} was given twice to one registration of reader {order.reader}", key)
+        for reader, held in self.orders.items():
+            if key in held:
+                raise Broken("S2", f"{key} was given to reader {order.reader}; reader {reader} still has it", key)
+        self.orders[order.reader][key] = True
+
+    def _resolve(self, order: ResolveStart, state: EnumeratorState) -> None:
+        for key in order.splits:
+            if state.splits[key].position is not None:
+                raise Broken(
+                    "S4", f"the start of {key} is to be resolved, and it stands at {state.splits[key].position}", key
+                )
+            by = StartBy.STRATEGY if key in self.model.by_strategy else StartBy.EARLIEST
+            if order.by is not by:
+                raise Broken("S4", f"{key} is to start by {order.by}; expected {by}", key)
+
+    def _generation(self, before: EnumeratorState, after: EnumeratorState) -> None:
+        """S5: a generation is one set of owners."""
+        if after.generation == before.generation:
+            for key, split in after.splits.items():
+                old = before.splits.get(key)
+                if (
+                    old is not split
+                    and old is not None
+                    and old.owner != split.owner
+                    and None not in (old.owner, split.owner)
+                ):
+                    raise Broken("S5", f"{key} changed its owner within generation {after.generation}", key)
+        elif after.generation != before.generation + 1:
+            raise Broken("S5", f"generation {before.generation} was followed by {after.generation}")

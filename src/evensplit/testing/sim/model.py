@@ -1,0 +1,238 @@
+"""The oracle: what has to be known of every split, kept without the enumerator's help.
+
+It follows the events that the enumerator was given by the laws alone, and never looks at how the enumerator arrives at
+its state. `marks` is the model log: for each split with a start, the offset up to which its records were delivered or
+are being delivered, exactly once, within its incarnation (cluster, topic id, partition, since it was last new).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from evensplit.core.effects import Effect, Forget, ReportLoss
+from evensplit.core.events import (
+    BatchPlanned,
+    ClustersListed,
+    Event,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderLost,
+    ReaderRegistered,
+    ReaderRemoved,
+    SettingsChanged,
+    SplitsFinished,
+    SplitsGivenBack,
+    TimePassed,
+)
+from evensplit.core.model import SplitId
+from evensplit.core.state import EnumeratorState
+
+STRATEGY, EARLIEST, DONE = "strategy", "earliest", "done"
+
+
+@dataclass(slots=True)
+class Claims:
+    """What one reader reported before the first assignment of a session."""
+
+    generation: int | None
+    splits: frozenset[SplitId]
+
+
+@dataclass(slots=True)
+class Model:
+    """What is known without the enumerator. The first part belongs to a checkpoint, the second to a session.
+
+    `known`: split -> topic id; `stops`: where a bounded read ends; `clusters`: how the first discovery
+    of each starts, or that it is done; `by_strategy`: splits that such a discovery found;
+
+    """
+
+    known: dict[SplitId, str] = field(default_factory=dict)
+    marks: dict[SplitId, int] = field(default_factory=dict)
+    stops: dict[SplitId, int] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
+    by_strategy: dict[SplitId, bool] = field(default_factory=dict)
+    dealt_to: tuple[int, ...] = ()
+
+    missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
+    listings: int = 0
+    removed: dict[int, bool] = field(default_factory=dict)
+    registered: dict[int, bool] = field(default_factory=dict)
+    claims: dict[int, Claims] = field(default_factory=dict)
+    now_ms: int | None = None
+    interval_ms: int = 30_000
+
+    def copy(self) -> Model:
+        """A model of the same checkpoint at the beginning of another session."""
+        return Model(
+            dict(self.known),
+            dict(self.marks),
+            dict(self.stops),
+            dict(self.clusters),
+            dict(self.by_strategy),
+            self.dealt_to,
+            interval_ms=self.interval_ms,
+        )
+
+    def observe(self, event: Event, before: EnumeratorState, effects: Sequence[Effect]) -> None:
+        """Take in an event that came in the state `before`, and what the enumerator declared because of it."""
+        kind = type(event)
+        observer = self._OBSERVERS.get(kind)
+        if observer is not None:
+            observer(self, event, before, effects)
+        for effect in effects:
+            if type(effect) is Forget:
+                for kept in (self.known, self.marks, self.stops, self.by_strategy, self.missing):
+                    kept.pop(effect.split, None)
+
+    def _planned(self, event: BatchPlanned, *_: object) -> None:
+        self.marks.update(event.ends)
+
+    def _time(self, event: TimePassed, *_: object) -> None:
+        self.now_ms = event.now_ms
+
+    def _settings(self, event: SettingsChanged, *_: object) -> None:
+        self.interval_ms = event.discovery_interval_ms
+
+    def _removed(self, event: ReaderRemoved, *_: object) -> None:
+        self.removed[event.reader] = True
+        self.claims.pop(event.reader, None)
+        self.registered.pop(event.reader, None)
+
+    def _parallelism(self, event: ParallelismChanged, *_: object) -> None:
+        for kept in (self.removed, self.registered, self.claims):
+            for reader in [reader for reader in kept if reader >= event.readers]:
+                kept.pop(reader)
+
+    def _lost(self, event: ReaderLost, *_: object) -> None:
+        self.claims.pop(event.reader, None)
+        self.registered.pop(event.reader, None)
+
+    def _resolved(self, event: OffsetsResolved, *_: object) -> None:
+        for split, offset in event.starts.items():
+            # A start is final: a second answer is not looked at, nor one about another incarnation.
+            if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
+                self.marks[split] = offset
+                if split in event.stops:
+                    self.stops[split] = event.stops[split]
+
+    def _is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
+        told, known = topic_ids.get(split, ""), self.known[split]
+        return not told or not known or told == known
+
+    def _finished(self, event: SplitsFinished, before: EnumeratorState, _: object) -> None:
+        session = before.session
+        registration = session.registrations.get(event.reader)
+        if registration is None or registration.epoch != event.epoch or not session.assigned:
+            return
+        for split, offset in event.splits.items():
+            known = before.splits.get(split)
+            if known is not None and known.owner == event.reader and known.position is not None:
+                self.marks[split] = max(known.position, offset)
+
+    def _given_back(self, event: SplitsGivenBack, *_: object) -> None:
+        for split, offset in event.splits.items():
+            self._adopt(split, "", offset)
+
+    def _adopt(self, split: SplitId, topic_id: str, offset: int) -> bool:
+        """Whether nobody knew the split. It is taken up where its reader says that it stands."""
+        if split in self.known:
+            return False
+        self.known[split] = topic_id
+        self.marks[split] = offset
+        self.clusters.setdefault(split.cluster, DONE)
+        return True
+
+    def _listed(self, event: PartitionsListed, before: EnumeratorState, effects: Sequence[Effect]) -> None:
+        """Whatever is listed is known from now on; what a complete answer lacks begins to be missing."""
+        if event.cluster not in self.clusters or before.clusters[event.cluster].removed_at_ms is not None:
+            return
+        by_strategy = self.clusters[event.cluster] == STRATEGY
+        lost = {effect.split for effect in effects if type(effect) is ReportLoss and not effect.fatal}
+        seen: dict[SplitId, bool] = {}
+        for listed in event.partitions:
+            key = SplitId(event.cluster, listed.topic, listed.partition)
+            seen[key] = True
+            known = self.known.get(key)
+            if known is None:
+                self.known[key] = listed.topic_id
+                if by_strategy:
+                    self.by_strategy[key] = True
+            elif listed.topic_id and (not known or key not in self.marks):
+                self.known[key] = listed.topic_id
+            elif listed.topic_id and known != listed.topic_id and key in lost:
+                self.known[key] = listed.topic_id
+                for kept in (self.marks, self.stops, self.by_strategy):
+                    kept.pop(key, None)
+            self.missing.pop(key, None)
+        if event.complete:
+            self.clusters[event.cluster] = DONE
+            for key in self.known:
+                if key.cluster == event.cluster and key not in seen:
+                    self._missed(key)
+
+    def _missed(self, key: SplitId | str) -> None:
+        if self.now_ms is not None:
+            since, count = self.missing.get(key, (self.now_ms, 0))
+            self.missing[key] = since, count + 1
+
+    def is_gone(self, key: SplitId | str) -> bool:
+        """Two complete answers in a row lack it, the last one a discovery interval or more after the first."""
+        since, count = self.missing.get(key, (0, 0))
+        return count > 1 and self.now_ms is not None and since + self.interval_ms <= self.now_ms
+
+    def _clusters_listed(self, event: ClustersListed, before: EnumeratorState, _: object) -> None:
+        self.listings += 1
+        listed_ids = [listed.id for listed in event.clusters]
+        for listed in event.clusters:
+            self.missing.pop(listed.id, None)
+            known = self.clusters.get(listed.id)
+            if known is None:
+                self.clusters[listed.id] = STRATEGY if listed.starts_by_strategy or not before.begun else EARLIEST
+            elif known == EARLIEST and listed.starts_by_strategy:
+                self.clusters[listed.id] = STRATEGY
+        for name in self.clusters:
+            if name not in listed_ids:
+                self._missed(name)
+
+    def _registered(self, event: ReaderRegistered, before: EnumeratorState, _: object) -> None:
+        """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
+        if event.reader < before.readers:
+            self.removed.pop(event.reader, None)
+            self.registered[event.reader] = True
+            self.claims[event.reader] = Claims(event.generation, frozenset(event.reported))
+        for split, offset in event.reported.items():
+            topic_id = event.topic_ids.get(split, "")
+            if self._adopt(split, topic_id, offset) or not self._is_of(event.topic_ids, split):
+                continue
+            known = before.splits[split]
+            may = not before.session.assigned or known.owner in (None, event.reader)
+            if event.reader < before.readers and may and not known.finished:
+                if split in self.marks:
+                    self.marks[split] = max(offset, self.marks[split])
+                elif split in self.by_strategy or topic_id:
+                    # Its start was not looked up yet: it is where the reader was told to begin.
+                    self.marks[split] = offset
+
+    _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState, Sequence[Effect]], None]]] = (
+        MappingProxyType(
+            {
+                BatchPlanned: _planned,
+                ClustersListed: _clusters_listed,
+                OffsetsResolved: _resolved,
+                ParallelismChanged: _parallelism,
+                PartitionsListed: _listed,
+                ReaderLost: _lost,
+                ReaderRegistered: _registered,
+                ReaderRemoved: _removed,
+                SettingsChanged: _settings,
+                SplitsFinished: _finished,
+                SplitsGivenBack: _given_back,
+                TimePassed: _time,
+            }
+        )
+    )

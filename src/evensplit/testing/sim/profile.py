@@ -1,0 +1,103 @@
+"""What one seed decides before the first event: the size of the world, the settings, and which faults are on.
+
+Each seed switches on a random subset of the faults (swarm testing): a run with every fault on hardly ever gets far
+enough for the rare sequences, and a run with two of them explores what those two do to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from types import MappingProxyType
+
+FAULTS: Mapping[str, str] = MappingProxyType(
+    {
+        "partial-answer": "a cluster's answer lacks partitions and says so",
+        "missing-partitions": "an answer that calls itself complete lacks partitions",
+        "empty-answer": "an answer that calls itself complete has no partitions at all",
+        "stale-answer": "a cluster answers what it would have answered a while ago",
+        "reordered-answer": "a listing comes in another order",
+        "unreachable": "a cluster does not answer for a while",
+        "cluster-leaves": "a cluster leaves the metadata and comes back",
+        "partitions-go": "partitions are really gone for a while",
+        "growth": "partitions, topics and clusters are added",
+        "recreation": "a topic is deleted and created anew",
+        "narrowing": "the subscription is narrowed and widened",
+        "records-expire": "the beginning of a log is deleted, as far as it has been read",
+        "slow-answer": "listings and starts come late, out of order, twice, or never",
+        "reader-late": "a reader registers late",
+        "reader-crash": "a reader goes and comes back, its splits being given back or not",
+        "reader-removed": "a reader goes for good, and perhaps comes back after all",
+        "stale-report": "a reader comes back with an old report",
+        "duplicate-message": "a reader's message comes twice",
+        "lost-message": "a reader's message is lost, and sent again after a while",
+        "late-message": "a reader's message comes much later than the next one",
+        "zombie": "a message of an earlier life of a reader comes again",
+        "rescale": "the number of readers changes, while running and at a restart",
+        "driver-crash": "the driver dies at any point of a batch, and starts from the checkpoint",
+        "damaged-checkpoint": "the checkpoint is torn or has a flipped bit, until it is restored from a copy",
+        "older-checkpoint": "an older checkpoint is restored, together with its output",
+        "lean-checkpoint": "the checkpoint lacks splits that readers report",
+        "clock-jump": "the clock jumps forward by hours",
+        "impossible-event": "an event that cannot happen is sent; it has to be refused",
+        "settings-change": "policy, rebalancing, scope or what readers may read changes",
+    }
+)
+"""Every fault, and what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One seed's choices. `logical`: readers register by replay, as with Spark; otherwise they are processes."""
+
+    faults: frozenset[str]
+    logical: bool
+    clusters: int
+    topics: int
+    partitions_max: int
+    splits_max: int
+    readers: int
+    readers_max: int
+    policy: str
+    rebalance: str
+    scope: str
+    retention_ms: int
+    interval_ms: int
+    bounded: bool
+    discovery: bool
+    loss: str
+    latest: bool
+    offsets_max: int | None
+    restricted: bool
+
+
+def profile(seed: int, random: Random) -> Profile:
+    """The choices of `seed`; every twentieth seed has a larger world."""
+    names = tuple(FAULTS)
+    share = random.choice((0.1, 0.3, 0.5, 0.8))
+    faults = frozenset(name for name in names if random.random() < share)
+    large = seed % 20 == 19
+    bounded = random.random() < 0.15
+    policy = random.choice(("balanced",) * 5 + ("sticky", "fair", "hash", "round-robin", "global"))
+    return Profile(
+        faults=faults,
+        logical=random.random() < 0.35,
+        clusters=random.choice((2, 3, 4)) if large else random.choice((1, 1, 2, 2, 3)),
+        topics=random.choice((1, 2, 3)),
+        partitions_max=12 if large else random.choice((1, 3, 5)),
+        splits_max=64 if large else 24,
+        readers=random.randint(1, 16) if large else random.randint(1, 5),
+        readers_max=16 if large else 6,
+        policy=policy,
+        rebalance=random.choice(("always", "always", "on-rescale", "never")),
+        scope=random.choice(("global", "global", "per-cluster")),
+        retention_ms=random.choice((0, 90_000, 600_000, 7 * 86_400_000)),
+        interval_ms=random.choice((0, 5_000, 30_000)),
+        bounded=bounded,
+        discovery=not bounded and random.random() < 0.9,
+        loss=random.choice(("fail", "declare")),
+        latest=random.random() < 0.4,
+        offsets_max=random.choice((None, 7, 40)),
+        restricted=random.random() < 0.2,
+    )

@@ -1,0 +1,279 @@
+"""One run: the pure enumerator in a simulated world, all chosen by one seed, every event followed by the laws."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from evensplit.core.effects import Effect, Forget, ListPartitions, ReportLoss, ResolveStart
+from evensplit.core.enumerator import Step
+from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsFinished
+from evensplit.core.state import EnumeratorState
+from evensplit.errors import TransitionError
+from evensplit.testing.sim.driver import Driver, DriverDied
+from evensplit.testing.sim.failure import Broken, SimulationFailed
+from evensplit.testing.sim.finale import finish
+from evensplit.testing.sim.impossible import impossible_events
+from evensplit.testing.sim.laws import Laws
+from evensplit.testing.sim.model import Model
+from evensplit.testing.sim.profile import Profile, profile
+from evensplit.testing.sim.readers import Network, Readers
+from evensplit.testing.sim.rules import Rules
+from evensplit.testing.sim.world import World
+
+STORY_EVENTS = 25
+"""How many of the last events a story has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one run did. `digest` depends on the seed and the rules alone (law S14)."""
+
+    seed: int
+    events: int
+    digest: int
+    kinds: dict[str, int]
+    profile: Profile
+    batches: int
+    sessions: int
+    largest: int
+    checks: dict[str, int]
+
+
+def simulate(seed: int, events: int = 2_000, rules: Rules | None = None) -> Report:
+    """Run one seed for `events` events, then without faults until everything is read.
+
+    Raises SimulationFailed for the first law that does not hold.
+    """
+    return Simulation(seed, rules or Rules()).run(events)
+
+
+class Simulation:
+    """The state of one run."""
+
+    def __init__(self, seed: int, rules: Rules) -> None:
+        self.seed = seed
+        self.rules = rules
+        # Not for secrets: the same seed has to give the same run.
+        self.random = Random(seed)  # noqa: S311
+        self.profile = profile(seed, self.random)
+        self.faults = self.profile.faults
+        self.world = World(self.profile, self.random)
+        self.model = Model()
+        self.laws = Laws(self.model)
+        self.state = EnumeratorState()
+        self.network = Network(self.random, self.faults)
+        self.answers = Network(self.random, frozenset())
+        self.readers = Readers(self.random, self.faults, self.network)
+        self.events = 0
+        self.digest = 0
+        self.batches = 0
+        self.sessions = 0
+        self.largest = 0
+        self._late = 0
+        self._held: tuple[Effect, ...] = ()
+        self._kinds: Counter[type] = Counter()
+        self._trace: list[tuple[Event | str, tuple[Effect, ...]]] = []
+        self.driver = Driver(self, self.profile, self.random)
+        self._process: Iterator[None] = iter(())
+
+    # Running.
+
+    def run(self, events: int) -> Report:
+        """See `simulate`."""
+        try:
+            self._start()
+            while self.events < events:
+                self._act()
+            finish(self)
+        except Broken as broken:
+            raise self._failed(broken) from broken
+        names = {kind.__name__: count for kind, count in self._kinds.items()}
+        checks = {
+            "S1 S3 S4 S7 S8 S9 S15 of every split": self.laws.checked["splits"],
+            "S2 S13 of every order": self.laws.checked["orders"],
+            "S5 S6 of every owner": self.laws.checked["owners"],
+            "S13 of late messages": self._late,
+            "S10 S11 S12 S15 S16 of batches": self.batches,
+        }
+        return Report(
+            self.seed, self.events, self.digest, names, self.profile, self.batches, self.sessions, self.largest, checks
+        )
+
+    def _start(self) -> None:
+        self.sessions += 1
+        self._process = self.driver.run()
+        self.advance()
+
+    def advance(self) -> None:
+        """The driver goes on to its next point; when it dies, it is started again."""
+        try:
+            next(self._process)
+        except DriverDied:
+            self._again()
+
+    def _again(self) -> None:
+        self.answers.flush()
+        self._start()
+
+    def _act(self) -> None:
+        random = self.random
+        which = random.random()
+        if which < 0.55:
+            self.advance()
+        elif which < 0.63:
+            self.world.produce()
+        elif which < 0.68:
+            if what := self.world.act(self.faults):
+                self.note(what)
+        elif which < 0.78 and not self.profile.logical:
+            if what := self.readers.act(self.state, self.events):
+                self.note(what)
+        elif which < 0.8 and "impossible-event" in self.faults:
+            self._impossible()
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Messages whose time has come arrive."""
+        try:
+            while (event := self.answers.due(self.events)) is not None:
+                self.feed(event)
+            if not self.profile.logical:
+                self.readers.tick(self.state, self.events)
+                while (event := self.network.due(self.events)) is not None:
+                    self.feed(event)
+        except DriverDied:
+            self._again()
+
+    def deliver_all(self) -> None:
+        """Everything that is under way arrives, and every reader registers."""
+        try:
+            for event in (*self.answers.flush(), *self.network.flush()):
+                self.feed(event)
+            if not self.profile.logical:
+                for reader in self.readers.all.values():
+                    reader.wake = 0
+                self.readers.tick(self.state, self.events)
+            for event in self.network.flush():
+                self.feed(event)
+        except DriverDied:
+            self._again()
+
+    def look(self) -> None:
+        """The driver looks at every cluster, and everything that it asks is answered."""
+        try:
+            self.driver.refresh()
+            self.driver.answer()
+        except DriverDied:
+            self._again()
+
+    def restored(self, state: EnumeratorState, model: Model) -> None:
+        """A process begins with `state`."""
+        self.state, self.model = state, model
+        self.laws.restored(model)
+        self.note("a session begins")
+
+    def note(self, what: str) -> None:
+        """Something happened that the enumerator is not told."""
+        self._trace.append((what, ()))
+
+    def seal(self, text: str) -> None:
+        """An offset was made: it becomes part of the digest."""
+        self.digest = zlib.crc32(text.encode(), self.digest)
+        self.batches += 1
+
+    # One event.
+
+    def feed(self, event: Event, *, hold: bool = False) -> None:
+        """Tell the enumerator, check every law, and carry out what it orders, or `hold` it until `release`."""
+        self.events += 1
+        before = self.state
+        kind = type(event)
+        self._kinds[kind] += 1
+        self._trace.append((event, ()))
+        try:
+            step = self.rules.step(before, event)
+        except TransitionError as error:
+            raise Broken("crash", f"{kind.__name__} was refused: {error}") from error
+        except Exception as error:
+            raise Broken("crash", f"{kind.__name__} raised {error!r}") from error
+        effects = step.effects
+        if effects:
+            self._trace[-1] = (event, effects)
+        if self._is_stale(event, before):
+            self._late += 1
+            self._harmless(event, before, step)
+        else:
+            self.model.observe(event, before, effects)
+        self.laws.check(event, before, step)
+        self.state = step.state
+        self.largest = max(self.largest, len(step.state.splits))
+        self.digest = zlib.crc32(b"%s%d" % (kind.__name__.encode(), len(effects)), self.digest)
+        if effects:
+            self.digest = zlib.crc32(repr(effects).encode(), self.digest)
+            if hold:
+                self._held = effects
+            else:
+                self._carry_out(effects)
+
+    def release(self) -> None:
+        """Carry out what was held back until the state was written down."""
+        effects, self._held = self._held, ()
+        self._carry_out(effects)
+
+    def _is_stale(self, event: Event, before: EnumeratorState) -> bool:
+        """A reader's message of an earlier life, or one that came already."""
+        if type(event) is ReaderRegistered:
+            return event.reader < before.readers and event.epoch <= before.session.epochs.get(event.reader, -1)
+        if type(event) is ReaderLost:
+            return event.epoch < before.session.epochs.get(event.reader, -1)
+        if type(event) is SplitsFinished:
+            known = before.session.registrations.get(event.reader)
+            return known is None or known.epoch != event.epoch
+        return False
+
+    def _harmless(self, event: Event, before: EnumeratorState, step: Step) -> None:
+        if step.state != before or step.effects:
+            raise Broken("S13", f"a message of an earlier epoch had an effect: {event}")
+
+    def _carry_out(self, effects: tuple[Effect, ...]) -> None:
+        gone = [effect.split for effect in effects if type(effect) is Forget]
+        if gone:
+            self.readers.forget(gone)
+        self.readers.follow(effects)
+        for effect in effects:
+            if type(effect) is ListPartitions or type(effect) is ResolveStart:
+                self.driver.todo.append(effect)
+            elif type(effect) is ReportLoss and effect.fatal:
+                self.note("the run ends because of a loss; it is started again, with the loss to be declared")
+                self.driver.loss = "declare"
+                raise DriverDied
+
+    def _impossible(self) -> None:
+        event = self.random.choice(impossible_events(self.state))
+        try:
+            self.rules.step(self.state, event)
+        except TransitionError:
+            self.events += 1
+            return
+        except Exception as error:
+            raise Broken("crash", f"the impossible {event} raised {error!r}") from error
+        raise Broken("crash", f"an impossible event was taken: {event}")
+
+    # A failure.
+
+    def _failed(self, broken: Broken) -> SimulationFailed:
+        key = broken.split
+        lines: list[str] = []
+        recent = len(self._trace) - STORY_EVENTS
+        number = 0
+        for place, (event, effects) in enumerate(self._trace):
+            number += not isinstance(event, str)
+            told = event if isinstance(event, str) else f"{event!r}"
+            if place >= recent or (key is not None and any(repr(key) in f"{one!r}" for one in (event, *effects))):
+                lines.append(told if isinstance(event, str) else f"{number}. {told}")
+                lines.extend(f"    -> {effect!r}" for effect in effects if key is None or repr(key) in repr(effect))
+        return SimulationFailed(self.seed, broken.law, self.events, broken.detail, tuple(lines[-60:]))

@@ -1,0 +1,210 @@
+"""The clusters of a simulation: topics and logs that change, and answers that are not always true."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from evensplit.core.model import ListedPartition, SplitId
+from evensplit.testing.sim.profile import Profile
+
+CLUSTERS = ("a", "a-b", "b", "b-c")
+TOPICS = ("b-c", "c", "c-0")
+"""Ids that collide when they are joined by a dash: `a` + `b-c` and `a-b` + `c`."""
+
+
+@dataclass(slots=True)
+class Log:
+    """Offsets `start` (inclusive) to `end` (exclusive). `hidden`: gone for now, and back with the same records."""
+
+    start: int = 0
+    end: int = 0
+    hidden: bool = False
+
+
+@dataclass(slots=True)
+class SimTopic:
+    """A topic of one incarnation, which `topic_id` names."""
+
+    topic_id: str
+    logs: list[Log]
+
+
+@dataclass(slots=True)
+class SimCluster:
+    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before."""
+
+    id: str
+    topics: dict[str, SimTopic] = field(default_factory=dict)
+    listed: bool = True
+    reachable: bool = True
+    older: deque[tuple[ListedPartition, ...]] = field(default_factory=lambda: deque(maxlen=4))
+
+
+class World:
+    """All clusters. Whatever happens to them is chosen by `random`; `version` goes up with every change."""
+
+    def __init__(self, profile: Profile, random: Random) -> None:
+        self._profile = profile
+        self._random = random
+        self._created = 0
+        self.version = 0
+        self.narrowed: str | None = None
+        """A topic that is not subscribed to for the time being."""
+        self.clusters: dict[str, SimCluster] = {}
+        for name in CLUSTERS[: profile.clusters]:
+            self._add_cluster(name)
+
+    def _add_cluster(self, name: str) -> None:
+        cluster = self.clusters[name] = SimCluster(name)
+        if self._random.random() < 0.9:
+            for topic in TOPICS[: self._random.randint(1, self._profile.topics)]:
+                self._create_topic(cluster, topic)
+
+    def _create_topic(self, cluster: SimCluster, name: str) -> None:
+        self._created += 1
+        count = min(self._random.randint(1, self._profile.partitions_max), max(1, self._room()))
+        start = self._random.choice((0, 0, 5))
+        logs = [Log(start, start + self._random.randint(0, 12)) for _ in range(count)]
+        cluster.topics[name] = SimTopic(f"{name}.{self._created}", logs)
+        self._changed(cluster)
+
+    def _room(self) -> int:
+        return self._profile.splits_max - sum(
+            len(topic.logs) for cluster in self.clusters.values() for topic in cluster.topics.values()
+        )
+
+    def _changed(self, cluster: SimCluster) -> None:
+        self.version += 1
+        cluster.older.append(self.listing(cluster))
+
+    # What the clusters answer.
+
+    def listed_clusters(self) -> list[SimCluster]:
+        """Those that the metadata names, in the order of their ids."""
+        return [cluster for _, cluster in sorted(self.clusters.items()) if cluster.listed]
+
+    def listing(self, cluster: SimCluster) -> tuple[ListedPartition, ...]:
+        """The truth: all subscribed partitions that there are."""
+        return tuple(
+            ListedPartition(name, number, topic.topic_id)
+            for name, topic in cluster.topics.items()
+            if name != self.narrowed
+            for number, log in enumerate(topic.logs)
+            if not log.hidden
+        )
+
+    def answer(self, cluster: SimCluster, *, faults: frozenset[str]) -> tuple[tuple[ListedPartition, ...], bool]:
+        """What the cluster says, and whether it calls it complete; a lie now and then, as far as `faults` allow."""
+        random = self._random
+        listing, complete = self.listing(cluster), True
+        if faults and random.random() < 0.3:
+            if "stale-answer" in faults and random.random() < 0.4 and cluster.older:
+                listing = tuple(one for one in random.choice(cluster.older) if one.topic != self.narrowed)
+            if "partial-answer" in faults and random.random() < 0.4:
+                listing, complete = tuple(one for one in listing if random.random() < 0.6), False
+            elif "missing-partitions" in faults and random.random() < 0.4:
+                listing = tuple(one for one in listing if random.random() < 0.8)
+            elif "empty-answer" in faults and random.random() < 0.2:
+                listing = ()
+        if "reordered-answer" in faults:
+            listing = tuple(random.sample(listing, len(listing)))
+        return listing, complete
+
+    def log(self, split: SplitId, topic_id: str = "") -> Log | None:
+        """The log of `split`, if it can be read now and is of the incarnation `topic_id` (empty: of any)."""
+        cluster = self.clusters.get(split.cluster)
+        if cluster is None or not cluster.reachable:
+            return None
+        topic = cluster.topics.get(split.topic)
+        if topic is None or (topic_id and topic.topic_id != topic_id) or split.partition >= len(topic.logs):
+            return None
+        log = topic.logs[split.partition]
+        return None if log.hidden else log
+
+    def real(self) -> Iterator[tuple[SplitId, str, Log]]:
+        """Every partition that should be read in the end, with its topic id."""
+        for cluster in self.listed_clusters():
+            for one in self.listing(cluster):
+                yield (
+                    SplitId(cluster.id, one.topic, one.partition),
+                    one.topic_id,
+                    cluster.topics[one.topic].logs[one.partition],
+                )
+
+    # What happens to them.
+
+    def produce(self) -> None:
+        """Records arrive in a few partitions of one cluster."""
+        cluster = self._random.choice(list(self.clusters.values()))
+        for topic in cluster.topics.values():
+            for log in topic.logs:
+                if self._random.random() < 0.5:
+                    log.end += self._random.randint(1, 15)
+
+    def act(self, faults: frozenset[str]) -> str:
+        """One thing happens to one cluster, as far as `faults` allow; says what."""
+        random = self._random
+        cluster = random.choice(list(self.clusters.values()))
+        fault = random.choice(
+            ("unreachable", "cluster-leaves", "partitions-go", "growth", "growth", "recreation", "narrowing")
+        )
+        if fault not in faults:
+            self.produce()
+            return ""
+        if fault == "growth":
+            return self._grow(cluster)
+        if fault == "unreachable":
+            cluster.reachable = not cluster.reachable
+            return f"{cluster.id} is {'reachable' if cluster.reachable else 'unreachable'}"
+        if fault == "cluster-leaves":
+            cluster.listed = not cluster.listed
+            self.version += 1
+            return f"{cluster.id} is {'in' if cluster.listed else 'not in'} the metadata"
+        if fault == "narrowing":
+            self.narrowed = None if self.narrowed else random.choice(TOPICS)
+            self.version += 1
+            return f"{self.narrowed} is not subscribed" if self.narrowed else "everything is subscribed"
+        if not cluster.topics:
+            return ""
+        name, topic = random.choice(list(cluster.topics.items()))
+        if fault == "recreation":
+            self._create_topic(cluster, name)
+            return f"{cluster.id}/{name} was created anew"
+        for log in topic.logs:
+            log.hidden = not log.hidden if random.random() < 0.5 else log.hidden
+        self._changed(cluster)
+        return f"of {cluster.id}/{name}, {sum(log.hidden for log in topic.logs)} partitions are gone"
+
+    def _grow(self, cluster: SimCluster) -> str:
+        if self._room() < 1:
+            return ""
+        names = [name for name in CLUSTERS if name not in self.clusters]
+        topics = [name for name in TOPICS if name not in cluster.topics]
+        which = self._random.random()
+        if names and which < 0.3:
+            self._add_cluster(names[0])
+            self.version += 1
+            return f"cluster {names[0]} is new"
+        if topics and which < 0.6:
+            self._create_topic(cluster, topics[0])
+            return f"{cluster.id}/{topics[0]} is new"
+        if not cluster.topics:
+            return ""
+        name = self._random.choice(list(cluster.topics))
+        cluster.topics[name].logs.append(Log())
+        self._changed(cluster)
+        return f"{cluster.id}/{name} has one partition more"
+
+    def heal(self) -> None:
+        """End every fault: what is hidden, unreachable or left out is back."""
+        self.version += 1
+        self.narrowed = None
+        for cluster in self.clusters.values():
+            cluster.listed = cluster.reachable = True
+            cluster.older.clear()
+            for topic in cluster.topics.values():
+                for log in topic.logs:
+                    log.hidden = False
