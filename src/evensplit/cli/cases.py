@@ -49,10 +49,11 @@ class Case:
         """Every split that exists."""
         return [SplitId(CLUSTER, topic, number) for topic, count in self.topics.items() for number in range(count)]
 
-    def eligible(self) -> dict[str, list[Topic]]:
+    def eligible(self) -> dict[Reader, list[Topic]]:
         """Member -> the topics that it may read and that exist."""
+        topics = {name: Topic(CLUSTER, name) for name in self.topics}
         return {
-            member: [Topic(CLUSTER, topic) for topic in sorted(set(wanted)) if topic in self.topics]
+            member: [topics[name] for name in dict.fromkeys(wanted) if name in topics]
             for member, wanted in self.members.items()
         }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from evensplit.cli.assign import assign
 from evensplit.cli.broker import broker
 from evensplit.errors import EvenSplitError
 
@@ -25,4 +26,5 @@ def evensplit() -> None:
     """Tools around evensplit, a Kafka source for PySpark."""
 
 
+evensplit.add_command(assign)
 evensplit.add_command(broker)
