@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, Split, SplitId
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointError
 
@@ -55,7 +55,8 @@ def plan_ends(
 def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, ...]:
     """The ranges between two states, without empty ones, in the order of their splits.
 
-    A split that `start` does not know, or has no position for, begins at its first position, which `end` carries.
+    A split that `start` does not know (in this incarnation), or has no position for, begins at its first position, which
+    `end` carries.
 
     Raises:
         CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning: the two are not
@@ -65,10 +66,7 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
     for key, split in end.splits.items():
         if split.position is None:
             continue
-        before = start.splits.get(key)
-        begin = before.position if before is not None else None
-        if begin is None:
-            begin = split.first if split.first is not None else split.position
+        begin = _begin(start.splits.get(key), split)
         if begin > split.position:
             raise CheckpointError(
                 f"split {key} would be read from offset {begin} to {split.position}; expected an end at or after its "
@@ -79,19 +77,45 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
     return tuple(ranges)
 
 
+def _begin(before: Split | None, split: Split) -> int:
+    """Where the range of `split` begins in the batch that ends with it, and that began when it was `before`."""
+    assert split.position is not None
+    if before is not None and before.position is not None:
+        same = (before.first, before.topic_id) == (split.first, split.topic_id)
+        if split.first is None or same:
+            return before.position
+    return split.position if split.first is None else split.first
+
+
 def plan_batch(start: EnumeratorState, end: EnumeratorState) -> tuple[ReaderPlan, ...]:
     """Which reader reads what in the batch from `start` to `end`: every split is read by its owner in `end`.
+
+    The last range of a split that is finished in `end`, and so has no owner there, goes to its owner in `start`; if it
+    had none, the batch being its first and last, to the reader with the fewest offsets so far.
 
     Returns one plan for each reader that has work, ascending by reader; together they hold every range of the batch
     exactly once. Laws: S2, S11. Raises as `batch_ranges` does.
     """
     by_reader: dict[int, list[Range]] = {}
+    left: list[Range] = []
     for part in batch_ranges(start, end):
-        owner = end.splits[part.split].owner
-        if owner is None:
+        split = end.splits[part.split]
+        owner = split.owner
+        if owner is None and not split.finished:
             raise CheckpointError(
                 f"split {part.split} is to be read up to offset {part.end} but has no owner; expected a reader from 0 "
                 f"to {end.readers - 1}"
             )
-        by_reader.setdefault(owner, []).append(part)
-    return tuple(ReaderPlan(reader, tuple(by_reader[reader])) for reader in sorted(by_reader))
+        if owner is None:
+            before = start.splits.get(part.split)
+            owner = before.owner if before is not None else None
+        if owner is None or owner >= end.readers:
+            left.append(part)
+        else:
+            by_reader.setdefault(owner, []).append(part)
+    loads = [sum(part.size for part in by_reader.get(reader, ())) for reader in range(end.readers)]
+    for part in left:
+        reader = loads.index(min(loads))
+        by_reader.setdefault(reader, []).append(part)
+        loads[reader] += part.size
+    return tuple(ReaderPlan(reader, tuple(sorted(by_reader[reader]))) for reader in sorted(by_reader))
