@@ -358,8 +358,11 @@ def test_a_subscription_that_no_longer_covers_a_topic_keeps_its_position(east: F
     east.append("t2", 0, 5)
     first = Source(east).plan(NONE)
     east.append("t2", 0, 5)
-    narrow = Source(east, subscribePattern="^t$").plan(first)
-    assert narrow is first
+    source = Source(east, subscribePattern="^t$")
+    narrow = source.plan(first)
+    assert [str(key) for key, split in narrow.splits.items() if not split.active] == ["east/t2/0"]
+    assert ranges(first, narrow) == {}
+    assert source.plan(narrow) is narrow
     assert ranges(narrow, Source(east).plan(narrow)) == {"east/t2/0": (5, 10)}
 
 

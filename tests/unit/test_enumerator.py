@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evensplit.core.effects import Assign, Effect, ListPartitions, ReportLoss, ResolveStart
+from evensplit.core.effects import Assign, ListPartitions, ReportLoss, ResolveStart, Revoke
 from evensplit.core.enumerator import step
 from evensplit.core.events import (
     BatchOpened,
@@ -16,31 +16,10 @@ from evensplit.core.events import (
     ParallelismChanged,
     PartitionsListed,
 )
-from evensplit.core.invariants import check
-from evensplit.core.model import ListedPartition, SplitId, StartBy
+from evensplit.core.model import SplitId, StartBy
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
-
-EAST, WEST = ListedCluster("east", ("e:9092",)), ListedCluster("west", ("w:9092",))
-
-
-def listed(topic: str, count: int, topic_id: str = "id-1") -> tuple[ListedPartition, ...]:
-    return tuple(ListedPartition(topic, partition, topic_id) for partition in range(count))
-
-
-def starts(cluster: str, topic: str, count: int, at: int = 0) -> dict[SplitId, int]:
-    return {SplitId(cluster, topic, partition): at for partition in range(count)}
-
-
-def run(*events: Event, state: EnumeratorState | None = None) -> tuple[EnumeratorState, tuple[Effect, ...]]:
-    """Feed `events` in turn; the last state, and the effects of the last event. Every state keeps the laws."""
-    state = state or EnumeratorState()
-    effects: tuple[Effect, ...] = ()
-    for event in events:
-        after = step(state, event)
-        state, effects = after.state, after.effects
-        assert check(state) == ()
-    return state, effects
+from tests.support.enumeration import EAST, WEST, listed, registered, run, starts
 
 
 def discovered(count: int = 4, readers: int = 2, at: int = 10) -> EnumeratorState:
@@ -50,6 +29,7 @@ def discovered(count: int = 4, readers: int = 2, at: int = 10) -> EnumeratorStat
         ClustersListed((EAST,)),
         PartitionsListed("east", listed("t", count)),
         OffsetsResolved(starts("east", "t", count, at)),
+        *registered(*range(readers)),
         BatchPlanned({}),
         BatchOpened(),
     )
@@ -69,6 +49,7 @@ def test_the_first_discovery_starts_by_the_strategy() -> None:
 def test_nothing_is_assigned_before_every_first_discovery_is_done() -> None:
     state, effects = run(
         ParallelismChanged(2),
+        *registered(0, 1),
         ClustersListed((EAST, WEST)),
         PartitionsListed("east", listed("t", 2)),
         OffsetsResolved(starts("east", "t", 2)),
@@ -95,12 +76,13 @@ def test_a_first_discovery_that_finds_nothing_is_a_discovery() -> None:
 def test_an_empty_last_cluster_releases_the_assignment_of_the_others() -> None:
     _, effects = run(
         ParallelismChanged(1),
+        *registered(0),
         ClustersListed((EAST, WEST)),
         PartitionsListed("east", listed("t", 1)),
         OffsetsResolved(starts("east", "t", 1)),
         PartitionsListed("west", ()),
     )
-    assert effects == (Assign(SplitId("east", "t", 0), 0, None),)
+    assert effects == (Assign(SplitId("east", "t", 0), 0, 0, None, 1, "id-1"),)
 
 
 def test_later_partitions_topics_and_clusters_start_at_earliest() -> None:
@@ -184,7 +166,9 @@ def test_a_partition_missing_from_an_answer_keeps_position_and_owner() -> None:
 
 def test_readers_that_are_added_take_splits_with_the_fewest_moves() -> None:
     state, effects = run(ParallelismChanged(3), state=discovered(count=6, readers=2))
-    assert [(effect.previous, effect.reader) for effect in effects if isinstance(effect, Assign)] == [(0, 2), (1, 2)]
+    assert [type(effect) for effect in effects] == [Revoke, Revoke]
+    _, effects = run(*registered(2), state=state)
+    assert [(effect.previous, effect.reader) for effect in effects if isinstance(effect, Assign)] == [(2, 2), (2, 2)]
     assert state.readers == 3
 
 
@@ -225,7 +209,7 @@ def test_new_bootstrap_servers_are_taken_over() -> None:
         (ParallelismChanged(0), "expected at least 1"),
         (ClustersListed((EAST, EAST)), "listed twice: east"),
         (PartitionsListed("north", ()), "the metadata names only: east"),
-        (OffsetsResolved({SplitId("east", "x", 0): 1}), "has not been discovered"),
+        (OffsetsResolved({SplitId("north", "x", 0): 1}), "has not been discovered"),
         (BatchPlanned({SplitId("east", "x", 0): 1}), "has no start yet"),
         (BatchPlanned({SplitId("east", "t", 0): 9}), "already is at 10"),
     ],

@@ -1,60 +1,78 @@
 """The state as the JSON document that Spark keeps as the offset of each batch, and back.
 
-    {"evensplit": 1,                       what this is, and the version of the format
-     "readers": 2, "policy": "balanced", "plan": "owners",
+    {"evensplit": 2,                       what this is, and the version of the format
+     "readers": 2, "policy": "balanced", "plan": "owners", "generation": 3,
      "clusters": {"east": {"bootstrap": ["10.0.0.1:9092"], "discovered": true,
         "topics": {"orders": {"id": "…", "next": [120, 98, 0], "owner": [0, 1, 0], "first": {"2": 0}}}}},
      "check": "1f2e3d4c"}                  CRC-32 of all the rest
 
 The lists of a topic are by partition number, 0, 1, 2, …; where partitions are missing, "partitions" names those
 that there are. `null` stands for what is not known yet. "first" holds the splits that begin in the batch that ends
-here. Clusters, topics and partitions are in order, so equal states give equal bytes (law S10).
+here. What is as it usually is, is left out; where it is not:
+
+    "rebalance", "scope", "retentionMs", "bounded"    settings that are not the default
+    "begun": false                                    before the first batch
+    "dealtTo": [0, 2]                                 the readers that have had their share, if not all of them
+    "initial": true                                   of a cluster: its first discovery is by the user's strategy
+    "removedAtMs": 1700000000000                      of a cluster; of a topic: of all its splits, or {partition: time}
+    "stop": {partition: offset}, "finished": [0, 2], "initial": [1]    of a topic, for some of its splits
+
+Clusters, topics and partitions are in order, so equal states give equal bytes (law S10). Version 1 had no generation
+and nothing of what is usually left out; it is read as such.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.settings import BALANCED, OWNERS, Settings
+from evensplit.core.settings import Settings
 from evensplit.core.state import EnumeratorState
-from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown, TransitionError
+from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
 
 SIGNATURE = "evensplit"
-VERSION = 1
+VERSION = 2
 
 _RESTORE = "Restore the file from a copy of the checkpoint, or start with a new checkpoint"
 
 
 def encode(state: EnumeratorState) -> dict[str, Any]:
-    """The document for `state`, made of JSON's own types; equal states give equal documents, key order included.
-
-    Raises TransitionError for a state in which no batch has been planned: its starts are not final.
-    """
-    if not state.begun:
-        raise TransitionError("a state was to be written down before its first batch was planned")
-    clusters: dict[str, Any] = {}
-    by_cluster = {name: list(own) for name, own in groupby(state.splits.values(), key=lambda split: split.id.cluster)}
-    for name, cluster in state.clusters.items():
-        topics = groupby(by_cluster.get(name, ()), key=lambda split: split.id.topic)
-        clusters[name] = {
+    """The document for `state`, made of JSON's own types; equal states give equal documents, key order included."""
+    by_topic: dict[str, dict[str, Any]] = {}
+    for (cluster_id, topic), splits in groupby(state.splits.values(), key=lambda split: split.id[:2]):
+        by_topic.setdefault(cluster_id, {})[topic] = _encode_topic(list(splits))
+    clusters: dict[str, Any] = {
+        name: {
             "bootstrap": list(cluster.bootstrap_servers),
             "discovered": cluster.discovered,
-            # Only a cluster that never answered can still start by the strategy; the usual case stays short.
             **({"initial": True} if cluster.initial else {}),
-            "topics": {topic: _encode_topic(list(splits)) for topic, splits in topics},
+            **({} if cluster.removed_at_ms is None else {"removedAtMs": cluster.removed_at_ms}),
+            "topics": by_topic.get(name, {}),
         }
+        for name, cluster in state.clusters.items()
+    }
+    settings, usual = state.settings, Settings()
+    unusual = {
+        "rebalance": (settings.rebalance, usual.rebalance),
+        "scope": (settings.scope, usual.scope),
+        "retentionMs": (settings.retention_ms, usual.retention_ms),
+        "bounded": (settings.bounded, usual.bounded),
+        "begun": (state.begun, True),
+        "dealtTo": (list(state.dealt_to), list(range(state.readers))),
+    }
     document = {
         SIGNATURE: VERSION,
         "readers": state.readers,
-        "policy": state.settings.policy,
-        "plan": state.settings.plan,
+        "policy": settings.policy,
+        "plan": settings.plan,
+        "generation": state.generation,
+        **{name: value for name, (value, default) in unusual.items() if value != default},
         "clusters": clusters,
     }
     return {**document, "check": _check(document)}
@@ -111,6 +129,7 @@ def _check(body: Mapping[str, Any]) -> str:
 
 
 def _encode_topic(splits: Sequence[Split]) -> dict[str, Any]:
+    """One topic's splits, by columns."""
     partitions = [split.id.partition for split in splits]
     ids = [split.topic_id for split in splits]
     entry: dict[str, Any] = {"id": ids[0] if len(set(ids)) == 1 else ids}
@@ -119,13 +138,40 @@ def _encode_topic(splits: Sequence[Split]) -> dict[str, Any]:
     entry["next"] = [split.position for split in splits]
     entry["owner"] = [split.owner for split in splits]
     firsts = {str(split.id.partition): split.first for split in splits if split.first is not None}
-    return {**entry, "first": firsts} if firsts else entry
+    if firsts:
+        entry["first"] = firsts
+    stops = {str(split.id.partition): split.stop for split in splits if split.stop is not None}
+    if stops:
+        entry["stop"] = stops
+    removed = [split.removed_at_ms for split in splits]
+    if len(set(removed)) > 1:
+        entry["removedAtMs"] = {
+            str(partition): at for partition, at in zip(partitions, removed, strict=True) if at is not None
+        }
+    elif removed[0] is not None:
+        entry["removedAtMs"] = removed[0]
+    finished = [split.id.partition for split in splits if split.finished]
+    if finished:
+        entry["finished"] = finished
+    initial = [split.id.partition for split in splits if split.initial]
+    if initial:
+        entry["initial"] = initial
+    return entry
 
 
 def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
     readers = _count(body["readers"], "readers")
-    _one_of(body["policy"], (BALANCED,), "policy")
-    _one_of(body["plan"], (OWNERS,), "plan")
+    usual = Settings()
+    settings = Settings(
+        policy=body["policy"],
+        rebalance=body.get("rebalance", usual.rebalance),
+        scope=body.get("scope", usual.scope),
+        plan=body["plan"],
+        retention_ms=_count(body.get("retentionMs", usual.retention_ms), "retentionMs"),
+        bounded=_flag(body.get("bounded", usual.bounded)),
+    )
+    if settings.problems():
+        raise ValueError("; ".join(settings.problems()))
     clusters: dict[str, ClusterState] = {}
     splits: dict[SplitId, Split] = {}
     for name, entry in body["clusters"].items():
@@ -133,44 +179,84 @@ def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
         if not all(isinstance(address, str) for address in bootstrap):
             raise ValueError(f"bootstrap servers of cluster {name!r} are {bootstrap!r}")
         clusters[name] = ClusterState(
-            name, bootstrap, initial=_flag(entry.get("initial", False)), discovered=_flag(entry["discovered"])
+            name,
+            bootstrap,
+            initial=_flag(entry.get("initial", False)),
+            discovered=_flag(entry["discovered"]),
+            removed_at_ms=_count_or_none(entry.get("removedAtMs"), "removedAtMs"),
         )
+        _in_order(entry["topics"], f"topics of {name!r}")
         for topic, columns in entry["topics"].items():
-            splits.update((split.id, split) for split in _decode_topic(name, topic, columns, readers))
+            decoded = _decode_topic(name, topic, columns, readers)
+            splits.update(zip([split.id for split in decoded], decoded, strict=True))
     _in_order(clusters, "clusters")
-    _in_order(splits, "splits")
+    dealt_to = tuple(_count(reader, "dealtTo") for reader in body.get("dealtTo", range(readers)))
+    _in_order(dealt_to, "dealtTo")
     return EnumeratorState(
         readers,
         MappingProxyType(clusters),
         MappingProxyType(splits),
-        Settings(policy=body["policy"], plan=body["plan"]),
-        begun=True,
+        settings,
+        _count(body.get("generation", 0), "generation"),
+        _flag(body.get("begun", True)),
+        dealt_to,
     )
 
 
-def _decode_topic(cluster: str, topic: str, columns: Mapping[str, Any], readers: int) -> Iterable[Split]:
+def _decode_topic(cluster: str, topic: str, columns: Mapping[str, Any], readers: int) -> list[Split]:
+    """The splits of one topic. Columns are checked as a whole, which is what makes a hundred thousand splits quick."""
     positions, owners = columns["next"], columns["owner"]
     partitions = columns.get("partitions", range(len(positions)))
+    _counts((one for one in positions if one is not None), "next")
+    if _counts((one for one in owners if one is not None), "owner") >= readers:
+        raise ValueError(f"an owner of {topic!r} is not one of {readers} readers")
+    _counts(partitions, "partition")
+    _in_order(partitions, f"partitions of {topic!r}")
     ids = columns["id"] if isinstance(columns["id"], list) else [columns["id"]] * len(positions)
-    firsts = {int(partition): _count(first, "first") for partition, first in columns.get("first", {}).items()}
-    splits: list[Split] = []
-    for partition, topic_id, position, owner in zip(partitions, ids, positions, owners, strict=True):
-        if not isinstance(topic_id, str):
-            raise TypeError(f"a topic id of {topic!r} is {topic_id!r}")
-        if owner is not None and _count(owner, "owner") >= readers:
-            raise ValueError(f"an owner is {owner}, but there are {readers} readers")
-        splits.append(
-            Split(
-                SplitId(cluster, topic, _count(partition, "partition")),
-                topic_id,
-                None if position is None else _count(position, "next"),
-                firsts.pop(partition, None),
-                owner,
-            )
+    if not all(isinstance(topic_id, str) for topic_id in ids):
+        raise TypeError(f"a topic id of {topic!r} is no text")
+    known = frozenset(partitions)
+    firsts, stops = (_by_partition(columns, name, known) for name in ("first", "stop"))
+    finished, initial = (_named(columns, name, known) for name in ("finished", "initial"))
+    removed = columns.get("removedAtMs")
+    if isinstance(removed, dict):
+        removed_at: Callable[[int], int | None] = _by_partition(columns, "removedAtMs", known).get
+    else:
+        at = _count_or_none(removed, "removedAtMs")
+        removed_at = lambda _: at  # noqa: E731
+    first_of, stop_of = firsts.get, stops.get
+    return [
+        Split(
+            SplitId(cluster, topic, partition),
+            topic_id,
+            position,
+            first_of(partition),
+            owner,
+            stop_of(partition),
+            partition in finished,
+            removed_at(partition),
+            partition in initial,
         )
-    if firsts:
-        raise ValueError(f"first positions of partitions of {topic!r} that do not exist: {sorted(firsts)}")
-    return splits
+        for partition, topic_id, position, owner in zip(partitions, ids, positions, owners, strict=True)
+    ]
+
+
+def _by_partition(columns: Mapping[str, Any], name: str, known: frozenset[int]) -> dict[int, int]:
+    found = {int(partition): _count(value, name) for partition, value in columns.get(name, {}).items()}
+    _known(found, name, known)
+    return found
+
+
+def _named(columns: Mapping[str, Any], name: str, known: frozenset[int]) -> frozenset[int]:
+    found = [_count(partition, name) for partition in columns.get(name, ())]
+    _known(found, name, known)
+    return frozenset(found)
+
+
+def _known(partitions: Iterable[int], name: str, known: frozenset[int]) -> None:
+    unknown = [partition for partition in partitions if partition not in known]
+    if unknown:
+        raise ValueError(f"{name!r} of partitions that do not exist: {unknown}")
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -183,20 +269,26 @@ def _count(value: object, what: str) -> int:
     return value
 
 
+def _count_or_none(value: object, what: str) -> int | None:
+    return None if value is None else _count(value, what)
+
+
+def _counts(values: Iterable[Any], what: str) -> int:
+    """The highest of `values`, -1 without any, when all of them are whole numbers of at least 0."""
+    listed = list(values)
+    if any(kind is not int for kind in set(map(type, listed))) or (listed and min(listed) < 0):
+        raise ValueError(f"{what} has other values than whole numbers of at least 0")
+    return max(listed, default=-1)
+
+
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"a flag is {value!r}, expected true or false")
     return value
 
 
-def _one_of(value: object, known: Sequence[str], what: str) -> None:
-    if value not in known:
-        raise ValueError(f"{what} is {value!r}, expected one of {', '.join(known)}")
-
-
 def _in_order(keys: Iterable[Any], what: str) -> None:
-    listed = list(keys)
-    if listed != sorted(listed):
+    if any(left >= right for left, right in pairwise(keys)):
         raise ValueError(f"{what} are not in order")
 
 

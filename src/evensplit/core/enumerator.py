@@ -2,57 +2,112 @@
 
 How to read it
 --------------
-Everything that changes a state is in this file. A state is immutable; `step` looks the event's class up in
-`TRANSITIONS` and calls the one function that handles it, which returns the next state and the orders that
-follow from the change. There is no other input: what time it is, what a cluster answers and what the user
-wants reach the enumerator as events only. The same state and event always give the same step.
+A state is immutable. `step` looks the event's class up in `TRANSITIONS`, the one table of everything that can happen,
+and calls the function that handles it. That function writes what the event does into a `Draft`; when it is through,
+`conclude` decides the owners, if they have to be decided, and adds the orders to the readers. Then the draft becomes
+the next state. An event that cannot happen raises, and its draft is thrown away. There is no other input: what time it
+is, what a cluster answers, which readers live and what the user wants reach the enumerator as events only. The same
+state and event always give the same step.
 
-One batch, as a host drives it:
+    enumerator.py    the table; batches and settings
+    discovery.py     clusters, partitions, starts, time
+    registration.py  readers
+    assigning.py     owners, and the orders that follow
+    draft.py         a state in the making
 
-    BatchOpened         the batch before is committed: its first positions are not needed any more
+One run, as a host drives it:
+
+    SettingsChanged     once, and when the user changes them
     ParallelismChanged  when the number of readers differs from the state's
+    ReaderRegistered    -> Assign, once all have registered and the first discovery is done   (one event per reader)
+    BatchOpened         the batch before is committed: its first positions are not needed any more
+    TimePassed          -> Forget
     ClustersListed      -> ListPartitions for each cluster
-    PartitionsListed    -> ResolveStart for what is new      (one event per cluster that answered completely)
-    OffsetsResolved     -> Assign, once the state is settled
+    PartitionsListed    -> ResolveStart for what is new, ReportLoss      (one event per cluster that answered)
+    OffsetsResolved     -> Assign
     BatchPlanned        positions advance to the batch's ends
+
+A host with readers of its own (processes that fail on their own) also tells `ReaderLost`, `ReaderRemoved`,
+`SplitsGivenBack` and `SplitsFinished`, and as `BatchPlanned` how far its last completed checkpoint has come. A host
+with logical readers, such as Spark's, registers each of them once, with what the restored state says that they own.
+
+The life of a split (law S1)
+----------------------------
+Each known split is unassigned, assigned, retained or finished (`Lifecycle`). The table says for each event which of
+these changes it can make, and no other ever happens; the diagram in docs/state-machine.md is made from the table.
 
 Where a split starts (FLIP-288)
 -------------------------------
-A cluster that is listed before the first batch is `initial`: what its first discovery finds starts by
-the user's strategy. Whatever is found later (another partition, topic or cluster, after a restart or not) starts
-at earliest, for it did not exist, or was not wanted, when the user chose where to start. A later cluster that
-brings starting offsets of its own is the one exception. A first discovery that finds nothing is still a
-discovery: `Cluster.discovered` tells the two apart.
+A cluster that is listed before the first batch is `initial`: what its first discovery finds starts by the user's
+strategy, and stays `initial` itself until its start is known, whatever happens in between. What is found later (another
+partition, topic or cluster, after a restart or not) starts at earliest, for it did not exist, or was not wanted, when
+the user chose where to start. A later cluster that brings starting offsets of its own is the one exception. A first
+discovery that finds nothing is still a discovery: `ClusterState.discovered` tells the two apart.
 
-Who owns a split
-----------------
-Owners are first decided when every initial cluster has answered and every start is known, so that the first
-assignment sees all splits at once, and again whenever splits or readers have changed. A split joins when its start
-is known. A known split that is missing from a later answer keeps its position and its owner: an answer can be
-wrong, and nothing may be read twice when it comes back.
+Who owns a split (FLIP-537)
+---------------------------
+In each session, nothing is ordered before every reader has registered and every first discovery is done. Then one
+global assignment is computed, from the owners in the state and all that the readers reported; the claim of the highest
+generation counts. Every split is in the state from the moment that it is heard of, so a checkpoint can be taken at any
+time. After that, a report that contradicts the state is ignored; a reader that registers again is told all that it
+owns. When owners change after that is up to the settings; a lost reader keeps what it owns.
+
+What is there no longer
+-----------------------
+One answer can be wrong, so an answer removes a split only together with a second one, an interval later, both complete.
+What is removed is retained with its position for a time, and goes on from there if it comes back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.assign import balance
-from evensplit.core.effects import Assign, Effect, ListPartitions, ReportLoss, ResolveStart
+from evensplit.core.assigning import conclude
+from evensplit.core.discovery import (
+    cluster_unreachable,
+    clusters_listed,
+    offsets_resolved,
+    partitions_listed,
+    time_passed,
+)
+from evensplit.core.draft import Draft
+from evensplit.core.effects import Effect
 from evensplit.core.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
+    ClusterUnreachable,
     Event,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
+    ReaderLost,
+    ReaderRegistered,
+    ReaderRemoved,
+    SettingsChanged,
+    SplitsFinished,
+    SplitsGivenBack,
+    TimePassed,
 )
-from evensplit.core.model import ClusterState, Split, SplitId, StartBy
+from evensplit.core.model import Lifecycle
+from evensplit.core.registration import (
+    parallelism_changed,
+    reader_lost,
+    reader_registered,
+    reader_removed,
+    splits_finished,
+    splits_given_back,
+)
+from evensplit.core.settings import LOSSES
 from evensplit.core.state import EnumeratorState
+from evensplit.core.story import describe, summary
 from evensplit.errors import TransitionError
+
+TOLD_MAX = 8
+"""How many of the last events are remembered, for an error's story."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,148 +118,127 @@ class Step:
     effects: tuple[Effect, ...] = ()
 
 
+Change = tuple[Lifecycle | None, Lifecycle | None]
+"""From where to where a split goes; None: it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What one kind of event does. `changes`: all that it can do to the life of a split."""
+
+    handle: Callable[[Draft, Any], None]
+    changes: tuple[Change, ...] = ()
+
+
 def step(state: EnumeratorState, event: Event) -> Step:
     """The state after `event`, and the orders that follow.
 
     Raises TransitionError, leaving the state as it was, for an event that cannot happen in it.
     """
-    return TRANSITIONS[type(event)](state, event)
+    draft, line = Draft(state), describe(event)
+    try:
+        TRANSITIONS[type(event)].handle(draft, event)
+        draft.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
+        after = conclude(draft)
+    except TransitionError as error:
+        raise TransitionError(error.problem, line, summary(state), state.session.told) from None
+    return Step(after, tuple(draft.effects))
 
 
-def _batch_opened(state: EnumeratorState, _: BatchOpened) -> Step:
-    if all(split.first is None for split in state.splits.values()):
-        return Step(state)
-    splits = {key: split if split.first is None else split._replace(first=None) for key, split in state.splits.items()}
-    return Step(replace(state, splits=MappingProxyType(splits)))
+def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
+    problems = list(event.settings.problems())
+    if event.loss not in LOSSES:
+        problems.append(f"loss is {event.loss!r}; expected one of {', '.join(LOSSES)}")
+    if event.discovery_interval_ms < 0:
+        problems.append(f"the discovery interval is {event.discovery_interval_ms} ms; expected 0 or more")
+    nobody = sorted(reader for reader in event.eligible if reader < 0)
+    if nobody:
+        problems.append(f"readers that are said to be eligible: {nobody}; expected numbers of at least 0")
+    if problems:
+        raise TransitionError("; ".join(problems))
+    chosen = event.settings, dict(event.eligible)
+    draft.due = chosen != (draft.settings, draft.session.eligible)
+    draft.settings = event.settings
+    draft.tell(
+        eligible=dict(event.eligible),
+        discovery=event.discovery,
+        discovery_interval_ms=event.discovery_interval_ms,
+        loss=event.loss,
+    )
 
 
-def _parallelism_changed(state: EnumeratorState, event: ParallelismChanged) -> Step:
-    if event.readers < 1:
-        raise TransitionError(f"the number of readers is {event.readers}; expected at least 1")
-    return _assigned(replace(state, readers=event.readers))
+def _batch_opened(draft: Draft, _: BatchOpened) -> None:
+    for split in list(draft.splits.values()):
+        if split.first is not None:
+            draft.put(split._replace(first=None))
 
 
-def _clusters_listed(state: EnumeratorState, event: ClustersListed) -> Step:
-    ids = [listed.id for listed in event.clusters]
-    twice = sorted({name for name in ids if ids.count(name) > 1})
-    if twice:
-        raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
-    clusters = dict(state.clusters)
-    for listed in event.clusters:
-        known = clusters.get(listed.id)
-        initial = listed.starts_by_strategy or (known.initial if known else not state.begun)
-        clusters[listed.id] = ClusterState(
-            id=listed.id,
-            bootstrap_servers=listed.bootstrap_servers,
-            # Once discovered it makes no difference; a fixed value keeps equal states equal.
-            initial=initial and not (known and known.discovered),
-            discovered=bool(known and known.discovered),
-        )
-    ordered = MappingProxyType({name: clusters[name] for name in sorted(clusters)})
-    return Step(replace(state, clusters=ordered), tuple(ListPartitions(name) for name in sorted(ids)))
-
-
-def _partitions_listed(state: EnumeratorState, event: PartitionsListed) -> Step:
-    cluster = state.clusters.get(event.cluster)
-    if cluster is None:
-        raise TransitionError(
-            f"cluster {event.cluster!r} answered, but the metadata names only: {', '.join(state.clusters) or 'none'}"
-        )
-    fresh: list[Split] = []
-    pending: list[SplitId] = []
-    losses: list[Effect] = []
-    for listed in event.partitions:
-        key = SplitId(event.cluster, listed.topic, listed.partition)
-        known = state.splits.get(key)
-        if known is None:
-            fresh.append(Split(key, topic_id=listed.topic_id))
-        elif listed.topic_id and (not known.topic_id or known.position is None):
-            # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
-            fresh.append(known._replace(topic_id=listed.topic_id))
-        elif listed.topic_id and known.topic_id != listed.topic_id:
-            losses.append(
-                ReportLoss(
-                    key,
-                    f"the topic was deleted and created anew: expected topic id {known.topic_id}, "
-                    f"found {listed.topic_id}; what was unread at offset {known.position} is gone",
-                )
-            )
-        if known is None or known.position is None:
-            pending.append(key)
-    by = StartBy.STRATEGY if cluster.initial else StartBy.EARLIEST
-    clusters = {**state.clusters, cluster.id: replace(cluster, discovered=True, initial=False)}
-    after = replace(state, clusters=MappingProxyType(clusters), splits=_with(state.splits, fresh))
-    if pending:
-        return Step(after, (*losses, ResolveStart(cluster.id, tuple(sorted(pending)), by)))
-    assigned = _assigned(after)
-    return Step(assigned.state, (*losses, *assigned.effects))
-
-
-def _offsets_resolved(state: EnumeratorState, event: OffsetsResolved) -> Step:
-    resolved: list[Split] = []
-    for key in sorted(event.starts):
-        split = state.splits.get(key)
-        if split is None:
-            raise TransitionError(f"a start was resolved for {key}, which has not been discovered")
-        # A start is final: a second answer (late, or asked twice) changes nothing.
-        if split.position is None:
-            offset = event.starts[key]
-            if offset < 0:
-                raise TransitionError(f"the start of {key} was resolved to {offset}; expected an offset of at least 0")
-            resolved.append(split._replace(position=offset, first=offset))
-    return _assigned(replace(state, splits=_with(state.splits, resolved)))
-
-
-def _batch_planned(state: EnumeratorState, event: BatchPlanned) -> Step:
-    if not state.settled:
+def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
+    if not draft.state().settled:
         raise TransitionError(
             "a batch was planned before the first discovery was done; expected a start for every split"
         )
-    advanced: list[Split] = []
     for key in sorted(event.ends):
-        split = state.splits.get(key)
-        if split is None or split.position is None:
+        split, end = draft.get(key), event.ends[key]
+        if split is None or (split.active and split.position is None):
             raise TransitionError(f"a batch was planned for {key}, which has no start yet")
-        end = event.ends[key]
-        if end < split.position:
-            raise TransitionError(
-                f"a batch was planned to end at {end} for {key}, which already is at {split.position}"
-            )
-        if end > split.position:
-            advanced.append(split._replace(position=end))
-    return Step(replace(state, begun=True, splits=_with(state.splits, advanced) if advanced else state.splits))
+        if not split.active:
+            raise TransitionError(f"a batch was planned for {key}, which is {split.lifecycle}: it is not to be read")
+        position = split.position or 0
+        if end < position:
+            raise TransitionError(f"a batch was planned to end at {end} for {key}, which already is at {position}")
+        if split.stop is not None and end > split.stop:
+            raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
+        if end > position:
+            if split.owner is None:
+                raise TransitionError(f"a batch was planned to end at {end} for {key}, which nobody owns")
+            draft.put(split._replace(position=end))
+    draft.begun = True
 
 
-def _assigned(state: EnumeratorState) -> Step:
-    """`state` with owners for all splits that have a start, once it is settled; unchanged where they stand already."""
-    if not state.settled or state.readers < 1:
-        return Step(state)
-    started = [split for split in state.splits.values() if split.position is not None]
-    previous = {split.id: split.owner for split in started if split.owner is not None}
-    owners = balance([split.id for split in started], state.readers, previous)
-    changed = [split._replace(owner=owners[split.id]) for split in started if split.owner != owners[split.id]]
-    orders = tuple(
-        Assign(split.id, owners[split.id], split.position or 0, previous.get(split.id), 0) for split in changed
-    )
-    return Step(replace(state, splits=_with(state.splits, changed)) if changed else state, orders)
+_NEW = None
+_GONE = None
+_UNASSIGNED, _ASSIGNED = Lifecycle.UNASSIGNED, Lifecycle.ASSIGNED
+_RETAINED, _FINISHED = Lifecycle.RETAINED, Lifecycle.FINISHED
 
+_GIVEN: tuple[Change, ...] = ((_UNASSIGNED, _ASSIGNED),)
+_GIVEN_AND_TAKEN: tuple[Change, ...] = (*_GIVEN, (_ASSIGNED, _UNASSIGNED))
+_ADOPTED: tuple[Change, ...] = ((_NEW, _UNASSIGNED), (_NEW, _ASSIGNED), (_NEW, _RETAINED))
+_REMOVED: tuple[Change, ...] = (
+    (_UNASSIGNED, _RETAINED),
+    (_ASSIGNED, _RETAINED),
+    (_UNASSIGNED, _GONE),
+    (_ASSIGNED, _GONE),
+)
 
-def _with(splits: Mapping[SplitId, Split], changed: list[Split]) -> Mapping[SplitId, Split]:
-    """`splits` with the changed or added ones, in the order of their ids."""
-    merged = dict(splits)
-    merged.update((split.id, split) for split in changed)
-    if len(merged) == len(splits):
-        return MappingProxyType(merged)
-    return MappingProxyType({key: merged[key] for key in sorted(merged)})
-
-
-TRANSITIONS: Mapping[type, Callable[[EnumeratorState, Any], Step]] = MappingProxyType(
+TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
     {
-        BatchOpened: _batch_opened,
-        ParallelismChanged: _parallelism_changed,
-        ClustersListed: _clusters_listed,
-        PartitionsListed: _partitions_listed,
-        OffsetsResolved: _offsets_resolved,
-        BatchPlanned: _batch_planned,
+        SettingsChanged: Transition(_settings_changed, _GIVEN_AND_TAKEN),
+        ParallelismChanged: Transition(parallelism_changed, _GIVEN_AND_TAKEN),
+        ReaderRegistered: Transition(
+            reader_registered,
+            (*_ADOPTED, *_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED)),
+        ),
+        ReaderLost: Transition(reader_lost),
+        ReaderRemoved: Transition(reader_removed, _GIVEN_AND_TAKEN),
+        SplitsGivenBack: Transition(splits_given_back, (*_ADOPTED, *_GIVEN)),
+        SplitsFinished: Transition(splits_finished, ((_ASSIGNED, _FINISHED),)),
+        ClustersListed: Transition(clusters_listed, (*_REMOVED, (_FINISHED, _GONE), *_GIVEN)),
+        ClusterUnreachable: Transition(cluster_unreachable),
+        PartitionsListed: Transition(
+            partitions_listed,
+            (
+                (_NEW, _UNASSIGNED),
+                *_REMOVED,
+                (_RETAINED, _UNASSIGNED),
+                (_RETAINED, _ASSIGNED),
+                (_RETAINED, _FINISHED),
+                *_GIVEN_AND_TAKEN,
+            ),
+        ),
+        OffsetsResolved: Transition(offsets_resolved, (*_GIVEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))),
+        BatchOpened: Transition(_batch_opened),
+        BatchPlanned: Transition(_batch_planned, ((_ASSIGNED, _FINISHED),)),
+        TimePassed: Transition(time_passed, ((_RETAINED, _GONE), (_FINISHED, _GONE))),
     }
 )

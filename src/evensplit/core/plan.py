@@ -55,7 +55,7 @@ def plan_ends(
 def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, ...]:
     """The ranges between two states, without empty ones, in the order of their splits.
 
-    A split that `start` does not know (in this incarnation), or has no position for, begins at its first position, which
+    A split that `start` does not know in this incarnation, or has no position for, begins at its first position, which
     `end` carries.
 
     Raises:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BALANCED, STICKY, FAIR = "balanced", "sticky", "fair"
-HASH, ROUND_ROBIN, GLOBAL = "hash", "round-robin", "global"
-POLICIES = (BALANCED, STICKY, FAIR, HASH, ROUND_ROBIN, GLOBAL)
-"""How owners are chosen."""
+from evensplit.core.assign.policies import BALANCED, POLICIES
 
 ALWAYS, ON_RESCALE, NEVER = "always", "on-rescale", "never"
 REBALANCES = (ALWAYS, ON_RESCALE, NEVER)

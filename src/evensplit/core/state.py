@@ -101,7 +101,8 @@ class EnumeratorState:
         What is discovered after that does not hold the others back: it joins when its start is known.
         """
         return self.begun or (
-            not any(cluster.initial for cluster in self.clusters.values())
+            self.session.listed is not None
+            and not any(one.initial and one.removed_at_ms is None for one in self.clusters.values())
             and all(split.position is not None for split in self.splits.values() if split.active)
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from evensplit.core.codec import same
 from evensplit.core.effects import ReportLoss, ResolveStart
@@ -18,12 +19,15 @@ from evensplit.core.events import (
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
+    ReaderRegistered,
+    SettingsChanged,
+    TimePassed,
 )
 from evensplit.core.model import SplitId, StartBy
 from evensplit.core.plan import plan_ends
 from evensplit.core.report import Report
 from evensplit.core.starting import Bounds, Earliest, Strategy, TopicPartition, resolve
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, Session
 from evensplit.core.story import changes
 from evensplit.errors import ClusterError, DataLossError, EvenSplitError, SubscriptionError
 from evensplit.kafka.client import ClusterClient
@@ -55,10 +59,15 @@ class Coordinator:
         readers_default: int,
         starting_default: Strategy,
         connect: Callable[[ClusterOptions], ClusterPort] = connect_client,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._options = options
         self._readers_default = readers_default
         self._starting_default = starting_default
+        self._clock = clock
+        self._given: EnumeratorState | None = None
+        self._session = Session()
+        self._answered: dict[str, int] = {}
         self._world = World(options.clusters, connect)
         self._answers: Mapping[str, Answer] = {}
         self._latest: dict[SplitId, int] = {}
@@ -79,13 +88,20 @@ class Coordinator:
         call. Raises what `observe` raises.
         """
         state = self.observe(start, fix_ends=fix_ends)
-        positions = {key: split.position for key, split in state.splits.items() if split.position is not None}
+        positions = {
+            key: split.position
+            for key, split in state.splits.items()
+            if split.position is not None and split.owner is not None
+        }
         ends = plan_ends(positions, self._latest, self._options.offsets_max if limited else None)
         state = self._tell(state, BatchPlanned(ends)).state
+        self._session = state.session
         if start.begun and same(state, start):
+            self._given = start
             return start
         for sentence in changes(start, state).sentences():
             log.info(sentence)
+        self._given = state
         return state
 
     def observe(self, start: EnumeratorState, *, fix_ends: bool) -> EnumeratorState:
@@ -98,18 +114,14 @@ class Coordinator:
                 not answered for too long.
             DataLossError: a topic was created anew, or a log ends before its position.
         """
-        state = self._tell(start, BatchOpened()).state
-        readers = self._options.readers or state.readers or self._readers_default
-        if readers != state.readers:
-            state = self._tell(state, ParallelismChanged(readers)).state
+        opened = self._open(start)
         if self._fixed:
-            return state
-        opened = state
+            return self._register(opened)
         while True:
             answers = self._world.refresh(patient=fix_ends or not opened.begun)
             self._answers, self._version = answers, self._world.version
             self._check(answers, fresh=not opened.begun, complete=fix_ends)
-            state = self._discover(opened, answers)
+            state = self._register(self._discover(opened, answers))
             self._watch_losses(state, answers)
             if not (fix_ends and self._sightings):
                 break
@@ -137,6 +149,41 @@ class Coordinator:
     def close(self) -> None:
         """Drop all connections."""
         self._world.close()
+
+    def _open(self, start: EnumeratorState) -> EnumeratorState:
+        """`start` at the beginning of a batch. The session goes on if `start` is what was given out last.
+
+        Otherwise the process is new, or Spark went back to an older offset: then a session begins.
+        """
+        if start is not self._given and start != self._given:
+            self._session = Session()
+        # What is compared is the durable part: the object that comes back has the session of back then.
+        state = replace(start, session=self._session)
+        now_ms = max(int(self._clock() * 1000), state.session.now_ms or 0)
+        events: list[Event] = [BatchOpened(), TimePassed(now_ms)]
+        if not state.session.assigned:
+            events.append(SettingsChanged(state.settings))
+        readers = self._options.readers or state.readers or self._readers_default
+        events.append(ParallelismChanged(readers))
+        for event in events:
+            state = self._tell(state, event).state
+        return state
+
+    def _register(self, state: EnumeratorState) -> EnumeratorState:
+        """The readers, which are logical, register with what `state` says that they own, once in each session.
+
+        They do so when the clusters have been looked at, so that one assignment takes in everything that has changed.
+        """
+        owned: dict[int, dict[SplitId, int]] = {reader: {} for reader in range(state.readers)}
+        if all(reader in state.session.registrations for reader in owned):
+            return state
+        for key, split in state.splits.items():
+            if split.owner is not None and split.position is not None:
+                owned[split.owner][key] = split.position
+        generation = state.generation
+        for reader, reported in owned.items():
+            state = self._tell(state, ReaderRegistered(reader, reported=reported, generation=generation)).state
+        return state
 
     def _tell(self, state: EnumeratorState, event: Event) -> Step:
         after = step(state, event)
@@ -175,7 +222,9 @@ class Coordinator:
     def _discover(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> EnumeratorState:
         """Tell the core what the clusters answered, and resolve the starts that it asks for."""
         listed = tuple(
-            ListedCluster(cluster.id, cluster.settings.bootstrap_servers, cluster.starts_by_itself)
+            ListedCluster(
+                cluster.id, cluster.settings.bootstrap_servers, cluster.starts_by_itself, cluster.subscription
+            )
             for cluster in self._options.clusters
         )
         state = self._tell(state, ClustersListed(listed)).state
@@ -194,7 +243,10 @@ class Coordinator:
             # An answer with gaps is not a first discovery, and never says what is not there.
             whole = not view.listing.incomplete and len(bounded) == len(view.listing.partitions)
             if whole or not state.clusters[name].initial:
-                after = self._tell(state, PartitionsListed(name, bounded))
+                # An answer that is looked at again is no second one; only for a first discovery it makes no difference.
+                fresh = state.clusters[name].initial or self._answered.get(name) != view.number
+                after = self._tell(state, PartitionsListed(name, bounded, complete=whole and fresh))
+                self._answered[name] = view.number
                 state = after.state
                 for order in after.effects:
                     if isinstance(order, ResolveStart):
@@ -224,7 +276,8 @@ class Coordinator:
         }
         for key, split in state.splits.items():
             view = answers.get(key.cluster)
-            if not isinstance(view, View) or split.position is None:
+            # What is not to be read any more cannot be lost.
+            if not isinstance(view, View) or split.position is None or not split.active:
                 continue
             gone = key not in listed and not view.listing.incomplete
             problem = self._loss(key, split.position, gone=gone)

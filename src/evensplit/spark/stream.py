@@ -42,9 +42,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._available_now = False
         self._coordinator: Coordinator | None = None
         self._idle_at: dict[str, Any] | None = None
+        self._given: tuple[dict[str, Any], EnumeratorState] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_coordinator": None, "_idle_at": None}
+        return {**self.__dict__, "_coordinator": None, "_idle_at": None, "_given": None}
 
     def initialOffset(self) -> dict[str, Any]:
         """A constant: no state yet."""
@@ -64,11 +65,13 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         # An idle query asks every 10 ms: as long as no cluster says anything new, there is nothing to decode or plan.
         if self._idle_at is not None and start == self._idle_at and not coordinator.has_news():
             return start
-        before = _state(start)
+        # What was given out last need not be decoded to be understood.
+        before = self._given[1] if self._given is not None and self._given[0] == start else _state(start)
         limited = not isinstance(limit, ReadAllAvailable)
         after = coordinator.plan(before, limited=limited, fix_ends=self._available_now)
         self._idle_at = start if after is before else None
-        return start if after is before else encode(after)
+        self._given = (start if after is before else encode(after), after)
+        return self._given[0]
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """The ends of the logs as last seen, for Spark's progress events; None before there are any."""

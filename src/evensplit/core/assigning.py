@@ -1,0 +1,189 @@
+"""Who owns what from now on, and which readers have to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from evensplit.core import assign
+from evensplit.core.assign import Claim, resolve_claims
+from evensplit.core.assign.policies import BALANCED, FAIR, HASH, ROUND_ROBIN, STICKY
+from evensplit.core.draft import Draft
+from evensplit.core.effects import Assign, Effect, Revoke, SignalNoMoreSplits
+from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic
+from evensplit.core.settings import ALWAYS, ON_RESCALE, PER_CLUSTER
+from evensplit.core.state import EnumeratorState
+
+Owners = Mapping[SplitId, int]
+
+
+def conclude(draft: Draft) -> EnumeratorState:
+    """The state that `draft` has become, with owners for all splits that are to be read; adds the orders that follow.
+
+    Nothing is ordered before the global assignment of a session, which is computed at the moment when every reader has
+    registered and every first discovery is done. Laws: S2, S5, S6.
+    """
+    first = not draft.session.assigned
+    if first and not _is_ready(draft):
+        return draft.state()
+    previous: Owners = {}
+    if first:
+        previous = _claimed(draft)
+        draft.tell(assigned=True)
+        draft.fresh = tuple(sorted(draft.session.registrations))
+    elif draft.due or draft.load_changed:
+        previous = {key: split.owner for key, split in draft.splits.items() if split.owner is not None}
+    if first or draft.due or draft.load_changed:
+        _decide(draft, previous)
+    after = draft.state()
+    draft.effects.extend(_orders(draft, after, previous if first else None))
+    _signal(draft)
+    return draft.state()
+
+
+def _is_ready(draft: Draft) -> bool:
+    state = draft.state()
+    registered = draft.session.registrations
+    return bool(state.participants) and all(reader in registered for reader in state.participants) and state.settled
+
+
+def _claimed(draft: Draft) -> Owners:
+    """Whose each split is at the start of a session: what the state says and what the readers report, resolved."""
+    state = draft.state()
+    by_owner: dict[int, list[SplitId]] = {}
+    for key, split in draft.splits.items():
+        if split.owner is not None:
+            by_owner.setdefault(split.owner, []).append(key)
+    claims = [Claim(owner, tuple(by_owner[owner]), state.generation) for owner in sorted(by_owner)]
+    for reader in sorted(draft.session.registrations):
+        registration = draft.session.registrations[reader]
+        claims.append(Claim(reader, tuple(sorted(registration.reported)), registration.generation))
+    participants = frozenset(state.participants)
+    eligible = _Eligibility(draft.session.eligible)
+    load = {split.id: split for split in state.load()}
+    found = resolve_claims(
+        claims,
+        lambda reader, key: reader in participants and key in load and eligible.may_read(int(reader), key),
+    )
+    return {key: int(reader) for key, reader in found.items()}
+
+
+def _decide(draft: Draft, previous: Owners) -> None:
+    """Give every split to be read an owner, as policy, scope and rebalancing say."""
+    state = draft.state()
+    settings, readers = state.settings, state.participants
+    splits = [split.id for split in state.load()]
+    rescaled = state.dealt_to != readers
+    # Before there ever were owners, there is nothing that could stay.
+    level = settings.rebalance == ALWAYS or not state.dealt_to or (settings.rebalance == ON_RESCALE and rescaled)
+    eligible = _Eligibility(draft.session.eligible)
+    among = frozenset(readers)
+    valid = {
+        key: owner
+        for key in splits
+        if (owner := previous.get(key)) is not None and owner in among and eligible.may_read(owner, key)
+    }
+    owners: dict[SplitId, int] = {}
+    per_cluster = groupby(splits, key=lambda key: key.cluster) if settings.scope == PER_CLUSTER else ((None, splits),)
+    for _, group in per_cluster:
+        own = list(group)
+        kept = {key: valid[key] for key in own if key in valid}
+        if level:
+            anew = settings.policy == ROUND_ROBIN and rescaled
+            owners.update(_solve(own, readers, None if anew else kept, draft.session.eligible, settings.policy))
+        elif len(kept) < len(own):
+            filling = STICKY if settings.policy in (BALANCED, FAIR) else settings.policy
+            owners.update(_solve(own, readers, kept, draft.session.eligible, filling))
+            if filling == HASH:
+                owners.update(kept)
+        else:
+            owners.update(kept)
+    for key in splits:
+        split = draft.splits[key]
+        if split.owner != owners.get(key):
+            draft.put(split._replace(owner=owners.get(key)))
+    draft.dealt_to = readers
+
+
+def _solve(
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+) -> Owners:
+    """The assignment itself; splits that nobody may read are not in it."""
+    if not readers or not splits:
+        return {}
+    there: dict[str | int, tuple[Readable, ...]] = {
+        reader: eligible[reader] for reader in readers if reader in eligible
+    }
+    found = assign.owners(splits, readers, previous=previous, eligible=there, policy=policy)
+    return {key: int(owner) for key, owner in found.items()}
+
+
+class _Eligibility:
+    """Who may read what; a reader that is not named may read everything."""
+
+    def __init__(self, eligible: Mapping[int, tuple[Readable, ...]]) -> None:
+        self._eligible = {reader: frozenset(readable) for reader, readable in eligible.items()}
+
+    def may_read(self, reader: int, key: SplitId) -> bool:
+        readable = self._eligible.get(reader)
+        return readable is None or any(
+            one in readable for one in (key, Topic(key.cluster, key.topic), Cluster(key.cluster))
+        )
+
+
+def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, key: SplitId) -> bool:
+    """Whether `reader` may read `key`."""
+    return _Eligibility(eligible).may_read(reader, key)
+
+
+def _orders(draft: Draft, after: EnumeratorState, claimed: Owners | None) -> list[Effect]:
+    """What readers have to be told: first who has to stop reading what, then who begins.
+
+    A reader holds what it owned after the last event, unless it registered with this one: then it holds nothing.
+    """
+    earlier, registered = draft.before.splits, after.session.registrations
+    held_by = draft.before.session.registrations if draft.before.session.assigned else {}
+    fresh = frozenset(draft.fresh)
+    revoked: list[Effect] = []
+    assigned: list[Effect] = []
+    for key in sorted(draft.changed):
+        known, split = earlier.get(key), draft.changed[key]
+        owner = known.owner if known is not None else None
+        if split is not None and (split.finished or split.owner == owner):
+            continue
+        if owner is not None and owner in held_by and owner in registered and owner not in fresh:
+            revoked.append(Revoke(key, owner))
+        if split is not None and split.owner in registered and split.owner not in fresh:
+            assigned.append(_order(split, owner, after.generation))
+    if fresh:
+        for key, split in after.splits.items():
+            if split.owner in fresh:
+                known = earlier.get(key)
+                before = claimed.get(key) if claimed is not None else known.owner if known is not None else None
+                assigned.append(_order(split, before, after.generation))
+    return [*revoked, *assigned]
+
+
+def _order(split: Split, previous: int | None, generation: int) -> Assign:
+    assert split.owner is not None
+    assert split.position is not None
+    return Assign(split.id, split.owner, split.position, previous, generation, split.topic_id, split.stop)
+
+
+def _signal(draft: Draft) -> None:
+    """Tell readers that there is nothing more to come, where that is so, once in each registration."""
+    session = draft.session
+    waiting = [reader for reader in sorted(session.registrations) if reader not in session.signalled]
+    if not waiting or (session.discovery and not draft.settings.bounded):
+        return
+    to_come = session.listed is None or any(
+        cluster.removed_at_ms is None and name not in session.answers for name, cluster in draft.clusters.items()
+    )
+    if to_come or any(split.active and split.position is None for split in draft.splits.values()):
+        return
+    draft.effects.extend(SignalNoMoreSplits(reader) for reader in waiting)
+    draft.tell(signalled=tuple(sorted((*session.signalled, *waiting))))

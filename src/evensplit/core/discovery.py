@@ -1,0 +1,202 @@
+"""The world answers: which clusters and partitions there are, where they start, and what is there no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from evensplit.core.draft import Draft
+from evensplit.core.effects import ListPartitions, ReportLoss, ResolveStart
+from evensplit.core.events import ClustersListed, ClusterUnreachable, OffsetsResolved, PartitionsListed, TimePassed
+from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId, StartBy, Subscription, matches
+from evensplit.core.settings import FAIL
+from evensplit.errors import TransitionError
+
+
+def clusters_listed(draft: Draft, event: ClustersListed) -> None:
+    """Ask every listed cluster; what is not listed or not subscribed to is retained, as soon as that is sure."""
+    ids = sorted(listed.id for listed in event.clusters)
+    twice = sorted({name for name, following in pairwise(ids) if name == following})
+    if twice:
+        raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
+    sure = event.confirmed and draft.session.listed is None
+    for listed in event.clusters:
+        known = draft.clusters.get(listed.id)
+        discovered = known is not None and known.discovered
+        initial = listed.starts_by_strategy or (known.initial if known else not draft.begun)
+        # Once discovered, `initial` makes no difference; a fixed value keeps equal states equal.
+        draft.clusters[listed.id] = ClusterState(
+            listed.id, listed.bootstrap_servers, initial and not discovered, discovered
+        )
+    draft.present(*ids)
+    named = tuple(sorted({*draft.session.named, *ids}))
+    subscriptions = {one.id: one.subscription for one in event.clusters if one.subscription is not None}
+    draft.tell(named=named, listed=tuple(ids), subscriptions=subscriptions)
+    left_out = [
+        name for name in sorted(draft.clusters) if name not in ids and draft.clusters[name].removed_at_ms is None
+    ]
+    for name in left_out if sure else draft.missed(left_out):
+        _remove_cluster(draft, draft.clusters[name])
+    for split in _unwanted(draft, subscriptions):
+        draft.retain(split)
+    draft.effects.extend(ListPartitions(name) for name in ids)
+
+
+def _unwanted(draft: Draft, subscriptions: Mapping[str, Subscription]) -> list[Split]:
+    return [
+        split
+        for key, split in draft.splits.items()
+        if split.active and key.cluster in subscriptions and not matches(subscriptions[key.cluster], key)
+    ]
+
+
+def _remove_cluster(draft: Draft, cluster: ClusterState) -> None:
+    draft.clusters[cluster.id] = ClusterState(
+        cluster.id, cluster.bootstrap_servers, cluster.initial, cluster.discovered, draft.now_ms
+    )
+    for split in [split for key, split in draft.splits.items() if key.cluster == cluster.id and split.active]:
+        draft.retain(split)
+    if draft.settings.retention_ms == 0:
+        _forget_cluster(draft, cluster.id)
+
+
+def _forget_cluster(draft: Draft, name: str) -> None:
+    for split in [split for key, split in draft.splits.items() if key.cluster == name]:
+        draft.forget(split)
+    del draft.clusters[name]
+
+
+def cluster_unreachable(draft: Draft, event: ClusterUnreachable) -> None:
+    """Note it; an answer that did not come says nothing about what there is (law S7)."""
+    if _is_known(draft, event.cluster):
+        draft.tell(unreachable={**draft.session.unreachable, event.cluster: event.detail})
+
+
+def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
+    """Take up what is new or back, say what was lost, and note what is missing, if the answer is complete."""
+    wrong = [f"{one.topic}/{one.partition}" for one in event.partitions if one.partition < 0]
+    if wrong:
+        raise TransitionError(f"partitions were listed as {', '.join(wrong)}; expected numbers of at least 0")
+    if not _is_known(draft, event.cluster):
+        return
+    cluster = draft.clusters[event.cluster]
+    if cluster.removed_at_ms is not None:
+        # The answer was given before the cluster was removed.
+        return
+    pending: dict[SplitId, StartBy] = {}
+    keys = [SplitId(event.cluster, one.topic, one.partition) for one in event.partitions]
+    for key, one in zip(keys, event.partitions, strict=True):
+        found = _seen(draft, key, one, initial=cluster.initial)
+        if found is not None and found.active and found.position is None:
+            pending[key] = StartBy.STRATEGY if found.initial else StartBy.EARLIEST
+    draft.present(*keys)
+    draft.tell(
+        unreachable={name: detail for name, detail in draft.session.unreachable.items() if name != event.cluster}
+    )
+    if event.complete:
+        draft.clusters[event.cluster] = ClusterState(cluster.id, cluster.bootstrap_servers, False, True)
+        draft.tell(answers={**draft.session.answers, event.cluster: event.partitions})
+        listed = frozenset(keys)
+        lacking = [
+            key
+            for key, split in draft.splits.items()
+            if key.cluster == event.cluster and split.active and key not in listed
+        ]
+        for key in draft.missed(lacking):
+            draft.retain(draft.splits[key])
+    for by in StartBy:
+        asked = tuple(sorted(key for key, how in pending.items() if how is by))
+        if asked:
+            draft.effects.append(ResolveStart(event.cluster, asked, by))
+
+
+def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
+    """A split was listed: it is new, as it was, back, or another incarnation. The split as it is now."""
+    known = draft.get(key)
+    if known is None:
+        draft.put(Split(key, one.topic_id, initial=initial))
+        return draft.get(key)
+    if known.finished:
+        return known
+    if known.removed_at_ms is not None:
+        subscription = draft.session.subscriptions.get(key.cluster)
+        if subscription is not None and not matches(subscription, key):
+            return known
+    recreated = bool(one.topic_id and known.topic_id and one.topic_id != known.topic_id)
+    if recreated and known.position is not None:
+        fatal = draft.session.loss == FAIL
+        draft.effects.append(
+            ReportLoss(
+                key,
+                f"the topic was deleted and created anew: expected topic id {known.topic_id}, found {one.topic_id}; "
+                f"what was unread at offset {known.position} is gone",
+                fatal,
+            )
+        )
+        if not fatal:
+            draft.put(Split(key, one.topic_id))
+        return draft.get(key)
+    # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
+    topic_id = one.topic_id or known.topic_id
+    if known.removed_at_ms is not None or topic_id != known.topic_id:
+        draft.put(known._replace(topic_id=topic_id, removed_at_ms=None))
+    return draft.get(key)
+
+
+def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
+    """A start, and a stop, is final: a second answer (late, or asked twice) changes nothing."""
+    wrong = [
+        f"the {what} of {key} was resolved to {offsets[key]}"
+        for what, offsets in (("start", event.starts), ("stop", event.stops))
+        for key in sorted(offsets)
+        if offsets[key] < 0
+    ]
+    if wrong:
+        raise TransitionError(f"{'; '.join(wrong)}; expected an offset of at least 0")
+    for key in sorted({*event.starts, *event.stops}):
+        split = draft.get(key)
+        if split is None:
+            if key.cluster not in draft.clusters and key.cluster not in draft.session.named:
+                raise TransitionError(f"a start was resolved for {key}, which has not been discovered")
+            continue
+        topic_id = event.topic_ids.get(key, "")
+        if split.finished or (topic_id and split.topic_id and topic_id != split.topic_id):
+            continue
+        start, stop = event.starts.get(key), event.stops.get(key)
+        if start is not None and split.position is None:
+            split = split._replace(position=start, first=start, initial=False)
+        if stop is not None and split.stop is None:
+            split = split._replace(stop=max(stop, split.position or 0))
+        draft.put(split)
+
+
+def time_passed(draft: Draft, event: TimePassed) -> None:
+    """What has been away for longer than it is kept is forgotten."""
+    before = draft.session.now_ms
+    if event.now_ms < (before or 0):
+        raise TransitionError(f"the time is {event.now_ms} ms; it was {before or 0} ms before, and never goes back")
+    draft.tell(now_ms=event.now_ms)
+    retention_ms = draft.settings.retention_ms
+    for split in [split for split in draft.splits.values() if split.removed_at_ms is not None]:
+        if split.removed_at_ms == 0:
+            draft.put(split._replace(removed_at_ms=event.now_ms))
+        elif split.removed_at_ms is not None and event.now_ms - split.removed_at_ms >= retention_ms:
+            draft.forget(split)
+    for name, cluster in sorted(draft.clusters.items()):
+        if cluster.removed_at_ms == 0:
+            draft.clusters[name] = ClusterState(
+                name, cluster.bootstrap_servers, cluster.initial, cluster.discovered, event.now_ms
+            )
+        elif cluster.removed_at_ms is not None and event.now_ms - cluster.removed_at_ms >= retention_ms:
+            _forget_cluster(draft, name)
+
+
+def _is_known(draft: Draft, cluster: str) -> bool:
+    """Whether there is such a cluster; false if there was one, and its message is late."""
+    if cluster in draft.clusters:
+        return True
+    if cluster in draft.session.named:
+        return False
+    raise TransitionError(
+        f"cluster {cluster!r} answered, but the metadata names only: {', '.join(sorted(draft.clusters)) or 'none'}"
+    )

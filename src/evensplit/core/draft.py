@@ -1,0 +1,150 @@
+"""A state in the making: what one event does is written into a draft, and becomes a state when all of it is done.
+
+A draft belongs to one `step` and is thrown away when the event turns out to be impossible, so nobody ever sees half of
+a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from evensplit.core.effects import Effect, Forget
+from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.state import EnumeratorState
+
+Key = TypeVar("Key", SplitId, str)
+
+
+class Draft:
+    """What is being made of `before`. The attributes are those of the state; `splits` change by `put` and `forget`.
+
+    `effects`: the orders so far. `due`: owners have to be decided anew, since readers or settings have changed.
+    `load_changed`: the same, since other splits are to be read. `fresh`: readers that registered with this event and
+    have been told nothing yet.
+    """
+
+    def __init__(self, before: EnumeratorState) -> None:
+        self.before = before
+        self.readers = before.readers
+        self.clusters: dict[str, ClusterState] = dict(before.clusters)
+        self.settings = before.settings
+        self.begun = before.begun
+        self.dealt_to = before.dealt_to
+        self.session = before.session
+        self.effects: list[Effect] = []
+        self.due = False
+        self.load_changed = False
+        self.fresh: tuple[int, ...] = ()
+        self.changed: dict[SplitId, Split | None] = {}
+        """What was put or forgotten, in the order in which that happened."""
+        self._splits: dict[SplitId, Split] | None = None
+        self._in_order = True
+        self._owners_changed = False
+
+    @property
+    def splits(self) -> Mapping[SplitId, Split]:
+        """The splits as they are now, in the order of their ids."""
+        if self._splits is None:
+            return self.before.splits
+        if not self._in_order:
+            self._splits = {key: self._splits[key] for key in sorted(self._splits)}
+            self._in_order = True
+        return self._splits
+
+    @property
+    def now_ms(self) -> int:
+        """The time; 0 if it was never told."""
+        return self.session.now_ms or 0
+
+    def get(self, key: SplitId) -> Split | None:
+        """A split as it is now."""
+        return (self.before.splits if self._splits is None else self._splits).get(key)
+
+    def put(self, split: Split) -> None:
+        """Add or change a split. One that has reached its stop is finished."""
+        if split.active and split.stop is not None and split.position is not None and split.position >= split.stop:
+            split = split._replace(finished=True, owner=None)
+        known = self.get(split.id)
+        if known == split:
+            return
+        if self._splits is None:
+            self._splits = dict(self.before.splits)
+        self._in_order = self._in_order and known is not None
+        self._splits[split.id] = split
+        self.changed[split.id] = split
+        self._owners_changed = self._owners_changed or split.owner != (known.owner if known else None)
+        self.load_changed = self.load_changed or _is_load(known) != _is_load(split)
+
+    def retain(self, split: Split) -> None:
+        """Stop reading a split, and keep its position for as long as the settings say."""
+        if self.settings.retention_ms == 0:
+            self.forget(split)
+        else:
+            self.put(split._replace(owner=None, removed_at_ms=self.now_ms))
+
+    def forget(self, split: Split) -> None:
+        """Drop a split: seen again, it is a new one."""
+        if self._splits is None:
+            self._splits = dict(self.before.splits)
+        self._splits.pop(split.id, None)
+        self.changed[split.id] = None
+        self._owners_changed = self._owners_changed or split.owner is not None
+        self.load_changed = self.load_changed or _is_load(split)
+        self.effects.append(Forget(split.id))
+
+    def missed(self, keys: Sequence[Key]) -> list[Key]:
+        """A complete answer lacks `keys`. Those that are gone: lacking for the second time, and long enough after."""
+        session = self.session
+        if session.now_ms is None or not keys:
+            return []
+        since: dict[SplitId | str, int] = {**dict.fromkeys(keys, session.now_ms), **session.missing_since}
+        gone = [
+            key
+            for key in keys
+            if key in session.missing_since and session.now_ms - since[key] >= session.discovery_interval_ms
+        ]
+        for key in gone:
+            del since[key]
+        self.tell(missing_since=since)
+        return gone
+
+    def present(self, *keys: SplitId | str) -> None:
+        """Nothing of `keys` is missing, or it does not matter any more."""
+        if not self.session.missing_since:
+            return
+        seen = frozenset(keys)
+        left = {key: since for key, since in self.session.missing_since.items() if key not in seen}
+        if len(left) < len(self.session.missing_since):
+            self.tell(missing_since=left)
+
+    def tell(self, **known: Any) -> None:
+        """Set fields of the session."""
+        values: dict[str, Any] = {
+            name: MappingProxyType(value) if type(value) is dict else value for name, value in known.items()
+        }
+        self.session = replace(self.session, **values)
+
+    def state(self) -> EnumeratorState:
+        """What the draft has become by now. The generation goes up if any owner is another one than before."""
+        earlier = self.before.splits
+        moved = self._owners_changed and any(
+            (split.owner if split else None) != (earlier[key].owner if key in earlier else None)
+            for key, split in self.changed.items()
+        )
+        return EnumeratorState(
+            self.readers,
+            MappingProxyType({name: self.clusters[name] for name in sorted(self.clusters)}),
+            MappingProxyType(self.splits) if self.changed else self.before.splits,
+            self.settings,
+            self.before.generation + moved,
+            self.begun,
+            self.dealt_to,
+            self.session,
+        )
+
+
+def _is_load(split: Split | None) -> bool:
+    return split is not None and split.position is not None and split.active

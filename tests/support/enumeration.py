@@ -1,0 +1,159 @@
+"""An enumerator under test: every step is checked against the laws, and orders are carried out by pretend readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from evensplit.core.codec import decode, encode
+from evensplit.core.effects import Assign, Effect, Revoke
+from evensplit.core.enumerator import step
+from evensplit.core.events import (
+    BatchPlanned,
+    ClustersListed,
+    Event,
+    ListedCluster,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderRegistered,
+    SettingsChanged,
+)
+from evensplit.core.invariants import check, check_step
+from evensplit.core.model import ListedPartition, SplitId
+from evensplit.core.settings import Settings
+from evensplit.core.state import EnumeratorState, Session
+from evensplit.core.story import loads
+
+EAST, WEST = ListedCluster("east", ("e:9092",)), ListedCluster("west", ("w:9092",))
+
+
+def listed(topic: str, count: int, topic_id: str = "id-1") -> tuple[ListedPartition, ...]:
+    """Partitions 0 .. count - 1 of a topic."""
+    return tuple(ListedPartition(topic, partition, topic_id) for partition in range(count))
+
+
+def starts(cluster: str, topic: str, count: int, at: int = 0) -> dict[SplitId, int]:
+    """Splits 0 .. count - 1 of a topic, each with the offset `at`."""
+    return {SplitId(cluster, topic, partition): at for partition in range(count)}
+
+
+def registered(*readers: int) -> tuple[ReaderRegistered, ...]:
+    """Registrations of readers that report nothing."""
+    return tuple(ReaderRegistered(reader) for reader in readers)
+
+
+def run(*events: Event, state: EnumeratorState | None = None) -> tuple[EnumeratorState, tuple[Effect, ...]]:
+    """Feed `events` in turn; the last state, and the effects of the last event. Every step keeps the laws."""
+    state = state or EnumeratorState()
+    effects: tuple[Effect, ...] = ()
+    for event in events:
+        after = step(state, event)
+        assert check(after.state) == ()
+        assert check_step(state, event, after.state) == ()
+        state, effects = after.state, after.effects
+    return state, effects
+
+
+class Enumeration:
+    """One enumerator with its readers, over any number of sessions.
+
+    `held`: reader -> what it reads, by the orders that it was given: law S2 is checked on it after every event.
+    """
+
+    def __init__(self, readers: int, settings: Settings | None = None, **wanted: object) -> None:
+        self.state = EnumeratorState()
+        self.held: dict[int, dict[SplitId, int]] = {}
+        self.effects: tuple[Effect, ...] = ()
+        self._epochs = 0
+        self.tell(SettingsChanged(settings or Settings(), **wanted), ParallelismChanged(readers))  # type: ignore[arg-type]
+
+    def tell(self, *events: Event) -> tuple[Effect, ...]:
+        """Feed `events`; all their effects."""
+        told: list[Effect] = []
+        for event in events:
+            self.state, effects = run(event, state=self.state)
+            told.extend(effects)
+            self._carry_out(effects)
+        self.effects = tuple(told)
+        return self.effects
+
+    def register(
+        self, *readers: int, reports: Mapping[int, Mapping[SplitId, int]] | None = None, generation: int | None = None
+    ) -> tuple[Effect, ...]:
+        """Readers (by default all) start, with nothing but what they report."""
+        told: list[Effect] = []
+        for reader in readers or range(self.state.readers):
+            self.held[reader] = {}
+            self._epochs += 1
+            told.extend(self.tell(ReaderRegistered(reader, self._epochs, (reports or {}).get(reader, {}), generation)))
+        return tuple(told)
+
+    def epoch(self, reader: int) -> int:
+        """The epoch in which a reader is registered."""
+        return self.state.session.registrations[reader].epoch
+
+    def discover(self, *clusters: ListedCluster, at: int = 0, **topics: int) -> tuple[Effect, ...]:
+        """Every cluster is listed with the same topics, and each start is resolved to `at`."""
+        names = [cluster.id for cluster in clusters]
+        told = [*self.tell(ClustersListed(clusters))]
+        for name in names:
+            found = tuple(one for topic, count in topics.items() for one in listed(topic, count, f"id-{topic}"))
+            told += self.tell(PartitionsListed(name, found))
+        pending = [key for key, split in self.state.splits.items() if split.position is None and split.active]
+        if pending:
+            told += self.tell(OffsetsResolved(dict.fromkeys(pending, at)))
+        return tuple(told)
+
+    def commit(self, ends: Mapping[SplitId, int] | None = None) -> EnumeratorState:
+        """A batch ends; what is durable of it, through the codec."""
+        self.tell(BatchPlanned(ends or {}))
+        return self.checkpoint()
+
+    def checkpoint(self) -> EnumeratorState:
+        """What a restart would find."""
+        found = decode(encode(self.state))
+        assert found == self.state
+        assert found.session == Session()
+        return found
+
+    def restart(self, checkpoint: EnumeratorState, readers: int | None = None, **wanted: object) -> None:
+        """A new process goes on from a checkpoint."""
+        self.state, self.held = checkpoint, {}
+        self.tell(SettingsChanged(checkpoint.settings, **wanted))  # type: ignore[arg-type]
+        if readers is not None:
+            self.tell(ParallelismChanged(readers))
+
+    def owners(self) -> dict[str, int | None]:
+        """Split -> owner, for the splits that are to be read."""
+        return {str(key): split.owner for key, split in self.state.splits.items() if split.active}
+
+    def loads(self) -> list[int]:
+        """How many splits each reader owns."""
+        return list(loads(self.state))
+
+    def lives(self) -> dict[str, str]:
+        """Split -> where it stands."""
+        return {str(key): str(split.lifecycle) for key, split in self.state.splits.items()}
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Assign):
+                assert effect.reader in self.state.session.registrations
+                assert effect.split not in self.held.setdefault(effect.reader, {}), "ordered twice"
+                self.held[effect.reader][effect.split] = effect.position
+            elif isinstance(effect, Revoke):
+                del self.held[effect.reader][effect.split]
+        registrations = self.state.session.registrations
+        for reader in registrations if self.state.session.assigned else ():
+            owned = {key for key, split in self.state.splits.items() if split.owner == reader}
+            held = self.held.setdefault(reader, {})
+            assert owned <= set(held), "not everything that a reader owns was ordered"
+            assert all(self.state.splits[key].finished for key in set(held) - owned), (
+                "a reader reads what it does not own"
+            )
+
+
+def without_session(state: EnumeratorState) -> EnumeratorState:
+    """The durable part alone."""
+    return replace(state, session=Session())
