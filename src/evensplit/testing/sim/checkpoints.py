@@ -49,7 +49,10 @@ class Checkpoints:
 
     def write(self, state: EnumeratorState, text: str, model: Model, reports: Reports) -> Entry:
         """Log the end of a batch. S15: its ranges go on where the batch before it ended; S10, S11 hold."""
-        back = self.read(text)
+        try:
+            back = self.read(text)
+        except CheckpointError as error:
+            raise Broken("S10", f"the offset of a good state is refused: {error}") from error
         if back != state:
             raise Broken("S10", f"the state is not what its offset says: {first_difference(state, back)}")
         if (again := dump(self._rules.encode(back))) != text:
@@ -79,7 +82,11 @@ class Checkpoints:
     def plan(self, entry: Entry, before: Entry | None) -> tuple[ReaderPlan, ...]:
         """The tasks of a batch. S2, S11, S15: made from the two offsets alone, they read exactly its ranges, once."""
         start = EnumeratorState() if before is None else self.read(before.text)
-        plans = self._rules.plan_batch(start, self.read(entry.text))
+        end = self.read(entry.text)
+        try:
+            plans = self._rules.plan_batch(start, end)
+        except CheckpointError as error:
+            raise Broken("S15", f"the batch cannot be planned: {error}") from error
         found = sorted(part for plan in plans for part in plan.ranges)
         if tuple(found) != entry.ranges:
             odd = next((part for part in (*found, *entry.ranges) if (part in found) != (part in entry.ranges)), None)

@@ -68,9 +68,11 @@ class Driver:
         if profile.restricted:
             self._restrict()
         self.still = False
+        """Batches have no limit any more."""
+        self.frozen = False
         """Hardly any time passes."""
         self.todo: list[Effect] = []
-        self._opened = False
+        self._epoch = 0
         self._lean = False
         self._told: SettingsChanged | None = None
 
@@ -90,7 +92,7 @@ class Driver:
 
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
-        self.todo, self._opened, self._lean, self._told = [], True, False, None
+        self.todo, self._lean, self._told = [], False, None
         reset = False
         if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
             del entries[-random.randint(1, len(entries) - 2) :]
@@ -112,13 +114,14 @@ class Driver:
             if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
+        # What is logged is committed by now; what is new from here on belongs to the next batch.
+        sim.feed(BatchOpened())
         if "rescale" in faults and random.random() < 0.4:
             self.readers = random.randint(1, self._profile.readers_max)
         self._tell_settings()
         self._resize()
         if self._profile.logical:
-            for index in range(self.readers):
-                sim.feed(ReaderRegistered(index, generation=sim.state.generation))
+            self._register_all()
         else:
             reports = entry.reports if entry is not None else {}
             sim.readers.start(self.readers, reports, None if entry is None else entry.state.generation, sim.events)
@@ -142,7 +145,9 @@ class Driver:
             return entry
         self._lean = True
         self._sim.note(f"the checkpoint lacks {', '.join(map(str, lacking))}")
-        splits = {key: split for key, split in entry.state.splits.items() if key not in lacking}
+        splits = {
+            key: split._replace(first=None) for key, split in entry.state.splits.items() if key not in lacking
+        }
         state = replace(entry.state, splits=MappingProxyType(splits))
         model = entry.model.copy()
         for key in lacking:
@@ -165,13 +170,17 @@ class Driver:
         if not self._profile.logical:
             self._sim.readers.resize(self.readers, self._sim.events)
 
+    def _register_all(self) -> None:
+        """Logical readers are there as soon as they are wanted, each with a new epoch."""
+        for index in range(self.readers):
+            if index not in self._sim.state.session.registrations:
+                self._epoch += 1
+                self._sim.feed(ReaderRegistered(index, self._epoch, generation=self._sim.state.generation))
+
     # One batch.
 
     def _batch(self) -> Iterator[None]:
         sim, random = self._sim, self._random
-        if self._opened:
-            self._opened = False
-            sim.feed(BatchOpened())
         self._time()
         self._change()
         yield
@@ -191,7 +200,7 @@ class Driver:
         self._dies("after writing the commit log")
 
     def _time(self) -> None:
-        self.now_ms += 1 if self.still else self._random.choice((10, 1_000, 10_000, 40_000))
+        self.now_ms += 1 if self.frozen else self._random.choice((10, 1_000, 10_000, 40_000))
         if "clock-jump" in self.faults and self._random.random() < 0.02:
             self.now_ms += JUMP_MS
             self._sim.note("the clock jumps forward")
@@ -204,10 +213,7 @@ class Driver:
             self.readers = random.randint(1, self._profile.readers_max)
             self._resize()
             if self._profile.logical:
-                registered = sim.state.session.registrations
-                for index in range(self.readers):
-                    if index not in registered:
-                        sim.feed(ReaderRegistered(index, generation=sim.state.generation))
+                self._register_all()
         if "settings-change" in faults and random.random() < 0.02:
             self.settings = replace(
                 self.settings,
@@ -278,7 +284,10 @@ class Driver:
         stops: dict[SplitId, int] = {}
         topic_ids: dict[SplitId, str] = {}
         for key in order.splits:
-            topic_id = self._sim.state.splits[key].topic_id
+            split = self._sim.state.splits.get(key)
+            if split is None:
+                continue
+            topic_id = split.topic_id
             log = self._sim.world.log(key, topic_id)
             if log is not None:
                 latest = order.by is StartBy.STRATEGY and self._profile.latest
@@ -301,7 +310,7 @@ class Driver:
                 log = sim.world.log(key, split.topic_id)
                 if log is not None:
                     latest[key] = log.end if split.stop is None else min(log.end, split.stop)
-        limit = self._profile.offsets_max
+        limit = None if self.still else self._profile.offsets_max
         ends = sim.rules.plan_ends(positions, latest, limit)
         for key, end in ends.items():
             if not positions[key] < end <= latest[key]:
@@ -321,6 +330,8 @@ class Driver:
         self._dies("after planning")
         sim.seal(text)
         entry = self.checkpoints.write(sim.state, text, sim.model, self._reports())
+        # What comes between this batch and the next one is new in the next one.
+        sim.feed(BatchOpened())
         sim.release()
         return entry
 
@@ -337,7 +348,6 @@ class Driver:
 
     def _commit(self, entry: Entry) -> None:
         entry.committed = True
-        self._opened = True
         self._sim.readers.committed(entry.model.marks)
         if "records-expire" in self.faults and self._random.random() < 0.1:
             marks = self.checkpoints.entries[0].model.marks

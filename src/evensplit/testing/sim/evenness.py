@@ -174,7 +174,9 @@ class Evenness:
     def _certified(
         self, splits: list[SplitId], owners: Owners, valid: Owners, readers: list[int], after: EnumeratorState
     ) -> None:
-        may: dict[int | str, tuple[Readable, ...]] = dict(after.session.eligible.items())
+        may: dict[int | str, tuple[Readable, ...]] = {
+            reader: readable for reader, readable in after.session.eligible.items() if reader in readers
+        }
         best = assign(splits, readers, previous={**valid}, eligible=may)
         if not best.verify():
             raise Broken("S6", f"the certificate does not hold: {best.problems()[0]}")

@@ -33,7 +33,7 @@ def finish(simulation: Simulation) -> None:
             break
     else:
         raise Broken("liveness", f"without faults, after {ROUNDS_MAX} rounds: {reason}")
-    simulation.driver.still = True
+    simulation.driver.frozen = True
     one_round(simulation)
     before = dump(simulation.rules.encode(simulation.state))
     for _ in range(QUIET_ROUNDS):
@@ -48,6 +48,7 @@ def calm(simulation: Simulation) -> None:
     simulation.note("the faults stop")
     simulation.faults = frozenset()
     simulation.driver.faults = frozenset()
+    simulation.driver.still = True
     simulation.readers.faults = frozenset()
     simulation.network.calm()
     simulation.world.heal()
@@ -78,7 +79,7 @@ def unfinished(simulation: Simulation) -> str:
         split = state.splits.get(key)
         if split is None:
             return f"{key} was not discovered"
-        if split.topic_id != topic_id:
+        if split.topic_id != topic_id and not split.finished:
             return f"{key} was created anew, and that was not declared"
         if not split.finished and any(may_read(state.session.eligible, reader, key) for reader in readers):
             lag = _behind(state, key, log)

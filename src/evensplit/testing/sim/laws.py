@@ -29,7 +29,7 @@ from evensplit.testing.sim.model import Model
 CHECK_EVERY = 16
 """The core's own invariants, which look at everything from scratch, are checked at every so many changes."""
 
-QUIET = frozenset({BatchOpened, BatchPlanned, ClusterUnreachable})
+QUIET = frozenset({BatchOpened, ClusterUnreachable})
 """Events that give nobody a split that another reader has."""
 
 DECIDING = frozenset({ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
@@ -95,7 +95,7 @@ class Laws:
                 self._split(event, old, split, after.readers)
         for key in earlier:
             if key not in after.splits:
-                self._forgotten(event, earlier[key])
+                self._forgotten(event, earlier[key], before)
         if len(after.splits) != len(known):
             gone = next(key for key in sorted(known) if key not in after.splits)
             raise Broken("S1", f"{gone} was discovered and is not in the state any more", gone)
@@ -116,15 +116,19 @@ class Laws:
             raise Broken("S1", f"{key} was finished, and is to be read again", key)
         if new.finished and not old.finished and new.position != self.model.stops.get(key, new.position):
             raise Broken("S1", f"{key} is finished at {new.position}; it stops at {self.model.stops[key]}", key)
+        if new.finished and not old.finished:
+            # Its reader knows, having read it to its end, so nobody takes it away.
+            self.orders.get(-1 if old.owner is None else old.owner, {}).pop(key, None)
         if new.removed_at_ms is not None and old.removed_at_ms is None:
             self._removal(event, key)
         if type(event) in QUIET and new.owner is not None and new.owner != old.owner and old.owner is not None:
             raise Broken("S7", f"{key} changed its owner because of {type(event).__name__}", key)
 
-    def _forgotten(self, event: Event, old: Split) -> None:
+    def _forgotten(self, event: Event, old: Split, before: EnumeratorState) -> None:
         """S8: a split is forgotten when it was away for the retention time; without one, when it is removed."""
-        if type(event) is TimePassed and old.removed_at_ms is not None:
-            if event.now_ms - old.removed_at_ms < self.retention_ms:
+        away_since = before.clusters[old.id.cluster].removed_at_ms if old.finished else old.removed_at_ms
+        if type(event) is TimePassed and away_since is not None:
+            if event.now_ms - away_since < self.retention_ms:
                 raise Broken("S8", f"{old.id} was forgotten before its retention time was over", old.id)
         elif self.retention_ms or old.removed_at_ms is not None:
             raise Broken("S8", f"{old.id} was forgotten, and no time had passed", old.id)

@@ -86,7 +86,7 @@ class Model:
             observer(self, event, before, effects)
         for effect in effects:
             if type(effect) is Forget:
-                for kept in (self.known, self.marks, self.stops, self.by_strategy, self.missing):
+                for kept in (self.known, self.marks, self.stops, self.by_strategy):
                     kept.pop(effect.split, None)
 
     def _planned(self, event: BatchPlanned, *_: object) -> None:

@@ -215,7 +215,7 @@ class Simulation:
         if effects:
             self.digest = zlib.crc32(repr(effects).encode(), self.digest)
             if hold:
-                self._held = effects
+                self._held += effects
             else:
                 self._carry_out(effects)
 
