@@ -29,7 +29,10 @@ def parallelism_changed(draft: Draft, event: ParallelismChanged) -> None:
     draft.readers = event.readers
     for reader in [reader for reader in draft.session.registrations if reader >= event.readers]:
         _depart(draft, reader)
-    draft.tell(lost=tuple(reader for reader in draft.session.lost if reader < event.readers))
+    draft.tell(
+        lost=tuple(reader for reader in draft.session.lost if reader < event.readers),
+        removed=tuple(reader for reader in draft.session.removed if reader < event.readers),
+    )
     for split in list(draft.splits.values()):
         if split.owner is not None and split.owner >= event.readers:
             draft.put(split._replace(owner=None))
