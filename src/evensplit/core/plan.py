@@ -81,7 +81,7 @@ def _begin(before: Split | None, split: Split) -> int:
     """Where the range of `split` begins in the batch that ends with it, and that began when it was `before`."""
     assert split.position is not None
     if before is not None and before.position is not None:
-        same = (before.first, before.topic_id) == (split.first, split.topic_id)
+        same = (before.first, before.topic_id) == (split.first, split.topic_id) and before.position <= split.position
         if split.first is None or same:
             return before.position
     return split.position if split.first is None else split.first
