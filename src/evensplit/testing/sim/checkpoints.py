@@ -67,12 +67,16 @@ class Checkpoints:
         return entry
 
     def _expected(self, state: EnumeratorState, model: Model) -> tuple[Range, ...]:
+        """The batch's ranges by the model log: each goes on where the split was, or begins where it is new."""
+        earlier = {} if self.last is None else self.last.state.splits
         marks = {} if self.last is None else self.last.model.marks
         ranges: list[Range] = []
         for key, end in sorted(model.marks.items()):
-            begin = state.splits[key].first
-            if begin is None:
-                begin = marks.get(key)
+            split, old, begin = state.splits[key], earlier.get(key), marks.get(key)
+            # Lost by a lie about the topic, and then found to be the same: what was read of it is not read again.
+            same = old is not None and (old.first, old.topic_id) == (split.first, split.topic_id)
+            if split.first is not None and not (same and begin is not None and begin <= end):
+                begin = split.first
             if begin is None:
                 raise Broken("S15", f"{key} goes up to {end} in this batch, which does not say where it begins", key)
             if begin != end:
@@ -92,6 +96,8 @@ class Checkpoints:
             odd = next((part for part in (*found, *entry.ranges) if (part in found) != (part in entry.ranges)), None)
             key = None if odd is None else odd.split
             raise Broken("S15", f"a batch reads {_of(found, key)}; expected {_of(entry.ranges, key)}", key)
+        if again := self._rules.plan_batch(end, end):
+            raise Broken("S11", f"between a state and itself there is something to read: {again[0]}")
         return plans
 
     def read(self, text: str) -> EnumeratorState:

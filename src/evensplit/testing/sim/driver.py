@@ -127,7 +127,7 @@ class Driver:
             sim.readers.start(self.readers, reports, None if entry is None else entry.state.generation, sim.events)
             if reset or self._lean:
                 for reader in sim.readers.all.values():
-                    reader.older = None, {}
+                    reader.older = None, {}, {}
 
     def _without_some(self, entry: Entry) -> Entry:
         """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand."""
@@ -145,9 +145,7 @@ class Driver:
             return entry
         self._lean = True
         self._sim.note(f"the checkpoint lacks {', '.join(map(str, lacking))}")
-        splits = {
-            key: split._replace(first=None) for key, split in entry.state.splits.items() if key not in lacking
-        }
+        splits = {key: split._replace(first=None) for key, split in entry.state.splits.items() if key not in lacking}
         state = replace(entry.state, splits=MappingProxyType(splits))
         model = entry.model.copy()
         for key in lacking:

@@ -155,7 +155,10 @@ class Laws:
         raise Broken("S7", f"{key} was removed by {type(event).__name__}, without two complete answers lacking it", key)
 
     def _declared(self, event: PartitionsListed, before: EnumeratorState, step: Step) -> None:
-        """S9: a topic that was created anew is a loss, and said so; S4: by what a start is resolved."""
+        """S9: a topic that was created anew is a loss, and said so."""
+        cluster = before.clusters.get(event.cluster)
+        if cluster is None or cluster.removed_at_ms is not None:
+            return
         reported = {effect.split for effect in step.effects if type(effect) is ReportLoss}
         for listed in event.partitions:
             key = SplitId(event.cluster, listed.topic, listed.partition)
@@ -166,7 +169,7 @@ class Laws:
                 and old.topic_id
                 and listed.topic_id
                 and old.topic_id != listed.topic_id
-                and not old.finished
+                and step.state.splits[key].active
                 and key not in reported
             ):
                 raise Broken("S9", f"{key} was created anew, and nobody was told", key)

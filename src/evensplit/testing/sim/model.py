@@ -28,7 +28,7 @@ from evensplit.core.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.model import SplitId
+from evensplit.core.model import SplitId, Topics
 from evensplit.core.state import EnumeratorState
 
 STRATEGY, EARLIEST, DONE = "strategy", "earliest", "done"
@@ -60,6 +60,7 @@ class Model:
 
     missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
     listings: int = 0
+    subscribed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     removed: dict[int, bool] = field(default_factory=dict)
     registered: dict[int, bool] = field(default_factory=dict)
     claims: dict[int, Claims] = field(default_factory=dict)
@@ -149,7 +150,8 @@ class Model:
 
     def _listed(self, event: PartitionsListed, before: EnumeratorState, effects: Sequence[Effect]) -> None:
         """Whatever is listed is known from now on; what a complete answer lacks begins to be missing."""
-        if event.cluster not in self.clusters or before.clusters[event.cluster].removed_at_ms is not None:
+        cluster = before.clusters.get(event.cluster)
+        if cluster is None or cluster.removed_at_ms is not None:
             return
         by_strategy = self.clusters[event.cluster] == STRATEGY
         lost = {effect.split for effect in effects if type(effect) is ReportLoss and not effect.fatal}
@@ -157,7 +159,11 @@ class Model:
         for listed in event.partitions:
             key = SplitId(event.cluster, listed.topic, listed.partition)
             seen[key] = True
-            known = self.known.get(key)
+            self.missing.pop(key, None)
+            known, split = self.known.get(key), before.splits.get(key)
+            unwanted = event.cluster in self.subscribed and key.topic not in self.subscribed[event.cluster]
+            if split is not None and (split.finished or (split.removed_at_ms is not None and unwanted)):
+                continue
             if known is None:
                 self.known[key] = listed.topic_id
                 if by_strategy:
@@ -168,7 +174,6 @@ class Model:
                 self.known[key] = listed.topic_id
                 for kept in (self.marks, self.stops, self.by_strategy):
                     kept.pop(key, None)
-            self.missing.pop(key, None)
         if event.complete:
             self.clusters[event.cluster] = DONE
             for key in self.known:
@@ -187,6 +192,9 @@ class Model:
 
     def _clusters_listed(self, event: ClustersListed, before: EnumeratorState, _: object) -> None:
         self.listings += 1
+        self.subscribed = {
+            one.id: one.subscription.names for one in event.clusters if isinstance(one.subscription, Topics)
+        }
         listed_ids = [listed.id for listed in event.clusters]
         for listed in event.clusters:
             self.missing.pop(listed.id, None)

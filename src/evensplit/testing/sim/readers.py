@@ -15,6 +15,9 @@ from evensplit.core.state import EnumeratorState
 RETRY_EVENTS = 25
 """After so many events a reader that has not been registered sends its report again."""
 
+Older = tuple[int | None, dict[SplitId, int], dict[SplitId, str]]
+"""A report of earlier: its generation, the splits with their offsets, and their topic ids."""
+
 
 class Network:
     """Messages under way: each is delivered when the number of events has reached its time, perhaps out of order."""
@@ -84,7 +87,7 @@ class SimReader:
     generation: int | None = None
     held: dict[SplitId, int] = field(default_factory=dict)
     topic_ids: dict[SplitId, str] = field(default_factory=dict)
-    older: tuple[int | None, dict[SplitId, int]] = (None, {})
+    older: Older = field(default_factory=lambda: (None, {}, {}))
 
 
 class Readers:
@@ -109,7 +112,7 @@ class Readers:
             reader = self.all[index] = self._new(index, now)
             reader.generation = generation
             if index in old and old[index].held:
-                reader.older = old[index].generation, dict(old[index].held)
+                reader.older = old[index].generation, dict(old[index].held), dict(old[index].topic_ids)
         for source in sorted(reports):
             reader = self.all[source % count]
             for key, (offset, topic_id) in reports[source].items():
@@ -138,10 +141,10 @@ class Readers:
                     self._register(reader, now)
 
     def _register(self, reader: SimReader, now: int) -> None:
-        generation, held = reader.generation, reader.held
+        generation, held, ids = reader.generation, reader.held, reader.topic_ids
         if "stale-report" in self.faults and reader.older[1] and self._random.random() < 0.3:
-            generation, held = reader.older
-        topic_ids = {key: reader.topic_ids[key] for key in held if key in reader.topic_ids}
+            generation, held, ids = reader.older
+        topic_ids = {key: ids[key] for key in held if key in ids}
         location = f"host-{reader.index % 3}"
         event = ReaderRegistered(reader.index, reader.epoch, dict(held), generation, location, topic_ids)
         reader.wake = now + RETRY_EVENTS + (60 if "late-message" in self.faults else 0)
@@ -170,7 +173,7 @@ class Readers:
         for reader in self.all.values():
             if reader.held:
                 if "stale-report" in self.faults and self._random.random() < 0.1:
-                    reader.older = reader.generation, dict(reader.held)
+                    reader.older = reader.generation, dict(reader.held), dict(reader.topic_ids)
                 for key in reader.held:
                     if key in marks:
                         reader.held[key] = marks[key]
