@@ -1,4 +1,4 @@
-"""Checking an assignment against its inputs, without the solver: the conditions of `duals`, one by one."""
+"""Checking an assignment against its inputs: the conditions of `duals`, one by one, which need no solver."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.checks import checked_weights
 from evensplit.core.assign.duals import (
+    FAR,
     Holdings,
     broken_levels,
     broken_potentials,
@@ -19,7 +20,7 @@ from evensplit.core.assign.duals import (
 )
 from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
 from evensplit.core.assign.problem import BoolArray, IntArray, Problem, forgotten, pinned_splits, sums
-from evensplit.core.assign.proof import moves, squares_bound
+from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
 from evensplit.core.assign.rules import RULES
 from evensplit.core.assign.weighted import simple_bounds
 
@@ -64,14 +65,37 @@ def problems(assignment: Assignment) -> tuple[str, ...]:
         return tuple(wrong)
     place = {reader: at for at, reader in enumerate(inputs.readers)}
     by_number = np.array([place[reader] for reader in interned.readers], dtype=np.int64)
+    wrong = _wrong_parts(certificate, problem.readers)
+    if wrong:
+        return tuple(wrong)
     if weights is not None:
         return tuple(_wrong_bound(problem, weights, certificate, by_number))
-    if len(certificate.levels) != problem.readers:
-        return (f"the certificate has {len(certificate.levels)} levels for {problem.readers} readers",)
     level = np.array(certificate.levels, dtype=np.int64)[by_number]
     if inputs.policy not in EXACT:
         return tuple(_wrong_rule(interned, owner, level, certificate))
     return tuple(_wrong_optimum(problem, owner, level, certificate, by_number))
+
+
+def _wrong_parts(certificate: Certificate, readers: int) -> list[str]:
+    """What the certificate must have, and must not have, for its policy: nothing is there that is not checked."""
+    weighted, exact = certificate.weighted, certificate.policy in EXACT
+    wrong = [
+        f"{name} are {len(found)}, expected {expected}"
+        for name, found, expected in (
+            ("levels", certificate.levels, 0 if weighted else readers),
+            ("potentials", certificate.potentials, readers if certificate.policy == BALANCED and not weighted else 0),
+            ("witnesses", certificate.witness, len(certificate.witness) if weighted else 0),
+        )
+        if len(found) != expected
+    ]
+    numbers = (*certificate.levels, *certificate.potentials)
+    wrong += [f"{number} is no level or potential" for number in numbers if abs(number) >= FAR]
+    wrong += [f"there is no reader {place}" for place in certificate.witness if not 0 <= place < readers]
+    if (weighted or not exact) and certificate.moved_bound is not None:
+        wrong.append(f"moved_bound is given as {certificate.moved_bound}, but nothing is known of it")
+    if weighted and certificate.squares_bound is not None:
+        wrong.append(f"squares_bound is given as {certificate.squares_bound}, but nothing is known of it")
+    return wrong
 
 
 def _wrong_owners(assignment: Assignment, interned: Interned) -> list[str]:
@@ -106,8 +130,6 @@ def _wrong_optimum(
         wrong.append(f"moved_bound is given as {certificate.moved_bound}, but is {moved_bound}")
     if policy != BALANCED or wrong:
         return wrong
-    if len(certificate.potentials) != problem.readers:
-        return [f"the certificate has {len(certificate.potentials)} potentials for {problem.readers} readers"]
     potential = np.array(certificate.potentials, dtype=np.int64)[by_number]
     if broken_potentials(problem, held, level, potential):
         wrong.append("the potentials do not prove that nothing as even moves fewer splits")
@@ -136,6 +158,9 @@ def _wrong_levels(problem: Problem, held: Holdings, level: IntArray, certificate
 def _wrong_rule(interned: Interned, owner: IntArray, level: IntArray, certificate: Certificate) -> list[str]:
     problem = interned.problem
     wrong: list[str] = []
+    # Any levels give a true bound, but only these give the best one; other numbers could stand for the same bound.
+    if not np.array_equal(level, optimal_levels(problem)):
+        wrong.append("the levels are not those of the most even assignments")
     if not np.array_equal(owner, RULES[certificate.policy](problem, interned.splits)):
         wrong.append(f"the owners are not those of the rule {certificate.policy!r}")
     if certificate.squares_bound != (bound := squares_bound(problem, level, pinned=False)):
@@ -158,7 +183,7 @@ def _wrong_bound(problem: Problem, weights: IntArray, certificate: Certificate, 
         fixed = pinned_splits(problem, pinned=pinned)
         base = sums(problem.previous[fixed], weights[fixed], problem.readers)
         others = np.zeros(problem.may_read.shape[1], dtype=bool)
-        others[problem.kinds()[~members & (base < certificate.load_max_bound)]] = True
+        others[problem.kinds()[~members]] = True
         leaves: BoolArray = np.logical_or.reduce(problem.may_read & others, axis=1)
         inside = ~leaves[problem.groups()] & ~fixed
         total = int(weights[inside].sum()) + int(base[members].sum())

@@ -1,9 +1,11 @@
 """Splits of different weight: as even as can be found, with a bound that says how far from the best it may be.
 
-The most even assignment is hard to find (NP-hard), so this is a bounded search: the lightest reader gets the heaviest
-free split (LPT, Graham 1969), then the heaviest reader gives off or exchanges single splits for as long as that
-makes the loads more even. Each change lowers the sum of squares, so none comes back. If dealing all splits afresh
-gives a smaller largest load than going on from the previous owners, that is taken: fair, then sticky.
+The most even assignment is hard to find (NP-hard), so this is a bounded search. Dealt afresh, the lightest reader gets
+the heaviest free split each time (LPT, Graham 1969), and then the heaviest reader gives off or exchanges single splits
+for as long as that helps. This does not look at the past, so the limit that it gives for each kind of readers is the
+same the next time. Going on from previous owners, readers give off what they have above that limit and a hundredth
+more, as few splits as that takes, and nothing else moves. Where that does not fit, all is dealt afresh. So a result is
+its own successor, and the last hundredth of evenness, which weights rarely are worth, does not move everything.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from evensplit.core.assign.levels import water_levels
-from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem, pinned_splits, sums
+from evensplit.core.assign.problem import NOBODY, IntArray, Problem, pinned_splits, sums
 
-CHANGES_PER_SPLIT_MAX = 4
-"""How many changes are made at most, per split: a bound on the time, reached by no input that was ever tried."""
+SLACK_PERCENT = 1
+"""How far above the limit a reader may stay or come, going on from previous owners."""
+
+CHANGES_PER_READER_MAX = 8
+"""How many changes are made to what was dealt afresh, per reader at most: a bound on the time."""
 
 PARTNERS_MAX = 32
 """How many of the lightest readers are looked at, to take something off the heaviest one."""
@@ -34,13 +39,23 @@ class Bound:
 
 def balance_weights(problem: Problem, weight: IntArray, *, pinned: bool) -> IntArray:
     """(splits,) owners. `weight`: (splits,) positive. With `pinned`, splits with a valid previous owner stay there."""
-    able = problem.may_read[:, problem.kinds()]
-    kept = _placed(problem, weight, able, problem.previous.astype(np.int64))
+    previous = problem.previous.astype(np.int64)
     if pinned:
-        return kept
-    stayed = _levelled(problem, weight, able, kept)
-    fresh = _placed(problem, weight, able, np.full(problem.splits, NOBODY, dtype=np.int64))
-    return stayed if _largest(problem, weight, stayed) <= _largest(problem, weight, fresh) else fresh
+        return _placed(problem, weight, previous)
+    fresh = _levelled(problem, weight, _placed(problem, weight, np.full_like(previous, NOBODY)))
+    if not np.any(previous != NOBODY):
+        return fresh
+    kinds = problem.kinds()
+    limit = np.zeros(problem.may_read.shape[1], dtype=np.int64)
+    shared = np.flatnonzero(np.bincount(fresh, minlength=problem.readers) > 1)
+    np.maximum.at(limit, kinds[shared], sums(fresh, weight, problem.readers)[shared])
+    limit = (limit + limit * SLACK_PERCENT // 100)[kinds]
+    relieved = _placed(problem, weight, _relieved(problem, weight, previous, limit))
+    for owner in (relieved, _levelled(problem, weight, relieved.copy())):
+        shared = np.flatnonzero(np.bincount(owner, minlength=problem.readers) > 1)
+        if np.all(sums(owner, weight, problem.readers)[shared] <= limit[shared]):
+            return owner
+    return fresh
 
 
 def weight_bound(problem: Problem, weight: IntArray, *, pinned: bool) -> Bound:
@@ -76,10 +91,10 @@ def simple_bounds(problem: Problem, weight: IntArray, *, pinned: bool) -> list[i
     return bounds
 
 
-def _placed(problem: Problem, weight: IntArray, able: BoolArray, owner: IntArray) -> IntArray:
+def _placed(problem: Problem, weight: IntArray, owner: IntArray) -> IntArray:
     """`owner` with the free splits placed, the heaviest first, each with the lightest reader that may read it."""
     owner = owner.copy()
-    held = owner >= 0
+    held = owner != NOBODY
     loads = sums(owner[held], weight[held], problem.readers).tolist()
     groups, kinds = problem.groups(), problem.kinds().tolist()
     heaps: list[list[tuple[int, int]]] = [[] for _ in range(problem.may_read.shape[1])]
@@ -96,84 +111,96 @@ def _placed(problem: Problem, weight: IntArray, able: BoolArray, owner: IntArray
     return owner
 
 
-def _levelled(problem: Problem, weight: IntArray, able: BoolArray, owner: IntArray) -> IntArray:
-    """`owner` after moves and exchanges, for as long as one takes something off the heaviest reader that can give."""
+def _relieved(problem: Problem, weight: IntArray, owner: IntArray, limit: IntArray) -> IntArray:
+    """`owner` without what readers have above their limit. A split that is alone may be above it."""
     owner = owner.copy()
-    groups = problem.groups().tolist()
-    weights = weight.tolist()
-    loads = sums(owner, weight, problem.readers).tolist()
-    own: list[list[tuple[int, int]]] = [[] for _ in range(problem.readers)]
-    for split, reader in enumerate(owner.tolist()):
-        own[reader].append((weights[split], split))
-    for each in own:
-        each.sort()
-    stuck = [False] * problem.readers
-    for _ in range(CHANGES_PER_SPLIT_MAX * problem.splits):
-        givers = [reader for reader in range(problem.readers) if not stuck[reader] and own[reader]]
-        if not givers:
-            break
-        giver = max(givers, key=lambda reader: (loads[reader], -reader))
-        change = _change(giver, loads, own, groups, able)
-        if change is None:
-            stuck[giver] = True
-            continue
-        taker, given, taken = change
-        _move(given, giver, taker, loads, own, owner)
-        if taken is not None:
-            _move(taken, taker, giver, loads, own, owner)
-        stuck = [False] * problem.readers
+    held = owner != NOBODY
+    over = sums(owner[held], weight[held], problem.readers) - limit
+    heavy = held & (over[owner] > 0)
+    own: dict[int, list[tuple[int, int]]] = {}
+    for split in np.flatnonzero(heavy).tolist():
+        own.setdefault(int(owner[split]), []).append((int(weight[split]), split))
+    for reader, items in own.items():
+        items.sort()
+        left = int(over[reader])
+        while left > 0 and len(items) > 1:
+            # The lightest one that is enough, or else the heaviest: few splits go, and none heavier than it must be.
+            place = min(bisect_left(items, (left, -1)), len(items) - 1)
+            given, split = items.pop(place)
+            left -= given
+            owner[split] = NOBODY
     return owner
 
 
-def _move(
-    item: tuple[int, int],
-    source: int,
-    target: int,
-    loads: list[int],
-    own: list[list[tuple[int, int]]],
-    owner: IntArray,
-) -> None:
-    own[source].remove(item)
-    insort(own[target], item)
-    loads[source] -= item[0]
-    loads[target] += item[0]
-    owner[item[1]] = target
+class _Levelling:
+    """Moves and exchanges that take something off the heaviest reader which has more than one split."""
 
+    def __init__(self, problem: Problem, weight: IntArray, owner: IntArray) -> None:
+        self._able = problem.may_read[:, problem.kinds()]
+        self._groups = problem.groups().tolist()
+        self._owner = owner
+        self._loads = sums(owner, weight, problem.readers)
+        self._own: list[list[tuple[int, int]]] = [[] for _ in range(problem.readers)]
+        for split, (reader, heavy) in enumerate(zip(owner.tolist(), weight.tolist(), strict=True)):
+            self._own[reader].append((heavy, split))
+        for each in self._own:
+            each.sort()
 
-def _change(
-    giver: int, loads: list[int], own: list[list[tuple[int, int]]], groups: list[int], able: BoolArray
-) -> tuple[int, tuple[int, int], tuple[int, int] | None] | None:
-    """The taker, what it gets and what it gives back: of the changes looked at, the one that levels the two most."""
-    best: tuple[int, int, tuple[int, int], tuple[int, int] | None] | None = None
-    takers = heapq.nsmallest(PARTNERS_MAX, range(len(loads)), key=lambda reader: (loads[reader], reader))
-    for taker in takers:
-        difference = loads[giver] - loads[taker]
-        if taker == giver or difference <= 1:
-            continue
-        for back in (None, *_candidates(own[taker], difference)):
+    def step(self) -> bool:
+        """Make the change that levels two readers most; False if there is none."""
+        shared = np.array([len(each) > 1 for each in self._own])
+        if not shared.any():
+            return False
+        giver = int(np.argmax(np.where(shared, self._loads, -1)))
+        best: tuple[int, int, tuple[int, int], tuple[int, int] | None] | None = None
+        for taker in np.argsort(self._loads, kind="stable")[:PARTNERS_MAX].tolist():
+            difference = int(self._loads[giver] - self._loads[taker])
+            if difference > 1:
+                best = self._better(best, giver, taker, difference)
+        if best is None:
+            return False
+        _, taker, given, taken = best
+        self._move(given, giver, taker)
+        if taken is not None:
+            self._move(taken, taker, giver)
+        return True
+
+    def _better(
+        self,
+        best: tuple[int, int, tuple[int, int], tuple[int, int] | None] | None,
+        giver: int,
+        taker: int,
+        difference: int,
+    ) -> tuple[int, int, tuple[int, int], tuple[int, int] | None] | None:
+        """`best`, or a change between the two that leaves less of a difference."""
+        held = self._own[taker]
+        for back in (None, *held[:: max(1, len(held) // 8)]):
             returned = back[0] if back is not None else 0
-            if back is not None and not able[groups[back[1]], giver]:
+            if back is not None and not self._able[self._groups[back[1]], giver]:
                 continue
             # Half the difference would be ideal.
-            for item in _near(own[giver], returned + difference // 2):
+            items = self._own[giver]
+            place = bisect_left(items, (returned + difference // 2, -1))
+            for item in items[max(0, place - 2) : place + 2]:
                 gain = item[0] - returned
                 left = abs(difference - 2 * gain)
-                if 0 < gain < difference and able[groups[item[1]], taker] and (best is None or left < best[0]):
+                helps = 0 < gain < difference and (best is None or left < best[0])
+                if helps and self._able[self._groups[item[1]], taker]:
                     best = (left, taker, item, back)
-    return None if best is None else best[1:]
+        return best
+
+    def _move(self, item: tuple[int, int], source: int, target: int) -> None:
+        self._own[source].remove(item)
+        insort(self._own[target], item)
+        self._loads[source] -= item[0]
+        self._loads[target] += item[0]
+        self._owner[item[1]] = target
 
 
-def _near(items: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
-    """The items around a weight, from an ascending list."""
-    place = bisect_left(items, (wanted, -1))
-    return items[max(0, place - 2) : place + 2]
-
-
-def _candidates(items: list[tuple[int, int]], difference: int) -> list[tuple[int, int]]:
-    """A few items that could be given back: spread over all weights."""
-    step = max(1, len(items) // 8)
-    return items[::step]
-
-
-def _largest(problem: Problem, weight: IntArray, owner: IntArray) -> int:
-    return int(sums(owner, weight, problem.readers).max(initial=0))
+def _levelled(problem: Problem, weight: IntArray, owner: IntArray) -> IntArray:
+    """`owner` after changes that each make the loads more even: none comes back, and they are bounded besides."""
+    levelling = _Levelling(problem, weight, owner)
+    for _ in range(CHANGES_PER_READER_MAX * problem.readers):
+        if not levelling.step():
+            break
+    return owner
