@@ -154,7 +154,7 @@ class Enumeration:
             held = self.held.setdefault(reader, {})
             assert owned <= set(held), "not everything that a reader owns was ordered"
             for key in [key for key in held if key not in owned]:
-                assert key not in self.state.splits or self.state.splits[key].finished, "a reader has what is not its own"
+                assert key not in self.state.splits or self.state.splits[key].finished, "a reader has too much"
                 del held[key]
 
 

@@ -1,4 +1,4 @@
-"""What clusters answer, and what follows from it: FLIP-288's starts, what is missing, back, created anew, at its end."""
+"""What clusters answer, and what follows: FLIP-288's starts, what is missing, back, created anew, at its end."""
 
 from __future__ import annotations
 
