@@ -14,10 +14,10 @@ A member that missed a rebalance says something old: the highest generation is r
 claim in it counts as nobody's. What cannot be read as such a claim counts as none, so members that come from elsewhere
 and damaged bytes cost moves, never the group.
 
-**Topics that the leader does not know yet.** A member learns of a topic by subscribing to it, a leader moreover by
-leading, and kafka-python has no answer from the brokers before the first plan, but rebalances again once it has one.
-Until then nothing moves: claims on such topics hold, and what is free is dealt for the time being. Otherwise a change
-of the leader alone would move partitions there and back.
+**Topics that the leader does not know yet.** A consumer asks the brokers for the partitions of its own topics, and a
+leader for those of all members, but only when it makes its first plan for them. kafka-python rebalances again once it
+has the answer. Until then nothing moves: claims on such topics hold, and what is free is dealt for the time being.
+Otherwise a change of the leader alone would move partitions there and back.
 
 **The protocol** is the eager one: a member gives up all that it owns while the group rebalances, and most of it comes
 back. To change a running group to this assignor, add it in front of the present one in every member
@@ -69,8 +69,9 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
     def __init__(self) -> None:
         self._owned: tuple[SplitId, ...] = ()
         self._generation: int | None = None
-        # Topics that this consumer's metadata requests have asked for, for itself or for the group.
-        self._asked: set[str] = set()
+        # Topic -> how many answers from the brokers must still come before its absence from them means anything.
+        self._answers_due: dict[str, int] = {}
+        self._listens = False
         # What the plan for the time being has dealt out beyond the claims, and in which generation.
         self._dealt: Mapping[SplitId, Reader] = {}
         self._dealt_in: int | None = None
@@ -86,7 +87,8 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         if self._dealt_in is None:
             self._dealt = {}  # the round in which it was dealt came to nothing
         subscribed = sorted(topics)
-        self._asked.update(subscribed)
+        for topic in subscribed:
+            self._answers_due.setdefault(topic, 0)
         return ConsumerProtocolSubscription(PROTOCOL_VERSION, subscribed, encode_claim(self._owned, self._generation))
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
@@ -106,8 +108,8 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         wanted = {member.member_id: frozenset(member.metadata.topics) for member in members}
         topics = sorted(frozenset().union(*wanted.values()))
         partitions = {topic: cluster.partitions_for_topic(topic) or () for topic in topics}
-        unseen = frozenset(topic for topic in topics if not partitions[topic]) - self._asked
-        self._asked.update(topics)
+        self._await_answers(cluster, topics)
+        unseen = frozenset(topic for topic in topics if not partitions[topic] and self._answers_due[topic])
         exist = {SplitId(CLUSTER, topic, number) for topic in topics for number in partitions[topic]}
 
         def may_own(member: Reader, split: SplitId) -> bool:
@@ -124,6 +126,18 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
             member: ConsumerProtocolAssignment(PROTOCOL_VERSION, list(topics.items()), b"")
             for member, topics in owned.items()
         }
+
+    def _await_answers(self, cluster: Any, topics: Iterable[str]) -> None:
+        if not self._listens:
+            self._listens = True
+            cluster.add_listener(self._on_answer)
+        # kafka-python has just been told to ask for all of them. What is under way was asked before.
+        due = 2 if cluster.metadata_refresh_in_progress else 1
+        for topic in topics:
+            self._answers_due.setdefault(topic, due)
+
+    def _on_answer(self, cluster: Any) -> None:
+        self._answers_due = {topic: max(0, due - 1) for topic, due in self._answers_due.items()}
 
     def _plan(
         self,

@@ -20,18 +20,9 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from evensplit.consumer_group import BalancedAssignor, decode_claim, encode_claim
 from evensplit.core.model import SplitId
+from tests.support.groups import Brokers
 
 Owned = dict[str, list[str]]
-
-
-class Brokers:
-    """As much of kafka-python's ClusterMetadata as an assignor asks for."""
-
-    def __init__(self, topics: Mapping[str, int]) -> None:
-        self._topics = dict(topics)
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        return set(range(self._topics[topic])) if topic in self._topics else None
 
 
 class Group:
@@ -40,10 +31,12 @@ class Group:
     def __init__(self, topics: Mapping[str, int]) -> None:
         self.topics = dict(topics)
         self.members: dict[str, tuple[BalancedAssignor, tuple[str, ...]]] = {}
+        self.brokers: dict[str, Brokers] = {}
         self.generation = 0
 
     def join(self, member: str, *topics: str) -> None:
         self.members[member] = (BalancedAssignor(), topics)
+        self.brokers[member] = Brokers({})
 
     def subscribe(self, member: str, *topics: str) -> None:
         self.members[member] = (self.members[member][0], topics)
@@ -54,7 +47,15 @@ class Group:
     def rebalance(
         self, leader: str = "", *, knows: Mapping[str, int] | None = None, deaf: tuple[str, ...] = ()
     ) -> Owned:
-        """One round; the members in `deaf` do not hear its result. `knows`: the topics in the leader's metadata."""
+        """One round; the members in `deaf` do not hear its result.
+
+        `knows`: the topics that the leader knows, if the brokers' answer to its last request has not come yet.
+        """
+        leader = leader or min(self.members)
+        if knows is None:
+            self.brokers[leader].answer(self.topics)
+        else:
+            self.brokers[leader].know(knows)
         self.generation += 1
         sent = [
             SimpleNamespace(
@@ -64,9 +65,7 @@ class Group:
             )
             for member, (assignor, topics) in self.members.items()
         ]
-        plans = self.assignor(leader or min(self.members)).assign(
-            Brokers(self.topics if knows is None else knows), sent
-        )
+        plans = self.assignor(leader).assign(self.brokers[leader], sent)
         assert set(plans) == set(self.members)
         owned: Owned = {}
         for member, plan in plans.items():
@@ -315,6 +314,45 @@ def test_nothing_moves_until_the_leader_knows_all_topics() -> None:
     after = group.rebalance("a")
     assert loads(after) == [4, 3, 3]
     assert moved(before, after) == 0
+
+
+def test_nothing_moves_in_a_round_that_is_repeated_before_the_answer() -> None:
+    group = Group({"t": 6, "u": 4})
+    group.join("a", "t")
+    group.join("b", "t")
+    before = group.rebalance("a")
+    group.join("c", "t", "u")
+    group.rebalance("a", knows={"t": 6}, deaf=("a", "b", "c"))
+    meanwhile = group.rebalance("a", knows={"t": 6})
+    assert moved(before, meanwhile) == 0
+    after = group.rebalance("a")
+    assert (loads(after), moved(before, after)) == ([4, 3, 3], 0)
+
+
+def test_an_answer_to_an_older_request_says_nothing_of_new_topics() -> None:
+    group = Group({"t": 6, "u": 4})
+    group.join("a", "t")
+    group.join("b", "t")
+    before = group.rebalance("a")
+    group.join("c", "t", "u")
+    brokers = group.brokers["a"]
+    brokers.metadata_refresh_in_progress = True
+    group.rebalance("a", knows={"t": 6})
+    brokers.metadata_refresh_in_progress = False
+    brokers.answer({"t": 6})
+    assert moved(before, group.rebalance("a", knows={"t": 6})) == 0
+    after = group.rebalance("a")
+    assert (loads(after), moved(before, after)) == ([4, 3, 3], 0)
+
+
+def test_a_topic_that_the_answer_does_not_have_holds_nothing_up() -> None:
+    group = Group({"t": 6})
+    group.join("a", "t")
+    group.join("b", "t")
+    group.rebalance("a")
+    group.join("c", "t", "missing")
+    assert loads(group.rebalance("a", knows={"t": 6})) == [3, 3, 0]
+    assert loads(group.rebalance("a")) == [2, 2, 2]
 
 
 def test_claims_on_topics_that_the_leader_does_not_know_yet_hold() -> None:
