@@ -18,10 +18,10 @@ unexport PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-slow check bench docs wheel lock clean
+.PHONY: help setup demo test test-slow check bench bench-assign docs wheel lock clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## Two Kafka clusters, read evenly through Spark, counted live and checked (about a minute)
 	@$(py) examples/demo.py $(ARGS)
@@ -38,6 +38,9 @@ check: setup ## Format, lint, types, import contract, Rust lint and tests: all o
 
 bench: setup ## Rows per second, against the most that Spark can take in
 	@$(py) bench/run.py $(ARGS)
+
+bench-assign: setup ## How long an assignment takes, beside Kafka's own assignors (8 minutes; ARGS=--quick: one)
+	@$(py) -m bench.assign_bench $(ARGS)
 
 docs: setup ## The reference of the Python API as web pages, in docs/_build
 	@$(py) -m tools.reference docs/_build
