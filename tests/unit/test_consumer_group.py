@@ -13,13 +13,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from evensplit.consumer_group import BalancedAssignor, decode_claim, encode_claim
-from evensplit.core.model import SplitId
+from evensplit.core.assign import assign
+from evensplit.core.model import SplitId, Topic
 from tests.support.groups import Brokers
 
 Owned = dict[str, list[str]]
@@ -403,6 +404,77 @@ def test_a_plan_that_was_never_heard_frees_nothing_later() -> None:
     group.rebalance("a", knows={"t": 6}, deaf=("a", "b"))
     before = group.rebalance("b")
     assert group.rebalance("a") == before
+
+
+def test_a_missing_topic_of_the_leaders_own_holds_nothing_up() -> None:
+    group = Group({"t": 6})
+    group.join("a", "t", "missing")
+    group.join("b", "t")
+    group.rebalance("b")
+    group.rebalance("b")
+    group.join("c", "t")
+    # To a, missing is nothing new, so that no answer will bring another round.
+    assert loads(group.rebalance("a", knows={"t": 6})) == [2, 2, 2]
+
+
+def fewest_moves(before: Owned, group: Group) -> int:
+    best = assign(
+        [SplitId("", topic, number) for topic, count in group.topics.items() for number in range(count)],
+        list(group.members),
+        previous={
+            SplitId("", name.rpartition("-")[0], int(name.rpartition("-")[2])): member
+            for member, names in before.items()
+            for name in names
+        },
+        eligible={member: [Topic("", topic) for topic in topics] for member, (_, topics) in group.members.items()},
+    )
+    assert best.verify()
+    return best.moved
+
+
+def kept_topics(owned: Owned, group: Group) -> Owned:
+    """What members own that may still own it."""
+    return {
+        member: [name for name in names if name.rpartition("-")[0] in group.members[member][1]]
+        for member, names in owned.items()
+        if member in group.members
+    }
+
+
+subscriptions = st.lists(st.sets(st.sampled_from("tuv"), min_size=1), min_size=2, max_size=5)
+
+
+@settings(max_examples=300)
+@given(
+    st.fixed_dictionaries({"t": st.integers(1, 6), "u": st.integers(1, 6), "v": st.integers(1, 6)}),
+    subscriptions,
+    subscriptions,
+    st.integers(0, 3),
+    st.booleans(),
+)
+@example({"t": 8, "u": 1, "v": 3}, [{"t", "u", "v"}, {"t", "v"}, {"t", "u", "v"}], [{"t"}], 2, True)
+def test_what_a_leader_does_not_know_yet_costs_no_move(
+    topics: dict[str, int], old: list[set[str]], new: list[set[str]], leaving: int, heard: bool
+) -> None:
+    group = Group(topics)
+    group.join("leader", "t")
+    for number, wanted in enumerate(old):
+        group.join(f"old{number}", *sorted(wanted))
+    before = group.rebalance("old0")
+    for number in range(min(leaving, len(old))):
+        group.leave(f"old{number}")
+    for number, wanted in enumerate(new):
+        group.join(f"new{number}", *sorted(wanted))
+    group.join("wide", *topics)
+    meanwhile = group.rebalance("leader", knows={"t": topics["t"]}, deaf=() if heard else tuple(group.members))
+    assert moved(kept_topics(before, group), meanwhile) == 0
+    if not heard:
+        between = group.rebalance("new0")
+        assert moved(kept_topics(before, group), between) == fewest_moves(before, group)
+        group.leave("new0")
+        before = between
+    after = group.rebalance("leader")
+    assert moved(kept_topics(before, group), after) == fewest_moves(before, group)
 
 
 def test_ten_thousand_partitions_and_a_hundred_members() -> None:
