@@ -148,6 +148,25 @@ def test_the_first_position_lives_until_the_next_batch_opens() -> None:
     assert state.splits[key].first is None
 
 
+def test_a_start_that_came_after_a_batch_was_planned_begins_with_the_next() -> None:
+    """Whenever the batch before is said to be committed: no batch that is written down has this beginning yet."""
+    key = SplitId("east", "t", 4)
+    state, _ = run(
+        BatchPlanned({}), PartitionsListed("east", listed("t", 5)), OffsetsResolved({key: 3}), state=discovered()
+    )
+    state, _ = run(BatchOpened(), BatchPlanned({key: 8}), state=state)
+    assert (state.splits[key].first, state.splits[key].position) == (3, 8)
+    state, _ = run(BatchOpened(), state=state)
+    assert state.splits[key].first is None
+
+
+def test_a_batch_that_ends_where_it_began_is_none() -> None:
+    state = discovered()
+    after, effects = run(BatchPlanned(starts("east", "t", 4, 10)), state=state)
+    assert after == state
+    assert effects == ()
+
+
 def test_an_unchanged_world_changes_nothing() -> None:
     state = discovered()
     after, effects = run(

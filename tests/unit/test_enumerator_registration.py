@@ -382,6 +382,17 @@ def test_messages_that_are_late_or_come_twice_change_nothing() -> None:
     assert one.state.session.registrations == before.session.registrations
 
 
+def test_the_end_of_a_reader_can_be_heard_of_before_its_beginning() -> None:
+    """S13: the registration that comes late is of a reader that is no more."""
+    one = Enumeration(1)
+    one.discover(EAST, t=1)
+    one.tell(ReaderLost(0, 3), ReaderRegistered(0, 3))
+    assert not one.state.session.assigned
+    assert one.state.session.lost == ()
+    one.tell(ReaderRegistered(0, 4))
+    assert one.loads() == [1]
+
+
 def test_a_reader_beyond_the_last_one_can_still_save_a_split() -> None:
     one = Enumeration(2)
     one.discover(EAST, t=2)

@@ -60,6 +60,36 @@ def test_a_split_that_is_new_begins_at_its_first_position() -> None:
     assert plan.ranges == (Range(A, 4, 9),)
 
 
+def test_the_last_range_of_a_finished_split_is_read_by_its_last_owner() -> None:
+    start = state(Split(A, "", 0, None, 1), Split(B, "", 0, None, 1), Split(C, "", 0, None, 3), readers=4)
+    done = {"finished": True, "stop": 9}
+    ends = [Split(key, "", 9)._replace(**done) for key in (A, C)]  # type: ignore[arg-type]
+    end = state(ends[0], Split(B, "", 5, None, 0), ends[1])
+    assert [(plan.reader, plan.ranges) for plan in plan_batch(start, end)] == [
+        (0, (Range(B, 0, 5), Range(C, 0, 9))),
+        (1, (Range(A, 0, 9),)),
+    ]
+
+
+def test_a_split_that_begins_and_ends_with_one_batch_is_read_by_whom_has_least() -> None:
+    end = state(Split(A, "", 9, 4, stop=9, finished=True), Split(B, "", 3, 0, 0))
+    assert [(plan.reader, plan.ranges) for plan in plan_batch(EnumeratorState(), end)] == [
+        (0, (Range(B, 0, 3),)),
+        (1, (Range(A, 4, 9),)),
+    ]
+
+
+def test_another_incarnation_begins_at_its_own_first_position() -> None:
+    start = state(Split(A, "id-1", 100, None, 0), Split(B, "id-1", 100, 90, 0))
+    end = state(Split(A, "id-2", 7, 2, 0), Split(B, "id-2", 95, 90, 0))
+    (plan,) = plan_batch(start, end)
+    assert plan.ranges == (Range(A, 2, 7), Range(B, 90, 95))
+
+
+def test_a_split_without_a_start_or_a_first_position_reads_nothing() -> None:
+    assert plan_batch(state(Split(A, "")), state(Split(A, "", 7, None, 0), Split(B, ""))) == ()
+
+
 def test_a_batch_from_a_state_to_itself_is_empty() -> None:
     one = state(Split(A, "", 9, 4, 1), Split(B, "", None))
     assert plan_batch(one, one) == ()

@@ -40,6 +40,8 @@ class Draft:
         self.fresh: tuple[int, ...] = ()
         self.changed: dict[SplitId, Split | None] = {}
         """What was put or forgotten, in the order in which that happened."""
+        self.beginning: list[SplitId] = []
+        """Splits that have been given a start."""
         self._splits: dict[SplitId, Split] | None = None
         self._in_order = True
         self._owners_changed = False
@@ -74,6 +76,8 @@ class Draft:
             self._splits = dict(self.before.splits)
         self._in_order = self._in_order and known is not None
         self._splits[split.id] = split
+        if split.first is not None and (known is None or known.first is None):
+            self.beginning.append(split.id)
         self.changed[split.id] = split
         self._owners_changed = self._owners_changed or split.owner != (known.owner if known else None)
         self.load_changed = self.load_changed or _is_load(known) != _is_load(split)

@@ -139,6 +139,8 @@ def step(state: EnumeratorState, event: Event) -> Step:
     try:
         TRANSITIONS[type(event)].handle(draft, event)
         draft.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
+        if draft.beginning:
+            draft.tell(beginning=tuple(sorted({*draft.session.beginning, *draft.beginning})))
         after = conclude(draft)
     except TransitionError as error:
         raise TransitionError(error.problem, line, summary(state), state.session.told) from None
@@ -168,8 +170,10 @@ def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
 
 
 def _batch_opened(draft: Draft, _: BatchOpened) -> None:
+    # What was given a start since then begins with the batch that comes, and is not written down yet.
+    beginning = frozenset(draft.session.beginning)
     for split in list(draft.splits.values()):
-        if split.first is not None:
+        if split.first is not None and split.id not in beginning:
             draft.put(split._replace(first=None))
 
 
@@ -194,6 +198,7 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
                 raise TransitionError(f"a batch was planned to end at {end} for {key}, which nobody owns")
             draft.put(split._replace(position=end))
     draft.begun = True
+    draft.tell(beginning=())
 
 
 _NEW = None

@@ -156,7 +156,10 @@ class OffsetsResolved:
 
 @dataclass(frozen=True, slots=True)
 class BatchOpened:
-    """The next batch was asked for: the one before it is committed and will not be planned again."""
+    """The next batch was asked for: the one before it is committed and will not be planned again.
+
+    Splits that began with it lose their first positions; those that were given a start since it was planned keep them.
+    """
 
 
 @dataclass(frozen=True, slots=True)

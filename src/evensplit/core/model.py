@@ -182,10 +182,8 @@ def matches(subscription: Subscription, split: SplitId) -> bool:
     That a topic is internal to Kafka, and so hidden from patterns, cannot be seen here: it was left out when the
     cluster was asked.
     """
-    match subscription:
-        case Topics(names):
-            return split.topic in names
-        case TopicPattern(regex):
-            return re.search(regex, split.topic) is not None
-        case Partitions(by_topic):
-            return split.partition in by_topic.get(split.topic, ())
+    if isinstance(subscription, Topics):
+        return split.topic in subscription.names
+    if isinstance(subscription, TopicPattern):
+        return re.search(subscription.regex, split.topic) is not None
+    return split.partition in subscription.by_topic.get(split.topic, ())

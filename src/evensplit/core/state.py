@@ -47,6 +47,7 @@ class Session:
     `unreachable`: cluster -> why it did not answer the last time.
     `now_ms`: the last time that was told; None before there was any.
     `eligible`, `discovery`, `discovery_interval_ms`, `loss`: see `SettingsChanged`.
+    `beginning`: splits whose first range is to begin with the next batch that is planned; ascending.
     `told`: the last events, one line each, the latest at the end.
     """
 
@@ -67,6 +68,7 @@ class Session:
     discovery: bool = True
     discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
     loss: str = FAIL
+    beginning: tuple[SplitId, ...] = ()
     told: tuple[str, ...] = ()
 
 

@@ -164,7 +164,7 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
         said.append(f"was given to reader {split.owner}")
     elif split.owner is not None and split.owner != known.owner:
         said.append(f"moved from reader {known.owner} to reader {split.owner}: {reason}")
-    elif split.owner is None and known.owner is not None and split.removed_at_ms is None:
+    elif split.owner is None and known.owner is not None and split.removed_at_ms is None and split.position is not None:
         said.append(f"was taken from reader {known.owner}: {reason}")
     return said
 
