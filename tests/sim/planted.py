@@ -22,12 +22,13 @@ from evensplit.core.events import (
     SettingsChanged,
     SplitsGivenBack,
 )
-from evensplit.core.model import Split, SplitId, StartBy
+from evensplit.core.model import Readable, Split, SplitId, StartBy
 from evensplit.core.plan import ReaderPlan, plan_batch, plan_ends
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim import Rules
 
 Owners = Mapping[SplitId, int]
+SOLVE = assigning._solve
 StepFunction = Callable[[EnumeratorState, Event], Step]
 
 
@@ -71,9 +72,15 @@ def changed(done: Step, *splits: Split, keep: Callable[[object], bool] = lambda 
 
 
 def by_counter(
-    splits: Sequence[SplitId], readers: Sequence[int], previous: Owners | None, *_: object
-) -> dict[SplitId, int]:
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+) -> Owners:
     """Flink's rule: a new split goes to the number of known splits, modulo the readers; nothing is ever repaired."""
+    if eligible:
+        return SOLVE(splits, readers, previous, eligible, policy)
     owners = {key: owner for key, owner in (previous or {}).items() if key in splits}
     for key in splits:
         if key not in owners:
@@ -82,13 +89,19 @@ def by_counter(
 
 
 def from_scratch(
-    splits: Sequence[SplitId], readers: Sequence[int], previous: Owners | None, *_: object
-) -> dict[SplitId, int]:
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+) -> Owners:
     """Even, and as if nobody had owned anything."""
-    return {key: readers[place % len(readers)] for place, key in enumerate(sorted(splits, key=repr, reverse=True))}
+    return SOLVE(splits, readers, None, eligible, "fair")
 
 
-def first_claim_wins(claims: Sequence[Claim], may_own: Callable[[int | str, SplitId], bool]) -> dict[SplitId, int | str]:
+def first_claim_wins(
+    claims: Sequence[Claim], may_own: Callable[[int | str, SplitId], bool]
+) -> dict[SplitId, int | str]:
     """A report is believed however old its generation is."""
     owners: dict[SplitId, int | str] = {}
     for claim in reversed(claims):
@@ -151,7 +164,9 @@ def resolved_twice(state: EnumeratorState, event: Event) -> Step:
         known = [state.splits[key] for key in event.starts if key in state.splits]
         unread = [one for one in known if one.position is not None and one.first == one.position and one.active]
         moved = [one._replace(position=event.starts[one.id], first=event.starts[one.id]) for one in unread]
-        return changed(done, *(done.state.splits[one.id]._replace(position=one.position, first=one.first) for one in moved))
+        return changed(
+            done, *(done.state.splits[one.id]._replace(position=one.position, first=one.first) for one in moved)
+        )
     return done
 
 
@@ -202,7 +217,7 @@ def pruned_on_partial(state: EnumeratorState, event: Event) -> Step:
 def ids_joined(state: EnumeratorState, event: Event) -> Step:
     """Splits are told apart by `cluster-topic-partition`, which is the same for a + b-c and for a-b + c."""
     if isinstance(event, PartitionsListed):
-        known = {f"{key.cluster}-{key.topic}-{key.partition}": key for key in reversed(state.splits)}
+        known = {f"{key.cluster}-{key.topic}-{key.partition}": key for key in sorted(state.splits, reverse=True)}
         kept = tuple(
             one
             for one in event.partitions
@@ -284,7 +299,9 @@ PLANTED: Mapping[str, Planted] = {
     "before-all-registered": Planted("splits go to the first readers", ("S5",), by_step(before_all_registered)),
     "back-by-hash": Planted("splits given back collapse", ("S2", "S5", "S6"), by_step(back_by_hash)),
     "not-revoked": Planted("two readers have one split", ("S2",), by_step(not_revoked)),
-    "ordered-twice": Planted("a registration that comes twice is obeyed twice", ("S2", "S13"), by_step(ordered_twice)),
+    "ordered-twice": Planted(
+        "a registration that comes twice is obeyed twice", ("S2", "S5", "S13"), by_step(ordered_twice)
+    ),
     "stale-epoch": Planted("a message of an earlier life is believed", ("S13",), by_step(stale_epoch)),
     "resolved-twice": Planted("a start moves", ("S3", "S4"), by_step(resolved_twice)),
     "resolved-after-restart": Planted("a start is looked up again", ("S3", "S4"), by_step(resolved_after_restart)),

@@ -8,6 +8,7 @@ import click
 
 from evensplit.cli.assign import assign
 from evensplit.cli.broker import broker
+from evensplit.cli.simulate import simulate_command
 from evensplit.errors import EvenSplitError
 
 
@@ -28,3 +29,4 @@ def evensplit() -> None:
 
 evensplit.add_command(assign)
 evensplit.add_command(broker)
+evensplit.add_command(simulate_command)

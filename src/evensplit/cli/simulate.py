@@ -96,31 +96,35 @@ def _story(failed: SimulationFailed) -> Group:
     )
 
 
-def _summary(reports: Sequence[Report]) -> Table:
+def _summary(reports: Sequence[Report]) -> Group:
+    """What happened in all runs together."""
     kinds: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     checks: Counter[str] = Counter()
     for report in reports:
         kinds.update(report.kinds)
         faults.update(report.profile.faults)
-    for report in reports:
         checks.update(report.checks)
-    title = f"{len(reports)} seed{'s' * (len(reports) > 1)}, {sum(report.events for report in reports):,} events"
-    table = Table(title=f"{title}: every law held", box=SIMPLE)
-    for name in ("event", "laws, checked", "fault"):
-        table.add_column(name)
-        table.add_column("times" if name != "fault" else "seeds", justify="right")
-    columns = (
-        [(name, f"{count:,}") for name, count in sorted(kinds.items())],
-        [(name, f"{count:,}") for name, count in checks.items()],
-        [(name, f"{faults[name]:,}") for name in FAULTS],
-    )
-    for row in zip_longest(*columns, fillvalue=("", "")):
-        table.add_row(*(cell for pair in row for cell in pair))
-    batches, sessions = sum(report.batches for report in reports), sum(report.sessions for report in reports)
-    digest = f", digest {reports[0].digest:08x}" if len(reports) == 1 else ""
-    table.caption = (
-        f"{batches:,} batches, {sessions:,} starts of a driver, up to {max(report.largest for report in reports)} "
-        f"splits{digest}"
-    )
+    happened = _table("event", "times", "fault", "seeds")
+    events = [(name, f"{count:,}") for name, count in sorted(kinds.items())]
+    for event, fault in zip_longest(events, [(name, f"{faults[name]:,}") for name in FAULTS], fillvalue=("", "")):
+        happened.add_row(*event, *fault)
+    checked = _table("laws, checked after every event", "times")
+    for law, times in checks.items():
+        checked.add_row(law, f"{times:,}")
+    sessions = sum(report.sessions for report in reports)
+    end = f"{sum(report.batches for report in reports):,} batches, the driver started {sessions:,} times, "
+    end += f"up to {max(report.largest for report in reports)} splits"
+    if len(reports) == 1:
+        end += f", digest {reports[0].digest:08x}"
+    total = f"{sum(report.events for report in reports):,} events: every law held"
+    head = Text(f"{len(reports)} seed{'s' * (len(reports) > 1)}, {total}", "bold green")
+    return Group(head, happened, checked, Text(end))
+
+
+def _table(*names: str) -> Table:
+    """Names and numbers in turn."""
+    table = Table(box=SIMPLE)
+    for place, name in enumerate(names):
+        table.add_column(name, justify="right" if place % 2 else "left", no_wrap=True)
     return table

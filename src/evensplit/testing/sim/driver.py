@@ -173,7 +173,11 @@ class Driver:
         for index in range(self.readers):
             if index not in self._sim.state.session.registrations:
                 self._epoch += 1
-                self._sim.feed(ReaderRegistered(index, self._epoch, generation=self._sim.state.generation))
+                state = self._sim.state
+                own = [split for split in state.splits.values() if split.owner == index and split.position is not None]
+                reported = {split.id: split.position or 0 for split in own}
+                topic_ids = {split.id: split.topic_id for split in own}
+                self._sim.feed(ReaderRegistered(index, self._epoch, reported, state.generation, topic_ids=topic_ids))
 
     # One batch.
 
@@ -182,6 +186,8 @@ class Driver:
         self._time()
         self._change()
         yield
+        if self.faults and random.random() < 0.04:
+            self._save()
         if not (self._lean and not sim.state.session.assigned) and (random.random() < 0.5 or not sim.state.settled):
             self.refresh()
         self.answer()
@@ -319,18 +325,29 @@ class Driver:
         if limit is not None and size > max(limit, len(ends)) + len(ends):
             raise Broken("S12", f"a batch has {size} offsets in {len(ends)} splits; the limit is {limit}")
         sim.feed(BatchPlanned(ends), hold=True)
-        text = dump(sim.rules.encode(sim.state))
-        last = self.checkpoints.last
+        entry = self._write()
+        sim.release()
+        return entry
+
+    def _save(self) -> None:
+        """A checkpoint between two batches, perhaps before the readers have registered or anything was discovered."""
+        entry = self._write()
+        if entry is not None:
+            self._sim.note("a checkpoint is made")
+            self._commit(entry)
+
+    def _write(self) -> Entry | None:
+        """Write the state down, unless nothing has changed."""
+        sim, last = self._sim, self.checkpoints.last
         # First positions belong to the batch that was read last, and stay with it until the next one replaces them.
         if last is not None and same(last.state, sim.state):
-            sim.release()
             return None
-        self._dies("after planning")
+        text = dump(sim.rules.encode(sim.state))
+        self._dies("before writing the offset log")
         sim.seal(text)
         entry = self.checkpoints.write(sim.state, text, sim.model, self._reports())
         # What comes between this batch and the next one is new in the next one.
         sim.feed(BatchOpened())
-        sim.release()
         return entry
 
     def _reports(self) -> Reports:

@@ -19,7 +19,7 @@ from evensplit.core.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.invariants import check
+from evensplit.core.invariants import check, check_step
 from evensplit.core.model import Split, SplitId, StartBy, matches
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.evenness import Evenness
@@ -27,7 +27,7 @@ from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.model import Model
 
 CHECK_EVERY = 16
-"""The core's own invariants, which look at everything from scratch, are checked at every so many changes."""
+"""The core's own checks, which look at everything from scratch, are made at every so many changes."""
 
 QUIET = frozenset({BatchOpened, ClusterUnreachable})
 """Events that give nobody a split that another reader has."""
@@ -76,8 +76,9 @@ class Laws:
             self.evenness.check(before, after)
             self._generation(before, after)
             self.checked["owners"] += 1
-            if self.checked["owners"] % CHECK_EVERY == 0 and (found := check(after)):
-                raise Broken(found[0].partition(":")[0], found[0])
+            if self.checked["owners"] % CHECK_EVERY == 0:
+                for broken in (*check(after), *check_step(before, event, after)):
+                    raise Broken(broken.partition(":")[0], broken)
 
     def _splits(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
         """S1 to S4, S15: every split that is known is there once, with its topic id, where the model log says."""

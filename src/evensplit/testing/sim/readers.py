@@ -18,6 +18,9 @@ RETRY_EVENTS = 25
 Older = tuple[int | None, dict[SplitId, int], dict[SplitId, str]]
 """A report of earlier: its generation, the splits with their offsets, and their topic ids."""
 
+Gone = Mapping[SplitId, str | None]
+"""Splits that begin anew -> their topic id, if it is one that they had before; None: they are forgotten."""
+
 
 class Network:
     """Messages under way: each is delivered when the number of events has reached its time, perhaps out of order."""
@@ -63,17 +66,24 @@ class Network:
         self._queue.clear()
         return everything
 
-    def forget(self, splits: Sequence[SplitId]) -> None:
-        """What is said about these splits is not delivered: they are of an incarnation that has ended."""
-        gone = frozenset(splits)
+    def forget(self, gone: Gone) -> None:
+        """What is said about these splits is not delivered: it is of an incarnation that has ended."""
         for number, (due, sent, event) in enumerate(self._queue):
-            if isinstance(event, ReaderRegistered):
-                kept = {key: at for key, at in event.reported.items() if key not in gone}
-                if len(kept) < len(event.reported):
-                    self._queue[number] = due, sent, replace(event, reported=kept)
-            elif isinstance(event, SplitsFinished):
-                rest = {key: at for key, at in event.splits.items() if key not in gone}
-                self._queue[number] = due, sent, replace(event, splits=rest)
+            self._queue[number] = due, sent, without(event, gone)
+
+
+def without(event: Event, gone: Gone) -> Event:
+    """A message without what it says of splits whose incarnation has ended, as far as nobody can see that it did."""
+    if isinstance(event, ReaderRegistered):
+        kept = {
+            key: at
+            for key, at in event.reported.items()
+            if key not in gone or (gone[key] is not None and event.topic_ids.get(key) != gone[key])
+        }
+        return event if len(kept) == len(event.reported) else replace(event, reported=kept)
+    if isinstance(event, SplitsFinished | SplitsGivenBack):
+        return replace(event, splits={key: at for key, at in event.splits.items() if gone.get(key, "") is not None})
+    return event
 
 
 @dataclass(slots=True)
@@ -166,6 +176,8 @@ class Readers:
             elif type(effect) is Revoke:
                 reader = self.all.get(effect.reader)
                 if reader is not None:
+                    if "stale-report" in self.faults and self._random.random() < 0.5:
+                        reader.older = reader.generation, dict(reader.held), dict(reader.topic_ids)
                     reader.held.pop(effect.split, None)
 
     def committed(self, marks: Mapping[SplitId, int]) -> None:
@@ -178,17 +190,15 @@ class Readers:
                     if key in marks:
                         reader.held[key] = marks[key]
 
-    def forget(self, splits: Sequence[SplitId]) -> None:
+    def forget(self, gone: Gone) -> None:
         """These splits are of an incarnation that has ended."""
         for reader in self.all.values():
-            for key in splits:
-                reader.held.pop(key, None)
-                reader.older[1].pop(key, None)
-        for number, event in enumerate(self.history):
-            if isinstance(event, ReaderRegistered) and any(key in event.reported for key in splits):
-                kept = {key: at for key, at in event.reported.items() if key not in splits}
-                self.history[number] = replace(event, reported=kept)
-        self._network.forget(splits)
+            for held, ids in ((reader.held, reader.topic_ids), reader.older[1:]):
+                for key, topic_id in gone.items():
+                    if topic_id is None or ids.get(key) == topic_id:
+                        held.pop(key, None)
+        self.history = [without(event, gone) for event in self.history]
+        self._network.forget(gone)
 
     def act(self, state: EnumeratorState, now: int) -> str:
         """One thing happens to one reader, as far as the faults allow; says what."""

@@ -11,6 +11,7 @@ from random import Random
 from evensplit.core.effects import Effect, Forget, ListPartitions, ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step
 from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsFinished
+from evensplit.core.model import SplitId
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
 from evensplit.testing.sim.driver import Driver, DriverDied
@@ -172,7 +173,7 @@ class Simulation:
 
     def restored(self, state: EnumeratorState, model: Model) -> None:
         """A process begins with `state`."""
-        self.state, self.model = state, model
+        self.state, self.model, self._held = state, model, ()
         self.laws.restored(model)
         self.note("a session begins")
 
@@ -236,11 +237,18 @@ class Simulation:
         return False
 
     def _harmless(self, event: Event, before: EnumeratorState, step: Step) -> None:
-        if step.state != before or step.effects:
+        then, now = before.session, step.state.session
+        known = (then.registrations, then.epochs, then.lost, then.removed)
+        if step.state != before or step.effects or known != (now.registrations, now.epochs, now.lost, now.removed):
             raise Broken("S13", f"a message of an earlier epoch had an effect: {event}")
 
     def _carry_out(self, effects: tuple[Effect, ...]) -> None:
-        gone = [effect.split for effect in effects if type(effect) is Forget]
+        gone: dict[SplitId, str | None] = {}
+        for effect in effects:
+            if type(effect) is Forget:
+                gone[effect.split] = None
+            elif type(effect) is ReportLoss and not effect.fatal:
+                gone[effect.split] = self.state.splits[effect.split].topic_id
         if gone:
             self.readers.forget(gone)
         self.readers.follow(effects)

@@ -1,0 +1,30 @@
+"""The simulator finds every planted bug, and finds nothing where there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from evensplit.testing.sim import Rules, SimulationFailed, simulate
+from tests.sim.planted import PLANTED
+
+SEEDS_MAX = 2_000
+EVENTS = 400
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_simulator_finds_it(name: str) -> None:
+    """Within so many seeds, by a law that it is about, and not in the real rules under the same seed."""
+    planted = PLANTED[name]
+    failed = next(found for seed in range(SEEDS_MAX) if (found := failure(seed, planted.rules)) is not None)
+    print(f"{name}: seed {failed.seed}, event {failed.event}, law {failed.law}: {failed.detail}")
+    assert failed.law in planted.laws, str(failed)
+    assert failed.story
+    assert failure(failed.seed, Rules()) is None
+
+
+def failure(seed: int, rules: Rules) -> SimulationFailed | None:
+    try:
+        simulate(seed, EVENTS, rules)
+    except SimulationFailed as failed:
+        return failed
+    return None

@@ -1,0 +1,46 @@
+"""`evensplit simulate`: what it prints when all is well, and when it is not."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from evensplit.cli import simulate as command
+from evensplit.cli.group import evensplit
+from evensplit.testing.sim import Report, SimulationFailed, simulate
+from tests.sim.planted import PLANTED
+
+
+def test_one_seed_is_summed_up() -> None:
+    done = CliRunner().invoke(evensplit, ["simulate", "--seed", "3", "--events", "200"])
+    assert done.exit_code == 0, done.output
+    assert "1 seed, " in done.output
+    assert "every law held" in done.output
+    assert f"digest {simulate(3, 200).digest:08x}" in done.output
+
+
+def test_many_seeds_run_in_processes() -> None:
+    done = CliRunner().invoke(evensplit, ["simulate", "--seeds", "6", "--events", "50", "--processes", "2"])
+    assert done.exit_code == 0, done.output
+    assert "6 seeds, " in done.output
+    assert "damaged-checkpoint" in done.output
+
+
+def test_a_broken_law_is_told_with_its_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planted(seed: int, events: int) -> Report:
+        return simulate(seed, events, PLANTED["later-by-strategy"].rules)
+
+    monkeypatch.setattr(command, "simulate", planted)
+    done = CliRunner().invoke(evensplit, ["simulate", "--events", "400"])
+    assert done.exit_code == 1
+    with pytest.raises(SimulationFailed) as caught:
+        planted(0, 400)
+    assert f"seed 0, event {caught.value.event}: law S4 is broken" in done.output
+    assert f"again: evensplit simulate --seed 0 --events {caught.value.event}" in done.output
+    assert "ResolveStart" in done.output
+
+
+def test_nonsense_is_refused() -> None:
+    done = CliRunner().invoke(evensplit, ["simulate", "--seeds", "0"])
+    assert done.exit_code == 2
+    assert "0 is not in the range" in done.output

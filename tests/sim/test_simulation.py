@@ -1,0 +1,108 @@
+"""The enumerator in the simulated world: many seeds, every law after every event."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from evensplit.errors import EvenSplitError
+from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, simulate
+from tests.sim.planted import PLANTED
+
+SEEDS = 500
+EVENTS = 2_000
+PROCESSES = 2
+
+DIGESTS = """
+from evensplit.testing.sim import simulate
+print(*(f"{seed}:{report.digest:08x}:{report.events}" for seed in range(12) for report in [simulate(seed, 300)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[Report]:
+    """One report for each seed; a broken law fails here, with its story."""
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+        try:
+            return list(pool.map(simulate, range(SEEDS), [EVENTS] * SEEDS, chunksize=5))
+        except SimulationFailed as failed:
+            pool.shutdown(cancel_futures=True)
+            pytest.fail(str(failed), pytrace=False)
+
+
+@pytest.mark.timeout(600)
+def test_every_law_holds_after_every_event(reports: list[Report]) -> None:
+    assert [report.seed for report in reports] == list(range(SEEDS))
+    assert all(report.events >= EVENTS for report in reports)
+
+
+@pytest.mark.timeout(600)
+def test_the_seeds_go_everywhere(reports: list[Report]) -> None:
+    """Every fault, event, policy and law has its share; otherwise that the laws hold would say little."""
+    for fault in FAULTS:
+        with_it = sum(fault in report.profile.faults for report in reports)
+        assert SEEDS / 5 < with_it < SEEDS * 4 / 5
+    kinds = {kind: sum(report.kinds.get(kind, 0) for report in reports) for kind in reports[0].kinds}
+    assert len(kinds) >= 12
+    assert min(kinds.values()) > SEEDS
+    assert {report.profile.policy for report in reports} == {
+        "balanced",
+        "sticky",
+        "fair",
+        "hash",
+        "round-robin",
+        "global",
+    }
+    assert sum(report.sessions for report in reports) > 10 * SEEDS
+    assert sum(report.batches for report in reports) > 50 * SEEDS
+    assert max(report.largest for report in reports) > 24
+    for law in reports[0].checks:
+        assert sum(report.checks[law] for report in reports) > SEEDS
+
+
+def test_a_seed_gives_the_same_run_under_any_hash_seed() -> None:
+    """Law S14: chosen by the seed alone, in another process and with other orders of sets."""
+    found = []
+    for hash_seed in ("0", "1", "4711"):
+        done = subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        found.append(done.stdout)
+    assert found[0].count(":") == 24
+    assert found[0] == found[1] == found[2]
+
+
+def test_seeds_differ() -> None:
+    assert len({simulate(seed, 100).digest for seed in range(10)}) == 10
+
+
+def test_a_failure_says_which_law_and_what_led_to_it() -> None:
+    with pytest.raises(SimulationFailed) as caught:
+        simulate(0, 400, PLANTED["later-by-strategy"].rules)
+    failed = caught.value
+    assert isinstance(failed, EvenSplitError)
+    told = str(failed)
+    assert f"seed 0, event {failed.event}: law S4 is broken" in told
+    assert f"evensplit simulate --seed 0 --events {failed.event}" in told
+    assert any("ResolveStart" in line for line in failed.story)
+    again = pickle.loads(pickle.dumps(failed))
+    assert (again.seed, again.law, again.event, again.story) == (0, "S4", failed.event, failed.story)
+
+
+def test_what_raises_is_a_failure_too() -> None:
+    def broken(state: object, event: object) -> object:
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(SimulationFailed, match="BatchOpened raised ZeroDivisionError"):
+        simulate(0, 10, Rules(step=broken))  # type: ignore[arg-type]
