@@ -1,0 +1,563 @@
+"""The public function: what it takes, what it gives, what it refuses, and the peers' scenarios."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import evensplit
+from evensplit import Assignment, Cluster, SplitId, Topic, assign
+from evensplit.core import assign as core_assign
+from evensplit.core.assign import POLICIES, Claim, resolve_claims
+from evensplit.core.assign.interning import Reader, Scope
+from evensplit.errors import AssignmentInputError
+from tests.support.assignments import Instance, optimum, squares
+
+EXACT = ("balanced", "sticky", "fair")
+
+
+def partitions(topic: str, count: int, cluster: str = "c") -> list[SplitId]:
+    return [SplitId(cluster, topic, partition) for partition in range(count)]
+
+
+def group(
+    topics: Mapping[str, int], members: Mapping[str, str], previous: Mapping[str, str] | None = None
+) -> Assignment:
+    """A consumer group: topic -> partitions, member -> its topics, member -> what it owns (`t1-0 t2-1`)."""
+    splits = [split for topic, count in topics.items() for split in partitions(topic, count)]
+    owned = {
+        SplitId("c", *_parsed(name)): member for member, names in (previous or {}).items() for name in names.split()
+    }
+    eligible: dict[Reader, list[Scope]] = {
+        member: [Topic("c", topic) for topic in names.split()] for member, names in members.items()
+    }
+    return assign(splits, list(members), previous=owned, eligible=eligible)
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
+
+
+def held_by(result: Assignment, reader: Reader) -> str:
+    return " ".join(f"{split.topic}-{split.partition}" for split, owner in result.owner.items() if owner == reader)
+
+
+def per_topic(result: Assignment) -> set[int]:
+    """How many splits of a topic anybody has, over all readers and topics."""
+    counts = Counter((split.topic, owner) for split, owner in result.owner.items())
+    topics = {split.topic for split in result.owner}
+    return {counts[topic, reader] for topic in topics for reader in result.loads}
+
+
+class TestWhatItGives:
+    def test_it_is_public(self) -> None:
+        assert evensplit.assign is core_assign.assign
+        assert evensplit.Assignment is core_assign.Assignment
+        assert set(evensplit.__all__) >= {"assign", "Assignment", "Certificate", "Cluster", "Topic", "SplitId"}
+
+    def test_readers_by_number(self) -> None:
+        result = assign(partitions("t", 5), 3)
+        assert dict(result.loads) == {0: 2, 1: 2, 2: 1}
+        assert set(result.owner.values()) == {0, 1, 2}
+
+    def test_readers_by_name_in_their_own_order(self) -> None:
+        result = assign(partitions("t", 5), ["zoe", "adam", "idle", "bob"], eligible={"idle": []})
+        assert list(result.loads) == ["zoe", "adam", "idle", "bob"]
+        assert sorted(result.loads.values()) == [0, 1, 2, 2]
+        assert result.loads["idle"] == 0
+        assert len(result.certificate.levels) == len(result.certificate.potentials) == 4
+
+    def test_readers_by_numbers_with_holes(self) -> None:
+        result = assign(partitions("t", 4), [7, 0, 3], previous={SplitId("c", "t", 0): 1, SplitId("c", "t", 1): 3})
+        assert list(result.loads) == [7, 0, 3]
+        assert result.owner[SplitId("c", "t", 1)] == 3
+        assert result.moved == 0
+
+    def test_owners_are_in_the_order_of_the_splits_and_cannot_be_changed(self) -> None:
+        splits = [*partitions("t", 3), *partitions("s", 2), *partitions("z", 1, "a")]
+        result = assign(random.Random(1).sample(splits, len(splits)), 2)
+        assert list(result.owner) == sorted(splits)
+        with pytest.raises(TypeError):
+            result.owner[splits[0]] = 1  # type: ignore[index]
+        with pytest.raises(TypeError):
+            result.loads[0] = 1  # type: ignore[index]
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    def test_no_splits_at_all(self, policy: str) -> None:
+        result = assign([], 2, policy=policy)
+        assert (dict(result.owner), dict(result.loads), result.moved, result.unassigned) == ({}, {0: 0, 1: 0}, 0, ())
+        assert result.verify()
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_splits_that_nobody_may_read_are_told_and_no_error(self, policy: str, weighted: bool) -> None:
+        splits = [*partitions("t", 3), *partitions("t", 2, "other")]
+        weight = dict.fromkeys(splits, 3) if weighted else None
+        result = assign(splits, 2, eligible={0: [Cluster("c")], 1: []}, policy=policy, weight=weight)
+        assert result.unassigned == (SplitId("other", "t", 0), SplitId("other", "t", 1))
+        assert set(result.owner) == set(partitions("t", 3))
+        assert result.verify()
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    def test_nobody_may_read_anything(self, policy: str) -> None:
+        result = assign(partitions("t", 2), 2, eligible={0: [], 1: []}, policy=policy)
+        assert result.unassigned == tuple(partitions("t", 2))
+        assert dict(result.loads) == {0: 0, 1: 0}
+        assert result.verify()
+
+    def test_previous_owners_that_cannot_be_are_void(self) -> None:
+        splits = partitions("t", 4)
+        previous: dict[SplitId, Reader] = {
+            splits[0]: "gone",
+            splits[1]: "b",  # b may not read it
+            splits[2]: "a",
+            SplitId("c", "deleted", 0): "a",
+        }
+        result = assign(splits, ["a", "b"], previous=previous, eligible={"b": [splits[0], splits[3]]})
+        assert result.moved == 0
+        assert held_by(result, "a") == "t-1 t-2"
+        assert held_by(result, "b") == "t-0 t-3"
+
+    def test_a_number_is_no_name(self) -> None:
+        result = assign(partitions("t", 2), ["0", "1"], previous={partitions("t", 1)[0]: 0})
+        assert result.moved == 0
+        assert set(result.owner.values()) == {"0", "1"}
+
+    def test_every_scope(self) -> None:
+        splits = [*partitions("t", 2), *partitions("u", 2), *partitions("t", 2, "d")]
+        result = assign(
+            splits,
+            ["one", "topic", "cluster", "nothing"],
+            eligible={
+                "one": [SplitId("c", "t", 0), SplitId("nowhere", "t", 9)],
+                "topic": {Topic("c", "u"), Topic("d", "u")},
+                "cluster": frozenset([Cluster("d"), Cluster("nowhere")]),
+                "nothing": (),
+            },
+        )
+        assert held_by(result, "one") == "t-0"
+        assert held_by(result, "topic") == "u-0 u-1"
+        assert {split.cluster for split, owner in result.owner.items() if owner == "cluster"} == {"d"}
+        assert result.unassigned == (SplitId("c", "t", 1),)
+
+    def test_clusters_and_topics_are_not_glued_together(self) -> None:
+        """Cluster `a`, topic `b-c` and cluster `a-b`, topic `c` are two things."""
+        splits = [*partitions("b-c", 2, "a"), *partitions("c", 2, "a-b")]
+        result = assign(splits, ["x", "y"], eligible={"x": [Topic("a", "b-c")], "y": [Cluster("a-b")]})
+        assert {owner for split, owner in result.owner.items() if split.cluster == "a"} == {"x"}
+        assert {owner for split, owner in result.owner.items() if split.cluster == "a-b"} == {"y"}
+
+    def test_the_certificate_is_json(self) -> None:
+        splits = partitions("t", 3)
+        found = json.loads(json.dumps(assign(splits, 2, previous=dict.fromkeys(splits, 0)).certificate.to_json()))
+        assert found == {
+            "policy": "balanced",
+            "weighted": False,
+            "load_max": 2,
+            "load_max_bound": 2,
+            "squares": 5,
+            "squares_bound": 5,
+            "moved": 1,
+            "moved_bound": 1,
+            "levels": [2, 2],
+            "potentials": [0, 1],
+            "witness": [],
+            "even": True,
+            "fewest_moves": True,
+            "gap": 0.0,
+            "statement": "as even as possible; 1 moved, the fewest for that",
+        }
+
+    @pytest.mark.parametrize(
+        "given, statement",
+        [
+            ({}, "as even as possible; 0 moved, the fewest for that"),
+            ({"policy": "sticky"}, "nothing valid moved; given that, as even as possible"),
+            ({"policy": "fair"}, "as even as possible; 0 moved"),
+            ({"policy": "round-robin"}, "as even as possible; 0 moved"),
+            (
+                {"policy": "hash"},
+                "the largest load is 5; no assignment has one below 4 (gap 25.0%); sum of squares 34, at least 32; "
+                "0 moved",
+            ),
+        ],
+    )
+    def test_the_certificate_says_what_is_proven(self, given: dict[str, Any], statement: str) -> None:
+        splits = [*partitions("test-topic", 5), *partitions("example-topic", 3)]
+        assert assign(splits, 2, **given).certificate.statement() == statement
+
+
+class TestWeights:
+    def test_loads_are_their_sums(self) -> None:
+        splits = partitions("t", 4)
+        result = assign(splits, 2, weight=dict(zip(splits, (7, 3, 3, 1), strict=True)))
+        assert dict(result.loads) == {0: 7, 1: 7}
+        assert result.certificate.gap == 0
+        assert result.certificate.statement() == "no assignment has a smaller largest weight than 7; 0 moved"
+
+    def test_the_gap_is_stated(self) -> None:
+        splits = partitions("t", 3)
+        result = assign(splits, 2, weight=dict.fromkeys(splits, 10))
+        assert max(result.loads.values()) == 20
+        assert result.certificate.load_max_bound == 20
+
+    def test_weights_of_splits_that_are_not_there_are_of_no_matter(self) -> None:
+        splits = partitions("t", 2)
+        assert assign(splits, 2, weight={**dict.fromkeys(splits, 1), SplitId("c", "t", 9): -1}).verify()
+
+
+def refused(*given: Any, **named: Any) -> tuple[str, ...]:
+    with pytest.raises(AssignmentInputError) as error:
+        assign(*given, **named)
+    assert isinstance(error.value, ValueError)
+    assert all(problem in str(error.value) for problem in error.value.problems)
+    return error.value.problems
+
+
+class TestWhatItRefuses:
+    @pytest.mark.parametrize(
+        "readers, found", [(0, "0"), (-1, "-1"), ([], "an empty sequence"), ((), "an empty sequence")]
+    )
+    def test_no_readers(self, readers: Any, found: str) -> None:
+        assert refused([], readers) == (f"readers are {found}; expected at least one reader",)
+
+    def test_one_name_instead_of_several(self) -> None:
+        assert refused([], "ab") == ("readers are 'ab'; expected a number or a sequence of names",)
+
+    def test_readers_given_twice(self) -> None:
+        assert refused([], ["a", "b", "a", "c", "b", "a"]) == (
+            "reader 'a' was given twice; expected each reader once",
+            "reader 'b' was given twice; expected each reader once",
+        )
+
+    def test_numbers_among_names(self) -> None:
+        assert "expected one of the two" in refused([], ["a", 1])[0]
+
+    def test_an_unknown_policy(self) -> None:
+        assert refused([], 1, policy="best") == (
+            "policy is 'best'; expected one of balanced, sticky, fair, hash, round-robin, global",
+        )
+
+    def test_eligible_names_readers_that_are_not_there(self) -> None:
+        assert refused([], ["a"], eligible={"b": [], "a": [], "c": []}) == (
+            "eligible names reader 'b', which is not among the readers",
+            "eligible names reader 'c', which is not among the readers",
+        )
+
+    @pytest.mark.parametrize("scopes", ["cluster", Cluster("c"), Topic("c", "t"), SplitId("c", "t", 0), None, 5])
+    def test_a_scope_instead_of_a_collection(self, scopes: Any) -> None:
+        (problem,) = refused([], 1, eligible={0: scopes})
+        assert problem.startswith(f"eligible of reader 0 is {scopes!r}; expected a collection: expected Cluster(id)")
+
+    def test_bare_strings_and_tuples_as_scopes(self) -> None:
+        problems = refused([], 2, eligible={0: ["c", Cluster("c")], 1: [("c", "t"), ("c", "t", 0)]})
+        assert [problem.split(";")[0] for problem in problems] == [
+            "eligible of reader 0 holds 'c'",
+            "eligible of reader 1 holds ('c', 't')",
+            "eligible of reader 1 holds ('c', 't', 0)",
+        ]
+
+    def test_splits_given_twice(self) -> None:
+        one, two, three = partitions("t", 3)
+        assert refused([three, one, two, one, three, one], 2) == (
+            "split c/t/0 was given twice; expected each split once",
+            "split c/t/2 was given twice; expected each split once",
+        )
+
+    @pytest.mark.parametrize(
+        "splits",
+        [
+            ["c-t-0"],
+            [5],
+            [None],
+            [("c", "t")],
+            [SplitId("c", 1, 0), SplitId("c", "t", 0)],  # type: ignore[arg-type]
+            [SplitId(None, "t", 0), SplitId("c", "t", 0)],  # type: ignore[arg-type]
+        ],
+    )
+    def test_splits_that_are_no_ids(self, splits: Any) -> None:
+        (problem,) = refused(splits, 2)
+        assert problem.startswith("splits have to be SplitId(cluster, topic, partition) each")
+
+    @pytest.mark.parametrize("partition", ["0", 1.5, -1, 1 << 70, None])
+    def test_partitions_that_cannot_be(self, partition: Any) -> None:
+        problems = refused([SplitId("c", "t", partition), SplitId("c", "a", 1), SplitId("c", "t", 1)], 2)
+        assert not any("twice" in problem for problem in problems)
+
+    def test_weights_below_one_and_missing_ones(self) -> None:
+        splits = partitions("t", 6)
+        weight: dict[SplitId, Any] = dict(zip(splits, (0, -3, 1, 2.5, True), strict=False))
+        assert refused(splits, 2, weight=weight) == (
+            "split c/t/0 has weight 0; expected a whole number of at least 1",
+            "split c/t/1 has weight -3; expected a whole number of at least 1",
+            "split c/t/3 has weight 2.5; expected a whole number of at least 1",
+            "split c/t/4 has weight True; expected a whole number of at least 1",
+            "split c/t/5 has no weight; expected one for every split",
+        )
+
+    def test_weights_that_do_not_fit(self) -> None:
+        splits = partitions("t", 2)
+        (problem,) = refused(splits, 2, weight=dict.fromkeys(splits, 1 << 62))
+        assert "expected a smaller unit" in problem
+
+    def test_all_offenders_at_once(self) -> None:
+        problems = refused([], ["a", "a"], eligible={"x": "c", "a": ["t"]}, policy="?")
+        assert len(problems) == 5
+
+    def test_it_says_so_line_by_line(self) -> None:
+        error = AssignmentInputError(refused([], ["a", "a", "b", "b"]))
+        assert str(error) == (
+            "nothing was assigned:\n"
+            "  - reader 'a' was given twice; expected each reader once\n"
+            "  - reader 'b' was given twice; expected each reader once"
+        )
+
+
+class TestFlinksRules:
+    @pytest.mark.parametrize(
+        "topic, readers, start",
+        [
+            ("test-topic", 5, 1),
+            ("test-topic", 6, 0),
+            ("example-topic", 7, 5),
+            ("", 4, 0),
+            # Its hash code is the smallest int of Java, which has no absolute value.
+            ("polygenelubricants", 7, 0),
+            # Java hashes the two halves of a surrogate pair: 0xD83D * 31 + 0xDE00 = 1772899.
+            ("\N{GRINNING FACE}", 1_000, (1_772_899 * 31) % 1_000),
+            ("日本", 1_000, (0x65E5 * 31 + 0x672C) * 31 % 1_000),
+        ],
+    )
+    def test_where_a_topic_starts(self, topic: str, readers: int, start: int) -> None:
+        result = assign(partitions(topic, 3), readers, policy="hash")
+        assert list(result.owner.values()) == [(start + partition) % readers for partition in range(3)]
+
+    def test_half_of_a_surrogate_pair_is_a_name_too(self) -> None:
+        assert assign(partitions("\ud83d", 1), 1_000, policy="hash").owner == {
+            SplitId("c", "\ud83d", 0): 0xD83D * 31 % 1_000
+        }
+
+    def test_the_cluster_plays_no_part(self) -> None:
+        """The loads that the formula gives for three clusters with the same topic."""
+        splits = [split for cluster in ("a", "b", "c") for split in partitions("example-topic", 4, cluster)]
+        result = assign(splits, 7, policy="hash", previous=dict.fromkeys(splits, 0))
+        assert list(result.loads.values()) == [3, 3, 0, 0, 0, 3, 3]
+        assert result.certificate.load_max_bound == 2
+        assert not result.certificate.even
+
+    def test_partitions_that_are_missing_leave_holes(self) -> None:
+        splits = [SplitId("c", "test-topic", partition) for partition in (0, 5, 10)]
+        assert set(assign(splits, 5, policy="hash").owner.values()) == {1}
+
+    def test_a_reader_is_known_by_its_place(self) -> None:
+        names = ["z", "y", "x", "w", "v"]
+        splits = partitions("test-topic", 7)
+        for policy in ("hash", "round-robin", "global"):
+            by_number = assign(splits, 5, policy=policy).owner
+            assert assign(splits, names, policy=policy).owner == {
+                split: names[int(place)] for split, place in by_number.items()
+            }
+
+    def test_hash_among_those_that_may_read_it(self) -> None:
+        result = assign(
+            partitions("test-topic", 6),
+            7,
+            policy="hash",
+            eligible={reader: [] for reader in (0, 3)},
+        )
+        assert list(result.owner.values()) == [(1, 2, 4, 5, 6)[(1 + partition) % 5] for partition in range(6)]
+
+    @pytest.mark.parametrize("policy", ["round-robin", "global"])
+    def test_dealing_round_in_the_order_of_ids(self, policy: str) -> None:
+        splits = [*partitions("t", 3, "b"), *partitions("u", 2, "a"), *partitions("t", 2, "a")]
+        result = assign(splits, 3, policy=policy)
+        assert list(result.owner) == sorted(splits)
+        assert list(result.owner.values()) == [0, 1, 2, 0, 1, 2, 0]
+
+    @pytest.mark.parametrize("policy", ["round-robin", "global"])
+    def test_later_ones_go_on_at_the_count(self, policy: str) -> None:
+        """PR 223's own test: with loads 3, 3, 2, 1, 1 the next two go to the readers that have most."""
+        splits = partitions("t", 12)
+        loads = (3, 3, 2, 1, 1)
+        previous = dict(zip(splits, [reader for reader, load in enumerate(loads) for _ in range(load)], strict=False))
+        result = assign(splits, 5, policy=policy, previous=previous)
+        assert list(result.loads.values()) == [4, 4, 2, 1, 1]
+        assert result.moved == 0
+        ours = assign(splits, 5, previous=previous)
+        assert sorted(ours.loads.values()) == [2, 2, 2, 3, 3]
+        assert ours.moved == 0
+
+    def test_the_counter_passes_over_those_that_may_not(self) -> None:
+        result = assign(partitions("t", 6), 3, policy="global", eligible={1: []})
+        assert list(result.owner.values()) == [0, 2, 2, 0, 2, 2]
+
+
+class TestAfter:
+    def test_splits_come_and_go(self) -> None:
+        splits = partitions("t", 6)
+        first = assign(splits, 3, previous=dict.fromkeys(splits, 0))
+        added = [SplitId("c", "s", 1), SplitId("a", "t", 0)]
+        after = first.after(added=added, removed=splits[:1])
+        assert after == assign([*splits[1:], *added], 3, previous=first.owner)
+        assert after.verify()
+
+    def test_it_refuses_what_cannot_be(self) -> None:
+        splits = partitions("t", 3)
+        stranger = SplitId("c", "u", 0)
+        with pytest.raises(AssignmentInputError) as error:
+            assign(splits, 2).after(added=[splits[0], stranger, stranger], removed=[SplitId("c", "u", 1)])
+        text = str(error.value)
+        assert "c/t/0" in text
+        assert "c/u/0" in text
+        assert "c/u/1" in text
+
+
+class TestKafkasScenarios:
+    """Those of its assignors' tests that are more than a single case."""
+
+    @pytest.mark.parametrize("left", list(itertools.combinations(["c1", "c2", "c3", "c4"], 2)))
+    def test_topic_balance_after_reassignment(self, left: tuple[str, str]) -> None:
+        """KAFKA-16277: counts per topic are even too, through 1, 2, 4 and 2 members."""
+        topics = {"t1": 12, "t2": 12}
+        splits = [split for topic, count in topics.items() for split in partitions(topic, count)]
+        previous: Mapping[SplitId, Reader] = {}
+        for members, each, moved in (
+            (["c1"], 12, 0),
+            (["c1", "c2"], 6, 12),
+            (["c1", "c2", "c3", "c4"], 3, 12),
+            (list(left), 6, 0),
+        ):
+            result = assign(splits, members, previous=previous)
+            assert per_topic(result) == {each}, members
+            assert result.moved == moved
+            previous = result.owner
+
+    @pytest.mark.parametrize("generations", list(itertools.permutations([1, 2, 3])))
+    def test_the_same_partition_claimed_in_three_generations(self, generations: tuple[int, int, int]) -> None:
+        """testSubscriptionNotEqualAndAssignSamePartitionWith3Generation, in all six orders."""
+        may = {"c1": "t", "c2": "t", "c3": "t", "c4": "t1"}
+        sizes = {"t": 6, "t1": 1}
+        claims = [
+            Claim(member, tuple(SplitId("c", "t", partition) for partition in owned), generation)
+            for member, owned, generation in zip(
+                ("c1", "c2", "c3"), ((0, 2), (1, 2, 3), (2, 4, 5)), generations, strict=True
+            )
+        ]
+        previous = resolve_claims(claims, lambda member, split: may.get(str(member)) == split.topic)
+        assert previous[SplitId("c", "t", 2)] == f"c{generations.index(3) + 1}"
+        result = assign(
+            [split for topic, count in sizes.items() for split in partitions(topic, count)],
+            list(may),
+            previous=previous,
+            eligible={member: [Topic("c", topic)] for member, topic in may.items()},
+        )
+        assert dict(result.loads) == {"c1": 2, "c2": 2, "c3": 2, "c4": 1}
+        assert result.moved == (0 if generations[0] == 3 else 1)
+        assert result.verify()
+
+    def test_once_balanced_nothing_changes_under_any_order_of_members(self) -> None:
+        """KAFKA-18688 and the stability tests of Kafka's server."""
+        members = {"A": "T1 T2", "B": "T1", "C": "T2 T3", "D": "T3"}
+        topics = {"T1": 5, "T2": 4, "T3": 6}
+        first = group(topics, members)
+        previous = {member: held_by(first, member) for member in members}
+        for order in itertools.permutations(members):
+            again = group(topics, {member: members[member] for member in order}, previous)
+            assert again.owner == first.owner
+            assert again.moved == 0
+
+    def test_the_extra_seat_may_be_anybodys(self) -> None:
+        """KAFKA-18688: 7 over 3 with 2, 2, 3 is balanced, whoever has the third."""
+        for heavy in range(3):
+            splits = partitions("t", 7)
+            previous = dict(zip(splits, [0, 0, 1, 1, 2, 2, heavy], strict=True))
+            assert assign(splits, 3, previous=previous).owner == previous
+
+    def test_a_member_is_replaced(self) -> None:
+        """KAFKA PR 23155: all others keep what they have."""
+        members = {f"m{number}": "T1 T2" for number in range(5)}
+        first = group({"T1": 7, "T2": 9}, members)
+        for gone in members:
+            others = {member: topics for member, topics in members.items() if member != gone}
+            previous = {member: held_by(first, member) for member in others}
+            after = group({"T1": 7, "T2": 9}, {**others, "new": "T1 T2"}, previous)
+            assert after.moved == 0
+            for member in others:
+                assert set(previous[member].split()) <= set(held_by(after, member).split())
+
+    def test_a_chain_that_passes_kafkas_rule(self) -> None:
+        """Loads 16, 15, … 9, where neighbours share a topic: no single move helps, but 13 and 12 are possible."""
+        members = {f"m{number}": f"t{number} t{max(0, number - 1)}" for number in range(8)}
+        topics = {f"t{number}": 16 - number for number in range(8)}
+        previous = {
+            f"m{number}": " ".join(f"t{number}-{partition}" for partition in range(16 - number)) for number in range(8)
+        }
+        result = group(topics, members, previous)
+        assert sorted(result.loads.values()) == [12] * 4 + [13] * 4
+        assert result.moved == 34
+        assert result.verify()
+
+    def test_members_that_want_nothing_or_what_is_not_there(self) -> None:
+        """KAFKA-16930, KAFKA-7962: no error."""
+        result = group({"t": 3}, {"a": "t", "b": "", "c": "missing"})
+        assert dict(result.loads) == {"a": 3, "b": 0, "c": 0}
+        assert group({}, {"a": "t"}).owner == {}
+
+    def test_random_subscriptions_and_changes(self) -> None:
+        """20 to 40 members, 10 to 20 topics of 1, 2, … partitions, subscriptions drawn anew between two assigns."""
+        for seed in range(12):
+            rng = random.Random(seed)
+            names = [f"t{number}" for number in range(rng.randint(10, 20))]
+            members = [f"m{number}" for number in range(rng.randint(20, 40))]
+            splits = tuple(split for number, name in enumerate(names) for split in partitions(name, number + 1))
+            previous: Mapping[SplitId, Reader] = {}
+            for _ in range(2):
+                eligible: dict[Reader, frozenset[Scope]] = {
+                    member: frozenset(Topic("c", name) for name in rng.sample(names, rng.randint(1, len(names))))
+                    for member in members
+                }
+                instance = Instance(splits, tuple(members), previous, eligible)
+                result = instance.assign()
+                assert (squares(list(result.loads.values())), result.moved) == optimum(instance)
+                assert result.verify()
+                previous = result.owner
+
+    def test_many_members_leave(self) -> None:
+        """40 topics, 200 members with random subscriptions, up to 50 leave."""
+        rng = random.Random(8)
+        names = [f"t{number}" for number in range(40)]
+        splits = [split for name in names for split in partitions(name, rng.randint(1, 10))]
+        eligible: dict[Reader, list[Scope]] = {
+            f"m{number}": [Topic("c", name) for name in rng.sample(names, rng.randint(1, 40))] for number in range(200)
+        }
+        first = assign(splits, list(eligible), eligible=eligible)
+        stay = rng.sample(list(eligible), 150)
+        after = assign(splits, stay, eligible={member: eligible[member] for member in stay}, previous=first.owner)
+        assert after.moved == 0
+        assert after.verify()
+
+
+def kip_54_score(loads: Sequence[int]) -> int:
+    """The sum of pairwise differences."""
+    return sum(abs(one - other) for one, other in itertools.combinations(loads, 2))
+
+
+@pytest.mark.parametrize("policy", ["sticky", "fair", "hash", "round-robin", "global"])
+def test_no_policy_is_more_even_than_balanced(policy: str) -> None:
+    splits = [*partitions("a", 7), *partitions("b", 5), *partitions("c", 1)]
+    previous = dict.fromkeys(splits[:6], 2)
+    best = assign(splits, 4, previous=previous)
+    other = assign(splits, 4, previous=previous, policy=policy)
+    assert kip_54_score(list(best.loads.values())) <= kip_54_score(list(other.loads.values()))
+    assert best.certificate.squares <= other.certificate.squares
+    if policy == "sticky":
+        assert (other.moved, dict(other.loads)[2]) == (0, 6)
+    if policy == "fair":
+        assert other.moved >= best.moved
