@@ -42,8 +42,10 @@ def conclude(draft: Draft) -> EnumeratorState:
 
 
 def _is_ready(draft: Draft) -> bool:
-    state = draft.state()
     registered = draft.session.registrations
+    if len(registered) + len(draft.session.removed) < draft.readers:
+        return False
+    state = draft.state()
     return bool(state.participants) and all(reader in registered for reader in state.participants) and state.settled
 
 

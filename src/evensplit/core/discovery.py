@@ -86,6 +86,9 @@ def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
     pending: dict[SplitId, StartBy] = {}
     keys = [SplitId(event.cluster, one.topic, one.partition) for one in event.partitions]
     for key, one in zip(keys, event.partitions, strict=True):
+        known = draft.get(key)
+        if known is not None and known.active and known.position is not None and known.topic_id == one.topic_id:
+            continue
         found = _seen(draft, key, one, initial=cluster.initial)
         if found is not None and found.active and found.position is None:
             pending[key] = StartBy.STRATEGY if found.initial else StartBy.EARLIEST

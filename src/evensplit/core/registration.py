@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from evensplit.core.assigning import may_read
 from evensplit.core.draft import Draft
@@ -57,7 +56,7 @@ def reader_registered(draft: Draft, event: ReaderRegistered) -> None:
     if reader in session.removed:
         draft.due = True
     _depart(draft, reader)
-    registration = Registration(event.epoch, event.location, event.generation, MappingProxyType(dict(event.reported)))
+    registration = Registration(event.epoch, event.location, event.generation, dict(event.reported))
     draft.tell(
         registrations={**draft.session.registrations, reader: registration},
         epochs={**session.epochs, reader: event.epoch},

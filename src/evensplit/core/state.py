@@ -111,7 +111,7 @@ class EnumeratorState:
     @property
     def participants(self) -> tuple[int, ...]:
         """The readers that splits can be given to: all but the removed ones; ascending."""
-        removed = self.session.removed
+        removed = frozenset(self.session.removed)
         return tuple(reader for reader in range(self.readers) if reader not in removed)
 
     def load(self) -> Iterator[Split]:
