@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evensplit import Assignment, Cluster, SplitId, Topic, assign
+from evensplit.core.assign import POLICIES
 from evensplit.core.assign.assignment import owners
 from evensplit.core.assign.interning import Reader
 from tests.support.assignments import (
@@ -184,6 +185,33 @@ def test_a_second_run_with_many_weights_changes_nothing() -> None:
             result = instance.assign(policy)
             again = instance.assign(policy, previous=result.owner)
             assert again.owner == result.owner, (seed, policy)
+
+
+@given(instances(splits_max=30), st.randoms(use_true_random=False), st.sampled_from(POLICIES), st.booleans())
+def test_after_changes_is_the_same_as_anew(instance: Instance, rng: random.Random, policy: str, twice: bool) -> None:
+    result, splits = instance.assign(policy), list(instance.splits)
+    for turn in range(3):
+        removed = rng.sample(splits, rng.randint(0, len(splits)))
+        added = [SplitId("c0", f"new{turn}", number) for number in range(rng.randint(0, 4))]
+        if twice:
+            # What comes back is like what never was.
+            added += [split for split in instance.splits if split not in splits][:2]
+        splits = [*(split for split in splits if split not in removed), *added]
+        before, result = result, result.after(added=added, removed=removed)
+        anew = instance.assign(policy, splits=splits, previous=before.owner)
+        assert list(result.owner.items()) == list(anew.owner.items())
+        assert result == anew
+        assert result.verify()
+
+
+@given(instances(weighted=True))
+def test_after_a_removal_weights_still_count(instance: Instance) -> None:
+    before = instance.assign()
+    gone = instance.splits[::2]
+    after = before.after(removed=gone)
+    assert after == instance.assign(
+        splits=[split for split in instance.splits if split not in gone], previous=before.owner
+    )
 
 
 @given(instances(), st.integers(0, 5), st.sampled_from(["balanced", "sticky"]))
