@@ -73,6 +73,7 @@ class Driver:
         """Hardly any time passes."""
         self.todo: list[Effect] = []
         self._epoch = 0
+        self._opened = True
         self._lean = False
         self._told: SettingsChanged | None = None
 
@@ -92,7 +93,7 @@ class Driver:
 
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
-        self.todo, self._lean, self._told = [], False, None
+        self.todo, self._opened, self._lean, self._told = [], True, False, None
         reset = False
         if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
             del entries[-random.randint(1, len(entries) - 2) :]
@@ -114,7 +115,7 @@ class Driver:
             if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
-        # What is logged is committed by now; what is new from here on belongs to the next batch.
+        # What is logged is committed by now.
         sim.feed(BatchOpened())
         if "rescale" in faults and random.random() < 0.4:
             self.readers = random.randint(1, self._profile.readers_max)
@@ -183,6 +184,9 @@ class Driver:
 
     def _batch(self) -> Iterator[None]:
         sim, random = self._sim, self._random
+        if not self._opened:
+            self._opened = True
+            sim.feed(BatchOpened())
         self._time()
         self._change()
         yield
@@ -346,8 +350,7 @@ class Driver:
         self._dies("before writing the offset log")
         sim.seal(text)
         entry = self.checkpoints.write(sim.state, text, sim.model, self._reports())
-        # What comes between this batch and the next one is new in the next one.
-        sim.feed(BatchOpened())
+        self._opened = False
         return entry
 
     def _reports(self) -> Reports:

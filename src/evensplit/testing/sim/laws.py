@@ -64,7 +64,7 @@ class Laws:
         if changed or type(event) in (PartitionsListed, BatchPlanned):
             self.checked["splits"] += 1
             self._splits(event, before, after)
-        if len(after.clusters) < len(before.clusters):
+        if after.clusters.keys() != before.clusters.keys():
             for name in [name for name in before.clusters if name not in after.clusters]:
                 del self.model.clusters[name]
         if type(event) is PartitionsListed:
