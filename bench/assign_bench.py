@@ -83,6 +83,7 @@ class Result:
     who: str
     milliseconds: list[float] = field(default_factory=list)
     cpu_milliseconds: list[float] = field(default_factory=list)
+    memory_peak_bytes: list[int] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
     stopped: bool = False
 
@@ -179,6 +180,8 @@ def measure(plan: Plan, java: list[str]) -> list[Result]:
                 if turn:
                     result.milliseconds.append(answer["milliseconds"])
                     result.cpu_milliseconds.append(answer["cpu_milliseconds"])
+                # What a process ever needed never shrinks: only in its first round is it its own.
+                result.memory_peak_bytes.append(answer["memory_peak_bytes"])
                 result.last = answer
     return list(results.values())
 
@@ -241,7 +244,7 @@ def show(console: Console, outcome: Sequence[tuple[Plan, list[Result]]]) -> None
                 f"{last['load_min']:,} to {last['load_max']:,}",
                 f"{last['moved']:,}",
                 verdict(result, results),
-                f"{last['memory_peak_bytes'] / 1e6:,.0f}",
+                f"{min(result.memory_peak_bytes) / 1e6:,.0f}",
                 end_section=end,
             )
     console.print(table)
