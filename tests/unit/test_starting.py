@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.core.starting import EARLIEST, LATEST, Bounds, Earliest, Latest, Specific, resolve
+from evensplit.core.starting import EARLIEST, LATEST, Bounds, Earliest, Latest, Specific, resolve, unknown
 
 BOUNDS = {("t", 0): Bounds(3, 10), ("t", 1): Bounds(0, 0)}
 
@@ -31,3 +31,8 @@ def test_all_problems_at_once() -> None:
     assert "topic 't', partition 0 has no offset 11; expected 3 (the start of its log) to 10 (its end)" in text
     assert "topic 't', partition 1 has no offset; expected one for every partition" in text
     assert "topic 'u', partition 5 has an offset but is not read" in text
+
+
+def test_only_specific_offsets_can_name_what_is_not_read() -> None:
+    assert unknown(Latest(), [("t", 0)]) == ()
+    assert len(unknown(Specific({("u", 0): 1}), [("t", 0)])) == 1

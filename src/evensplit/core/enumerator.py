@@ -228,7 +228,9 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
         ReaderRemoved: Transition(reader_removed, _GIVEN_AND_TAKEN),
         SplitsGivenBack: Transition(splits_given_back, (*_ADOPTED, *_GIVEN)),
         SplitsFinished: Transition(splits_finished, ((_ASSIGNED, _FINISHED),)),
-        ClustersListed: Transition(clusters_listed, (*_REMOVED, (_FINISHED, _GONE), *_GIVEN)),
+        ClustersListed: Transition(
+            clusters_listed, (*_REMOVED, (_RETAINED, _GONE), (_FINISHED, _GONE), *_GIVEN_AND_TAKEN)
+        ),
         ClusterUnreachable: Transition(cluster_unreachable),
         PartitionsListed: Transition(
             partitions_listed,
@@ -241,7 +243,9 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
                 *_GIVEN_AND_TAKEN,
             ),
         ),
-        OffsetsResolved: Transition(offsets_resolved, (*_GIVEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))),
+        OffsetsResolved: Transition(
+            offsets_resolved, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))
+        ),
         BatchOpened: Transition(_batch_opened),
         BatchPlanned: Transition(_batch_planned, ((_ASSIGNED, _FINISHED),)),
         TimePassed: Transition(time_passed, ((_RETAINED, _GONE), (_FINISHED, _GONE))),
