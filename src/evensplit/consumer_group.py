@@ -38,13 +38,16 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from evensplit.core.assign import Assignment, Claim, assign, resolve_claims
-from evensplit.core.assign.interning import Reader
+from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId, Topic
 
 log = logging.getLogger(__name__)
 
 CLUSTER = ""
 """A consumer group lives in one cluster, which needs no name."""
+
+NO_GENERATION = -1
+"""Before every generation."""
 
 PROTOCOL_VERSION = 0
 """Of Kafka's envelope around the user data; later versions add fields for the cooperative protocol."""
@@ -72,9 +75,11 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         # Topic -> how many answers from the brokers must still come before its absence from them means anything.
         self._answers_due: dict[str, int] = {}
         self._listens = False
-        # What the plan for the time being has dealt out beyond the claims, and in which generation.
-        self._dealt: Mapping[SplitId, Reader] = {}
-        self._dealt_in: int | None = None
+        # What plans for the time being have dealt out beyond the claims, and the generation after which that was.
+        self._dealt: set[tuple[SplitId, Reader]] = set()
+        self._dealt_after = NO_GENERATION
+        # Whether the plan that this member made in the present round is more than that; None if it made none.
+        self._settled: bool | None = None
         self._latest: Assignment | None = None
 
     @property
@@ -84,8 +89,7 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """What this member tells the leader: its topics, and in the user data what it owns since when."""
-        if self._dealt_in is None:
-            self._dealt = {}  # the round in which it was dealt came to nothing
+        self._settled = None
         subscribed = sorted(topics)
         for topic in subscribed:
             self._answers_due.setdefault(topic, 0)
@@ -95,8 +99,8 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         """Remember what this member owns from now on."""
         self._owned = tuple(sorted(SplitId(CLUSTER, topic, number) for topic, number in assignment.partitions()))
         self._generation = generation
-        if self._dealt and self._dealt_in is None:
-            self._dealt_in = generation
+        if self._settled is not False:
+            self._dealt.clear()
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
         """The plan of the leader: member id -> what it gets.
@@ -115,9 +119,16 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         def may_own(member: Reader, split: SplitId) -> bool:
             return split.topic in wanted.get(str(member), ()) and (split in exist or split.topic in unseen)
 
-        previous = resolve_claims([self._claim(member) for member in members], may_own)
+        claims = [self._claim(member) for member in members]
+        previous = resolve_claims(claims, may_own)
         exist.update(previous)
-        plan = self._plan(sorted(exist), wanted, previous, settled=not unseen)
+        self._settled = not unseen
+        plan = self._plan(sorted(exist), wanted, previous, settled=self._settled)
+        if unseen:
+            if not self._dealt:
+                self._dealt_after = max(claim.generation or NO_GENERATION for claim in claims)
+            # Added, since members that hear of one plan may miss the next.
+            self._dealt.update((split, owner) for split, owner in plan.owner.items() if split not in previous)
         self._latest = plan
         owned: dict[str, dict[str, list[int]]] = {member: {} for member in wanted}
         for split, member in plan.owner.items():
@@ -157,8 +168,6 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
             },
             policy="balanced" if settled else "sticky",
         )
-        self._dealt_in = None
-        self._dealt = {} if settled else {split: plan.owner[split] for split in plan.owner if split not in previous}
         log.info(
             "%d partitions over %d members: from %d to %d each, %d moved%s",
             len(splits), len(wanted), min(plan.loads.values()), max(plan.loads.values()), plan.moved,
@@ -173,8 +182,8 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         except ValueError as error:
             log.warning("what member %s owns counts as free, since its user data is %s", member.member_id, error)
             owned, generation = (), None
-        if self._dealt_in is not None and generation == self._dealt_in:
-            owned = tuple(split for split in owned if self._dealt.get(split) != member.member_id)
+        if self._dealt and generation is not None and generation > self._dealt_after:
+            owned = tuple(split for split in owned if (split, member.member_id) not in self._dealt)
         return Claim(member.member_id, owned, generation)
 
 

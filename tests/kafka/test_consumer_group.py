@@ -59,8 +59,11 @@ class Groups:
                 wait_for(partial(self._rested, assignor), within_s=SETTLED_WITHIN_S)
             except AssertionError as error:
                 heard = [f"{name}: {member.heard.get(assignor)}" for name, member in self.members.items()]
-                failed = [f"{name}: {member.errors()}" for name, member in self.members.items()]
-                raise AssertionError("\n".join([f"{assignor} came to no rest", *heard, *failed])) from error
+                raise AssertionError("\n".join([f"{assignor} came to no rest", *heard, self.logs()])) from error
+
+    def logs(self) -> str:
+        """What the members have logged."""
+        return "\n".join(f"{name}: {member.errors()}" for name, member in self.members.items())
 
     def _rested(self, assignor: str) -> bool:
         """Whether all members are settled in one new generation and nothing lacks an owner; if so, `owners` is new."""
@@ -164,7 +167,7 @@ def test_every_change_moves_the_fewest_partitions(
         line = f"{what}: ours {moves[OURS]} moved, {even[OURS]} squares; sticky {moves[THEIRS]}, {even[THEIRS]}"
         print(f"{line}; sticky from where ours was {alike[1]}, {alike[0]}")
         record_property("step", line)
-        assert (even[OURS], moves[OURS]) == (best, fewest), line
+        assert (even[OURS], moves[OURS]) == (best, fewest), f"{line}\n{groups.logs()}"
         assert (even[OURS], moves[OURS]) <= (alike[0], alike[1]), line
         assert even[OURS] <= even[THEIRS], line
         for name in total:

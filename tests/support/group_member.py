@@ -24,7 +24,7 @@ from evensplit.consumer_group import BalancedAssignor
 ASSIGNORS: tuple[type[Any], ...] = (BalancedAssignor, StickyPartitionAssignor)
 POLL_MS = 20
 SESSION_TIMEOUT_MS = 6000  # the least that brokers allow unless they are told otherwise
-HEARTBEAT_INTERVAL_MS = 100
+HEARTBEAT_INTERVAL_MS = 300
 
 
 @dataclass(frozen=True)

@@ -450,11 +450,12 @@ subscriptions = st.lists(st.sets(st.sampled_from("tuv"), min_size=1), min_size=2
     subscriptions,
     subscriptions,
     st.integers(0, 3),
-    st.booleans(),
+    st.sampled_from(["", "the leader", "all"]),
 )
-@example({"t": 8, "u": 1, "v": 3}, [{"t", "u", "v"}, {"t", "v"}, {"t", "u", "v"}], [{"t"}], 2, True)
+@example({"t": 8, "u": 1, "v": 3}, [{"t", "u", "v"}, {"t", "v"}, {"t", "u", "v"}], [{"t"}], 2, "")
+@example({"t": 8, "u": 1, "v": 3}, [{"t", "u", "v"}, {"t", "v"}, {"t", "u", "v"}], [{"t"}], 2, "the leader")
 def test_what_a_leader_does_not_know_yet_costs_no_move(
-    topics: dict[str, int], old: list[set[str]], new: list[set[str]], leaving: int, heard: bool
+    topics: dict[str, int], old: list[set[str]], new: list[set[str]], leaving: int, deaf: str
 ) -> None:
     group = Group(topics)
     group.join("leader", "t")
@@ -466,9 +467,12 @@ def test_what_a_leader_does_not_know_yet_costs_no_move(
     for number, wanted in enumerate(new):
         group.join(f"new{number}", *sorted(wanted))
     group.join("wide", *topics)
-    meanwhile = group.rebalance("leader", knows={"t": topics["t"]}, deaf=() if heard else tuple(group.members))
+    missed = {"": (), "the leader": ("leader",), "all": tuple(group.members)}[deaf]
+    meanwhile = group.rebalance("leader", knows={"t": topics["t"]}, deaf=missed)
     assert moved(kept_topics(before, group), meanwhile) == 0
-    if not heard:
+    if deaf == "the leader":
+        group.rebalance("leader", knows={"t": topics["t"]})
+    if deaf == "all":
         between = group.rebalance("new0")
         assert moved(kept_topics(before, group), between) == fewest_moves(before, group)
         group.leave("new0")
