@@ -498,6 +498,15 @@ def test_a_reported_position_at_the_stop_is_the_end() -> None:
     assert one.lives() == {"east/t/0": "finished"}
 
 
+def test_a_reported_position_beyond_the_stop_is_the_end_too() -> None:
+    """The stop was found when the split had been read further."""
+    one = Enumeration(1, Settings(bounded=True))
+    one.discover(EAST, t=1)
+    one.tell(OffsetsResolved({}, stops={ONE: 10}))
+    one.register(0, reports={0: {ONE: 12}})
+    assert (one.lives(), one.state.splits[ONE].stop) == ({"east/t/0": "finished"}, 12)
+
+
 def test_a_reader_that_is_told_of_a_reset_begins_anew() -> None:
     """What a reader has is taken from it when its topic was created anew, and given again with the new start."""
     one = Enumeration(1, loss="declare")

@@ -169,7 +169,7 @@ def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
         if start is not None and split.position is None:
             split = split._replace(position=start, first=start, initial=False)
         if stop is not None and split.stop is None:
-            split = split._replace(stop=max(stop, split.position or 0))
+            split = split._replace(stop=stop)
         draft.put(split)
 
 

@@ -66,9 +66,11 @@ class Draft:
         return (self.before.splits if self._splits is None else self._splits).get(key)
 
     def put(self, split: Split) -> None:
-        """Add or change a split. One that has reached its stop is finished."""
-        if split.stop is not None and split.active and split.position is not None and split.position >= split.stop:
-            split = split._replace(finished=True, owner=None)
+        """Add or change a split. One that has reached its stop is finished; one that is beyond it stops where it is."""
+        if split.stop is not None and split.position is not None and split.position >= split.stop:
+            split = split._replace(stop=split.position)
+            if split.active:
+                split = split._replace(finished=True, owner=None)
         known = self.get(split.id)
         if known == split:
             return
@@ -76,7 +78,7 @@ class Draft:
             self._splits = _copied(self.before.splits)
         self._in_order = self._in_order and known is not None
         self._splits[split.id] = split
-        if split.first is not None and (known is None or known.first is None):
+        if split.first is not None and (known is None or known.first != split.first):
             self.beginning.append(split.id)
         self.changed[split.id] = split
         self._owners_changed = self._owners_changed or split.owner != (known.owner if known else None)
