@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from evensplit import Assignment, Cluster, SplitId, Topic, assign
 from evensplit.core.assign import POLICIES
 from evensplit.core.assign.assignment import owners
-from evensplit.core.assign.interning import Reader
+from evensplit.core.assign.terms import Reader
 from tests.support.assignments import (
     Instance,
     least_largest_load,

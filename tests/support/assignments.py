@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 
 from evensplit.core.assign import Assignment, assign
-from evensplit.core.assign.interning import Reader, Scope
+from evensplit.core.assign.terms import Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
 
 

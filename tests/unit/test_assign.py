@@ -15,7 +15,7 @@ import evensplit
 from evensplit import Assignment, Cluster, SplitId, Topic, assign
 from evensplit.core import assign as core_assign
 from evensplit.core.assign import POLICIES, Claim, resolve_claims
-from evensplit.core.assign.interning import Reader, Scope
+from evensplit.core.assign.terms import Reader, Scope
 from evensplit.errors import AssignmentInputError
 from tests.support.assignments import Instance, optimum, squares
 
@@ -284,7 +284,7 @@ class TestWhatItRefuses:
     )
     def test_splits_that_are_no_ids(self, splits: Any) -> None:
         (problem,) = refused(splits, 2)
-        assert problem.startswith("splits have to be SplitId(cluster, topic, partition) each")
+        assert problem.startswith(f"{splits[0]!r} is no split; expected SplitId(cluster, topic, partition)")
 
     @pytest.mark.parametrize("partition", ["0", 1.5, -1, 1 << 70, None])
     def test_partitions_that_cannot_be(self, partition: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from evensplit import Assignment, Certificate, Cluster, SplitId, assign
 from evensplit.core.assign import POLICIES
-from evensplit.core.assign.interning import Reader
+from evensplit.core.assign.terms import Reader
 from tests.support.assignments import Instance, loads_of, moves_of, random_instance, squares
 
 EXACT = ("balanced", "sticky", "fair")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.assign.claims import Claim, resolve_claims
-from evensplit.core.assign.interning import Reader
+from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evensplit.core.assign.claims import Claim, resolve_claims
-from evensplit.core.assign.interning import Reader
+from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId, Topic
 from evensplit.errors import CaseError
 

@@ -117,9 +117,7 @@ def _solve(
     """The assignment itself; splits that nobody may read are not in it."""
     if not readers or not splits:
         return {}
-    there: dict[str | int, tuple[Readable, ...]] = {
-        reader: eligible[reader] for reader in readers if reader in eligible
-    }
+    there: dict[int, tuple[Readable, ...]] = {reader: eligible[reader] for reader in readers if reader in eligible}
     found = assign.owners(splits, readers, previous=previous, eligible=there, policy=policy)
     return {key: int(owner) for key, owner in found.items()}
 

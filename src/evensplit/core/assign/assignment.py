@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import cast
 
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.checks import check_changes, checked_readers, checked_weights
+from evensplit.core.assign.checks import check_changes, check_mappings, checked_readers, checked_weights
 from evensplit.core.assign.deal import deal
-from evensplit.core.assign.interning import Eligible, Interned, Reader, Scope, grown, intern
+from evensplit.core.assign.interning import Interned, grown, intern
 from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
 from evensplit.core.assign.problem import IntArray, Problem, forgotten, sums
 from evensplit.core.assign.proof import certify
 from evensplit.core.assign.quotas import quotas
 from evensplit.core.assign.rules import RULES
+from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.assign.weighted import balance_weights
 from evensplit.core.model import SplitId
@@ -43,13 +45,13 @@ class Assignment:
     def after(self, *, added: Collection[SplitId] = (), removed: Collection[SplitId] = ()) -> Assignment:
         """The same as `assign` with the splits that are there then, and the owners of this assignment as `previous`.
 
-        Where every reader may read everything and there are no weights, it is several times faster than that: a few
+        Without `eligible` and `weight` it is several times faster than that: a few
         milliseconds for 100,000 splits. Raises AssignmentInputError for splits to be added that are there, for
         splits to be removed that are not, and for any that is named twice.
         """
         check_changes(added, removed, lambda split: split in self.owner or split in self.unassigned)
         known = self.numbered
-        if not known.interned.problem.uniform or self.inputs.weight is not None or known.interned.unassigned:
+        if self.inputs.eligible or self.inputs.weight is not None:
             gone = frozenset(removed)
             splits = [split for split in self.inputs.splits if split not in gone]
             return _assigned(replace(self.inputs, splits=[*splits, *added], previous=self.owner))
@@ -92,10 +94,10 @@ class Inputs:
 
 def assign(
     splits: Sequence[SplitId],
-    readers: int | Sequence[Reader],
+    readers: int | Sequence[int] | Sequence[str],
     *,
     previous: Mapping[SplitId, Reader] | None = None,
-    eligible: Mapping[Reader, Collection[Scope]] | None = None,
+    eligible: Mapping[int, Collection[Scope]] | Mapping[str, Collection[Scope]] | Eligible | None = None,
     weight: Mapping[SplitId, int] | None = None,
     policy: str = BALANCED,
 ) -> Assignment:
@@ -120,28 +122,31 @@ def assign(
         other policies, the certificate states how far the result is from a lower bound.
 
     Raises:
-        AssignmentInputError: no readers or one given twice, a split given twice, a reader in `eligible` that is not in
-            `readers`, a bare string where a scope is expected, a weight below 1 or missing, an unknown policy. It lists
-            every offender.
+        AssignmentInputError: no readers or one given twice, a split given twice or that is no SplitId, a reader in
+            `eligible` that is not in `readers`, a bare string where a scope is expected, a weight below 1 or missing,
+            an unknown policy. It lists every offender.
 
     Laws: S2, S6. Sources: KIP-54 (balanced is its fair and sticky, sticky its sticky and fair, fair its fair
     strategy), FLIP-537 (hash, round-robin), PR 223 (global).
     """
-    names = checked_readers(readers, eligible, policy)
-    return _assigned(Inputs(splits, names, previous or {}, eligible or {}, weight, policy))
+    check_mappings(previous=previous, eligible=eligible, weight=weight)
+    able = cast(Eligible, eligible or {})
+    names = checked_readers(readers, able, policy)
+    return _assigned(Inputs(splits, names, previous or {}, able, weight, policy))
 
 
 def owners(
     splits: Sequence[SplitId],
-    readers: int | Sequence[Reader],
+    readers: int | Sequence[int] | Sequence[str],
     *,
     previous: Mapping[SplitId, Reader] | None = None,
-    eligible: Mapping[Reader, Collection[Scope]] | None = None,
+    eligible: Mapping[int, Collection[Scope]] | Mapping[str, Collection[Scope]] | Eligible | None = None,
     policy: str = BALANCED,
 ) -> dict[SplitId, Reader]:
     """`assign(...).owner` without its proof."""
-    names = checked_readers(readers, eligible, policy)
-    interned = Inputs(splits, names, previous or {}, eligible or {}, None, policy).intern()
+    able = cast(Eligible, eligible or {})
+    names = checked_readers(readers, able, policy)
+    interned = Inputs(splits, names, previous or {}, able, None, policy).intern()
     return _named(interned, _solve(interned, None, policy))
 
 
@@ -158,7 +163,7 @@ def _assigned(inputs: Inputs) -> Assignment:
 
 def _solved(inputs: Inputs, interned: Interned) -> Assignment:
     problem, names = interned.problem, inputs.readers
-    weights = None if inputs.weight is None else checked_weights(interned, inputs.weight, inputs.splits)
+    weights = None if inputs.weight is None else checked_weights(inputs.splits, inputs.weight, interned.splits)
     owner = _solve(interned, weights, inputs.policy)
     amounts = np.ones(problem.splits, dtype=np.int64) if weights is None else weights
     by_reader = dict(zip(interned.readers, sums(owner, amounts, problem.readers).tolist(), strict=True))

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
 
-from evensplit.core.assign.interning import Eligible, Interned, Reader
 from evensplit.core.assign.policies import POLICIES
 from evensplit.core.assign.problem import IntArray
+from evensplit.core.assign.terms import Eligible, Reader
 from evensplit.core.model import Cluster, SplitId, Topic
 from evensplit.errors import AssignmentInputError
 
 T = TypeVar("T")
 
+PARTITION_MAX = (1 << 31) - 1
+"""Kafka's partition numbers have 32 bits with a sign."""
+
 WEIGHT_SUM_MAX = 1 << 59
 """All weights together have to stay below, so that sums fit into 64 bits."""
 
 
-def checked_readers(readers: int | Sequence[Reader], eligible: Eligible | None, policy: str) -> tuple[Reader, ...]:
+def checked_readers(readers: int | Sequence[Reader], eligible: Eligible, policy: str) -> tuple[Reader, ...]:
     """The readers, each once; raises AssignmentInputError for them, for `eligible` and for `policy`."""
-    if isinstance(readers, str):
+    if isinstance(readers, str | bool) or not isinstance(readers, int | Sequence):
         raise AssignmentInputError([f"readers are {readers!r}; expected a number or a sequence of names"])
     names: tuple[Reader, ...] = tuple(range(readers)) if isinstance(readers, int) else tuple(readers)
+    odd = [name for name in names if isinstance(name, bool) or not isinstance(name, int | str)]
+    if odd:
+        raise AssignmentInputError([f"reader {name!r} is neither a number nor a name" for name in odd])
     wrong: list[str] = []
     if policy not in POLICIES:
         wrong.append(f"policy is {policy!r}; expected one of {', '.join(POLICIES)}")
@@ -35,7 +42,7 @@ def checked_readers(readers: int | Sequence[Reader], eligible: Eligible | None, 
         wrong.append("readers are numbers and texts; expected one of the two for all of them")
     wrong.extend(f"reader {name!r} was given twice; expected each reader once" for name in _repeated(names))
     known = frozenset(names)
-    for name, scopes in (eligible or {}).items():
+    for name, scopes in eligible.items():
         if name not in known:
             wrong.append(f"eligible names reader {name!r}, which is not among the readers")
         wrong.extend(_scope_problems(name, scopes))
@@ -44,8 +51,10 @@ def checked_readers(readers: int | Sequence[Reader], eligible: Eligible | None, 
     return names
 
 
-def checked_weights(interned: Interned, weight: Mapping[SplitId, int], splits: Sequence[SplitId]) -> IntArray:
-    """(splits,) the weights of the splits that somebody may read, in their order."""
+def checked_weights(
+    splits: Sequence[SplitId], weight: Mapping[SplitId, int], assignable: Sequence[SplitId]
+) -> IntArray:
+    """(assignable,) the weights of those of `splits` that somebody may read; every one of `splits` must have one."""
     wrong: list[str] = []
     for split in splits:
         found: object = weight.get(split)
@@ -57,8 +66,43 @@ def checked_weights(interned: Interned, weight: Mapping[SplitId, int], splits: S
         wrong.append(f"the weights sum up to {WEIGHT_SUM_MAX} or more; expected a smaller unit")
     if wrong:
         raise AssignmentInputError(wrong)
-    own = (weight[split] for split in interned.splits)
-    return np.fromiter(own, dtype=np.int64, count=len(interned.splits))
+    return np.array([weight[split] for split in assignable], dtype=np.int64)
+
+
+def check_mappings(**given: object) -> None:
+    """Raise AssignmentInputError for what is neither a mapping nor None."""
+    wrong = [
+        f"{name} is {value!r}; expected a mapping, or None"
+        for name, value in given.items()
+        if value is not None and not isinstance(value, Mapping)
+    ]
+    if wrong:
+        raise AssignmentInputError(wrong)
+
+
+def taken_apart(splits: Sequence[SplitId]) -> tuple[list[str], list[str], list[int]]:
+    """The clusters, topics and partitions of `splits`; raises AssignmentInputError for those that are no ids."""
+    # There are few types, so this is quick for a million; which ones are wrong is only looked for if some are.
+    if set(map(type, splits)) <= {SplitId}:
+        clusters, topics = list(map(itemgetter(0), splits)), list(map(itemgetter(1), splits))
+        partitions = list(map(itemgetter(2), splits))
+        if (
+            {*map(type, clusters), *map(type, topics)} <= {str}
+            and set(map(type, partitions)) <= {int}
+            and 0 <= min(partitions, default=0) <= max(partitions, default=0) <= PARTITION_MAX
+        ):
+            return clusters, topics, partitions
+    expected = f"expected SplitId(cluster, topic, partition): two names and a number from 0 to {PARTITION_MAX}"
+    raise AssignmentInputError([f"{split!r} is no split; {expected}" for split in splits if not _is_split_id(split)])
+
+
+def _is_split_id(split: object) -> bool:
+    """Whether `split` names a partition that there can be."""
+    if not isinstance(split, SplitId):
+        return False
+    cluster, topic, partition = tuple[object, ...](split)
+    names = isinstance(cluster, str) and isinstance(topic, str)
+    return names and type(partition) is int and 0 <= partition <= PARTITION_MAX
 
 
 def check_changes(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evensplit.core.assign.interning import Reader
+from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId
 
 

@@ -6,20 +6,14 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from operator import itemgetter
 
 import numpy as np
 
+from evensplit.core.assign.checks import taken_apart
 from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem
+from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
 from evensplit.errors import AssignmentInputError
-
-Reader = int | str
-Scope = Cluster | Topic | SplitId
-Eligible = Mapping[Reader, Collection[Scope]]
-
-
-_CLUSTER, _TOPIC, _PARTITION = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +106,10 @@ def _tabulate(splits: Sequence[SplitId]) -> _Table:
     if not len(splits):
         none = np.zeros(0, dtype=np.int32)
         return _Table((), [], none, none)
-    try:
-        partition = np.fromiter(map(_PARTITION, splits), dtype=np.int64, count=len(splits))
-        cluster_code, cluster_names = _codes(list(map(_CLUSTER, splits)))
-        name_code, topic_names = _codes(list(map(_TOPIC, splits)))
-    except (TypeError, ValueError, IndexError) as error:
-        raise AssignmentInputError([f"splits have to be SplitId(cluster, topic, partition) each: {error}"]) from error
+    clusters, names, partitions = taken_apart(splits)
+    cluster_code, cluster_names = _codes(clusters)
+    name_code, topic_names = _codes(names)
+    partition = np.array(partitions, dtype=np.int64)
     pair = cluster_code.astype(np.int64) * len(topic_names) + name_code
     pairs, topic = _compact(pair, len(cluster_names) * len(topic_names))
     key = topic * (int(partition.max()) + 1) + partition

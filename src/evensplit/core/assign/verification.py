@@ -41,7 +41,7 @@ def problems(assignment: Assignment) -> tuple[str, ...]:
     number = {reader: place for place, reader in enumerate(interned.readers)}
     named = (number[assignment.owner[split]] for split in interned.splits)
     owner = np.fromiter(named, dtype=np.int64, count=problem.splits)
-    weights = None if inputs.weight is None else checked_weights(interned, inputs.weight, inputs.splits)
+    weights = None if inputs.weight is None else checked_weights(inputs.splits, inputs.weight, interned.splits)
     amounts = np.ones(problem.splits, dtype=np.int64) if weights is None else weights
     loads = sums(owner, amounts, problem.readers)
     by_reader = dict(zip(interned.readers, loads.tolist(), strict=True))

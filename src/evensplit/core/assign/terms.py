@@ -1,0 +1,11 @@
+"""What readers and scopes are, in types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from evensplit.core.model import Cluster, SplitId, Topic
+
+Reader = int | str
+Scope = Cluster | Topic | SplitId
+Eligible = Mapping[Reader, Collection[Scope]]
