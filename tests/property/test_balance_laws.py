@@ -8,8 +8,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.assign import balance
 from evensplit.core.model import SplitId
+from tests.support.assignments import balance
 
 split_ids = st.builds(SplitId, st.sampled_from(["a", "b"]), st.sampled_from(["t", "u", "v"]), st.integers(0, 9))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import networkx as nx
 
-from evensplit.core.assign import Assignment, assign
+from evensplit.core.assign import Assignment, assign, owners
 from evensplit.core.assign.terms import Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
 
@@ -180,3 +180,8 @@ def _previous(
         if rng.random() < 0.85:
             previous[split] = rng.choice(among)
     return previous
+
+
+def balance(splits: Sequence[SplitId], readers: int, previous: Mapping[SplitId, int]) -> dict[SplitId, int]:
+    """The owners by the policy `balanced`, for readers by number that may read everything."""
+    return {split: int(reader) for split, reader in owners(splits, readers, previous=previous).items()}

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from evensplit.core.assign import balance
 from evensplit.core.model import SplitId
+from tests.support.assignments import balance
 
 
 def splits(*topics: tuple[str, str, int]) -> list[SplitId]:
@@ -80,7 +80,7 @@ def test_what_is_shed_comes_from_the_cluster_that_a_reader_has_most_of() -> None
 
 @pytest.mark.parametrize("readers", [0, -1])
 def test_without_readers_there_is_no_assignment(readers: int) -> None:
-    with pytest.raises(ValueError, match="expected at least 1"):
+    with pytest.raises(ValueError, match="expected at least one reader"):
         balance(splits(("c", "t", 1)), readers, {})
 
 

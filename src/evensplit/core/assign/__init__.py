@@ -1,9 +1,8 @@
 """Who owns which split: `assign` gives the best assignment there is, and proves it."""
 
 from evensplit.core.assign.assignment import Assignment, assign, owners
-from evensplit.core.assign.balanced import balance
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.claims import Claim, resolve_claims
 from evensplit.core.assign.policies import POLICIES
 
-__all__ = ["POLICIES", "Assignment", "Certificate", "Claim", "assign", "balance", "owners", "resolve_claims"]
+__all__ = ["POLICIES", "Assignment", "Certificate", "Claim", "assign", "owners", "resolve_claims"]
