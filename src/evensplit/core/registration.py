@@ -151,12 +151,12 @@ def _lists(answer: tuple[ListedPartition, ...], key: SplitId) -> bool:
 
 
 def _catch_up(draft: Draft, split: Split, position: int, topic_id: str) -> None:
-    """A reader of `split` was at `position`, which may be further than is known."""
+    """A reader of `split` was at `position`, which may be further than is known: then reading begins there anew."""
     if split.finished or (topic_id and split.topic_id and topic_id != split.topic_id):
         return
     if split.position is not None:
         if position > split.position:
-            draft.put(split._replace(position=position))
+            draft.put(split._replace(position=position, first=position))
     elif split.initial or topic_id:
         # Otherwise nobody was ever told to read it, and the report is of an earlier incarnation.
         draft.put(split._replace(position=position, first=position, initial=False))

@@ -25,7 +25,10 @@ Reports = Mapping[int, Mapping[SplitId, tuple[int, str]]]
 
 @dataclass(slots=True)
 class Entry:
-    """One batch in the offset log: `text` is its end offset. `ranges`: what the batch reads, by the model log."""
+    """One batch in the offset log: `text` is its end offset, and `state` what was read back from it.
+
+    `ranges`: what the batch reads, by the model log.
+    """
 
     text: str
     state: EnumeratorState
@@ -60,8 +63,10 @@ class Checkpoints:
         before = self.last
         if before is not None and (before.state == state) != (before.text == text):
             raise Broken("S16", "the offset's bytes and the state do not change together")
-        entry = Entry(text, state, model.copy(), reports, self._expected(state, model))
-        self.plan(entry, before)
+        ranges = self._expected(state, model)
+        model.begins.clear()
+        entry = Entry(text, back, model.copy(), reports, ranges)
+        self._plan(entry, EnumeratorState() if before is None else before.state, back)
         self.entries.append(entry)
         del self.entries[:-KEPT]
         return entry
@@ -75,18 +80,20 @@ class Checkpoints:
             split, old, begin = state.splits[key], earlier.get(key), marks.get(key)
             # Lost by a lie about the topic, and then found to be the same: what was read of it is not read again.
             same = old is not None and (old.first, old.topic_id) == (split.first, split.topic_id)
-            if split.first is not None and not (same and begin is not None and begin <= end):
-                begin = split.first
+            if key in model.begins and not (same and begin is not None and begin <= end):
+                begin = model.begins[key]
             if begin is None:
-                raise Broken("S15", f"{key} goes up to {end} in this batch, which does not say where it begins", key)
+                raise Broken("S15", f"{key} goes up to {end} in this batch, and has begun nowhere", key)
             if begin != end:
                 ranges.append(Range(key, begin, end))
         return tuple(ranges)
 
-    def plan(self, entry: Entry, before: Entry | None) -> tuple[ReaderPlan, ...]:
+    def replay(self, entry: Entry, before: Entry | None) -> tuple[ReaderPlan, ...]:
+        """The tasks of a batch again, from what the offset log holds."""
+        return self._plan(entry, EnumeratorState() if before is None else self.read(before.text), self.read(entry.text))
+
+    def _plan(self, entry: Entry, start: EnumeratorState, end: EnumeratorState) -> tuple[ReaderPlan, ...]:
         """The tasks of a batch. S2, S11, S15: made from the two offsets alone, they read exactly its ranges, once."""
-        start = EnumeratorState() if before is None else self.read(before.text)
-        end = self.read(entry.text)
         try:
             plans = self._rules.plan_batch(start, end)
         except CheckpointError as error:

@@ -108,10 +108,8 @@ class Driver:
             if "damaged-checkpoint" in faults and random.random() < 0.5:
                 sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
             if not entry.committed:
-                before = entries[-2] if len(entries) > 1 else None
-                if before is not None or len(entries) == 1:
-                    self.checkpoints.plan(entry, before)
-                    self._commit(entry)
+                self.checkpoints.replay(entry, entries[-2] if len(entries) > 1 else None)
+                self._commit(entry)
             if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())

@@ -174,7 +174,7 @@ class Evenness:
     def _certified(
         self, splits: list[SplitId], owners: Owners, valid: Owners, readers: list[int], after: EnumeratorState
     ) -> None:
-        may: dict[int | str, tuple[Readable, ...]] = {
+        may: dict[int, tuple[Readable, ...]] = {
             reader: readable for reader, readable in after.session.eligible.items() if reader in readers
         }
         best = assign(splits, readers, previous={**valid}, eligible=may)

@@ -13,9 +13,11 @@ from evensplit.core.events import (
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
+    ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
     SettingsChanged,
+    SplitsFinished,
     SplitsGivenBack,
     TimePassed,
 )
@@ -260,3 +262,24 @@ class Laws:
                     raise Broken("S5", f"{key} changed its owner within generation {after.generation}", key)
         elif after.generation != before.generation + 1:
             raise Broken("S5", f"generation {before.generation} was followed by {after.generation}")
+
+
+def is_stale(event: Event, before: EnumeratorState) -> bool:
+    """Whether this is a reader's message of an earlier life, or one that came already."""
+    session = before.session
+    if type(event) is ReaderRegistered:
+        return event.reader < before.readers and event.epoch <= session.epochs.get(event.reader, -1)
+    if type(event) is ReaderLost:
+        return event.epoch < session.epochs.get(event.reader, -1)
+    if type(event) is SplitsFinished:
+        known = session.registrations.get(event.reader)
+        return known is None or known.epoch != event.epoch
+    return False
+
+
+def check_harmless(event: Event, before: EnumeratorState, step: Step) -> None:
+    """S13: a message that is stale changes nothing. Raises `Broken` if it does."""
+    then, now = before.session, step.state.session
+    known = (then.registrations, then.epochs, then.lost, then.removed)
+    if step.state != before or step.effects or known != (now.registrations, now.epochs, now.lost, now.removed):
+        raise Broken("S13", f"a message of an earlier epoch had an effect: {event}")

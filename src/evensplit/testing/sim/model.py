@@ -57,6 +57,7 @@ class Model:
     clusters: dict[str, str] = field(default_factory=dict)
     by_strategy: dict[SplitId, bool] = field(default_factory=dict)
     dealt_to: tuple[int, ...] = ()
+    begins: dict[SplitId, int] = field(default_factory=dict)
 
     missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
     listings: int = 0
@@ -76,6 +77,7 @@ class Model:
             dict(self.clusters),
             dict(self.by_strategy),
             self.dealt_to,
+            dict(self.begins),
             interval_ms=self.interval_ms,
         )
 
@@ -87,7 +89,7 @@ class Model:
             observer(self, event, before, effects)
         for effect in effects:
             if type(effect) is Forget:
-                for kept in (self.known, self.marks, self.stops, self.by_strategy):
+                for kept in (self.known, self.marks, self.stops, self.by_strategy, self.begins):
                     kept.pop(effect.split, None)
 
     def _planned(self, event: BatchPlanned, *_: object) -> None:
@@ -117,9 +119,12 @@ class Model:
         for split, offset in event.starts.items():
             # A start is final: a second answer is not looked at, nor one about another incarnation.
             if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
-                self.marks[split] = offset
+                self._begin(split, offset)
                 if split in event.stops:
                     self.stops[split] = event.stops[split]
+
+    def _begin(self, split: SplitId, offset: int) -> None:
+        self.marks[split] = self.begins[split] = offset
 
     def _is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
         told, known = topic_ids.get(split, ""), self.known[split]
@@ -144,7 +149,7 @@ class Model:
         if split in self.known:
             return False
         self.known[split] = topic_id
-        self.marks[split] = offset
+        self._begin(split, offset)
         self.clusters.setdefault(split.cluster, DONE)
         return True
 
@@ -172,7 +177,7 @@ class Model:
                 self.known[key] = listed.topic_id
             elif listed.topic_id and known != listed.topic_id and key in lost:
                 self.known[key] = listed.topic_id
-                for kept in (self.marks, self.stops, self.by_strategy):
+                for kept in (self.marks, self.stops, self.by_strategy, self.begins):
                     kept.pop(key, None)
         if event.complete:
             self.clusters[event.cluster] = DONE
@@ -218,13 +223,15 @@ class Model:
             if self._adopt(split, topic_id, offset) or not self._is_of(event.topic_ids, split):
                 continue
             known = before.splits[split]
-            may = not before.session.assigned or known.owner in (None, event.reader)
-            if event.reader < before.readers and may and not known.finished:
-                if split in self.marks:
-                    self.marks[split] = max(offset, self.marks[split])
-                elif split in self.by_strategy or topic_id:
-                    # Its start was not looked up yet: it is where the reader was told to begin.
-                    self.marks[split] = offset
+            if event.reader >= before.readers or known.finished:
+                continue
+            if before.session.assigned and known.owner not in (None, event.reader):
+                continue
+            # What a reader has read further than the checkpoint says is not read again. Where the start was not looked
+            # up yet, it is where the reader was told to begin.
+            mark = self.marks.get(split)
+            if (split in self.by_strategy or topic_id) if mark is None else offset > mark:
+                self._begin(split, offset)
 
     _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState, Sequence[Effect]], None]]] = (
         MappingProxyType(

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from evensplit.core.effects import Effect, Forget, ListPartitions, ReportLoss, ResolveStart
-from evensplit.core.enumerator import Step
-from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsFinished
+from evensplit.core.events import Event
 from evensplit.core.model import SplitId
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
@@ -18,7 +17,7 @@ from evensplit.testing.sim.driver import Driver, DriverDied
 from evensplit.testing.sim.failure import Broken, SimulationFailed
 from evensplit.testing.sim.finale import finish
 from evensplit.testing.sim.impossible import impossible_events
-from evensplit.testing.sim.laws import Laws
+from evensplit.testing.sim.laws import Laws, check_harmless, is_stale
 from evensplit.testing.sim.model import Model
 from evensplit.testing.sim.profile import Profile, profile
 from evensplit.testing.sim.readers import Network, Readers
@@ -204,9 +203,9 @@ class Simulation:
         effects = step.effects
         if effects:
             self._trace[-1] = (event, effects)
-        if self._is_stale(event, before):
+        if is_stale(event, before):
             self._late += 1
-            self._harmless(event, before, step)
+            check_harmless(event, before, step)
         else:
             self.model.observe(event, before, effects)
         self.laws.check(event, before, step)
@@ -224,23 +223,6 @@ class Simulation:
         """Carry out what was held back until the state was written down."""
         effects, self._held = self._held, ()
         self._carry_out(effects)
-
-    def _is_stale(self, event: Event, before: EnumeratorState) -> bool:
-        """A reader's message of an earlier life, or one that came already."""
-        if type(event) is ReaderRegistered:
-            return event.reader < before.readers and event.epoch <= before.session.epochs.get(event.reader, -1)
-        if type(event) is ReaderLost:
-            return event.epoch < before.session.epochs.get(event.reader, -1)
-        if type(event) is SplitsFinished:
-            known = before.session.registrations.get(event.reader)
-            return known is None or known.epoch != event.epoch
-        return False
-
-    def _harmless(self, event: Event, before: EnumeratorState, step: Step) -> None:
-        then, now = before.session, step.state.session
-        known = (then.registrations, then.epochs, then.lost, then.removed)
-        if step.state != before or step.effects or known != (now.registrations, now.epochs, now.lost, now.removed):
-            raise Broken("S13", f"a message of an earlier epoch had an effect: {event}")
 
     def _carry_out(self, effects: tuple[Effect, ...]) -> None:
         gone: dict[SplitId, str | None] = {}

@@ -1,0 +1,110 @@
+"""What the simulator found, each as the shortest story of it."""
+
+from __future__ import annotations
+
+from evensplit.core.codec import decode, encode
+from evensplit.core.events import (
+    BatchOpened,
+    BatchPlanned,
+    ClustersListed,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderRegistered,
+    ReaderRemoved,
+    SettingsChanged,
+)
+from evensplit.core.model import Range, SplitId
+from evensplit.core.plan import plan_batch
+from evensplit.core.settings import DECLARE, Settings
+from evensplit.core.state import EnumeratorState
+from tests.support.enumeration import EAST, listed, run, starts
+
+SPLIT = SplitId("east", "orders", 0)
+
+
+def ranges(start: EnumeratorState, end: EnumeratorState) -> list[Range]:
+    return [part for plan in plan_batch(start, end) for part in plan.ranges]
+
+
+def started(splits: int = 1, readers: int = 1, *, bounded: bool = False) -> EnumeratorState:
+    """Splits of one topic that begin at 5, assigned."""
+    return run(
+        SettingsChanged(Settings(bounded=bounded), loss=DECLARE),
+        ParallelismChanged(readers),
+        *(ReaderRegistered(reader, 1) for reader in range(readers)),
+        ClustersListed((EAST,)),
+        PartitionsListed("east", listed("orders", splits)),
+        OffsetsResolved(starts("east", "orders", splits, at=5)),
+    )[0]
+
+
+def test_the_last_range_of_a_split_is_read_by_the_reader_that_had_it() -> None:
+    """A finished split has no owner, and what it was finished by has to be read all the same."""
+    start, _ = run(BatchPlanned({}), state=run(OffsetsResolved({}, {SPLIT: 9}), state=started(2, 2, bounded=True))[0])
+    owner = start.splits[SPLIT].owner
+    end, _ = run(BatchOpened(), BatchPlanned({SPLIT: 9}), state=start)
+    assert end.splits[SPLIT].finished
+    assert [(plan.reader, plan.ranges) for plan in plan_batch(start, end)] == [(owner, (Range(SPLIT, 5, 9),))]
+
+
+def test_a_split_that_begins_and_ends_in_one_batch_is_read() -> None:
+    end, _ = run(OffsetsResolved({}, {SPLIT: 9}), BatchPlanned({SPLIT: 9}), state=started(bounded=True))
+    assert end.splits[SPLIT].owner is None
+    assert ranges(EnumeratorState(), end) == [Range(SPLIT, 5, 9)]
+
+
+def test_a_topic_that_was_created_anew_is_read_from_its_own_beginning() -> None:
+    """Its first batch began at the position in the topic that is gone: records were skipped, or nothing was read."""
+    start, _ = run(BatchPlanned({SPLIT: 100}), state=started())
+    for position in (30, 300):
+        end, _ = run(
+            BatchOpened(),
+            PartitionsListed("east", listed("orders", 1, "id-2")),
+            OffsetsResolved({SPLIT: 0}),
+            BatchPlanned({SPLIT: position}),
+            state=start,
+        )
+        assert ranges(start, end) == [Range(SPLIT, 0, position)]
+
+
+def test_a_topic_that_was_taken_for_another_for_a_while_can_be_read_on() -> None:
+    """An old answer names the id before; the next one is true again, and all of it is in one batch."""
+    start, _ = run(BatchPlanned({SPLIT: 9}), state=started())
+    end, _ = run(
+        PartitionsListed("east", listed("orders", 1, "id-0")),
+        PartitionsListed("east", listed("orders", 1)),
+        OffsetsResolved({SPLIT: 5}),
+        BatchPlanned({SPLIT: 7}),
+        state=start,
+    )
+    assert ranges(start, end) == [Range(SPLIT, 5, 7)]
+
+
+def test_readers_that_were_removed_and_numbered_away_are_ordinary_ones_when_they_are_many_again() -> None:
+    """They counted as removed for ever: loads were uneven although every reader was there."""
+    state, _ = run(
+        ReaderRemoved(3), ParallelismChanged(2), ParallelismChanged(4), ReaderRegistered(2, 2), state=started(4, 4)
+    )
+    assert state.participants == (0, 1, 2, 3)
+    assert sorted(split.owner for split in state.splits.values() if split.owner is not None) == [0, 1, 2, 3]
+
+
+def test_what_a_reader_has_read_further_than_the_checkpoint_says_is_not_read_again() -> None:
+    """A split is adopted from an old report, and then the newer one comes."""
+    start, _ = run(
+        ParallelismChanged(1),
+        ReaderRegistered(0),
+        ClustersListed((EAST,)),
+        PartitionsListed("east", ()),
+        BatchPlanned({}),
+    )
+    end, _ = run(
+        ReaderRegistered(0, 1, {SPLIT: 52}),
+        ReaderRegistered(0, 2, {SPLIT: 53}),
+        ClustersListed((EAST,)),
+        PartitionsListed("east", listed("orders", 1)),
+        BatchPlanned({SPLIT: 60}),
+        state=decode(encode(start)),
+    )
+    assert ranges(start, end) == [Range(SPLIT, 53, 60)]

@@ -1,0 +1,234 @@
+"""The same core and the same laws under Hypothesis, which shrinks what breaks one to the fewest events."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from evensplit.core.assign import POLICIES
+from evensplit.core.codec import decode, encode
+from evensplit.core.effects import ResolveStart
+from evensplit.core.enumerator import Step, step
+from evensplit.core.events import (
+    BatchOpened,
+    BatchPlanned,
+    ClustersListed,
+    ClusterUnreachable,
+    Event,
+    ListedCluster,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderLost,
+    ReaderRegistered,
+    ReaderRemoved,
+    SettingsChanged,
+    SplitsGivenBack,
+    TimePassed,
+)
+from evensplit.core.invariants import check
+from evensplit.core.model import Cluster, ListedPartition, Readable, SplitId, Topic, Topics
+from evensplit.core.settings import REBALANCES, SCOPES, Settings
+from evensplit.core.state import EnumeratorState
+from evensplit.errors import TransitionError
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.impossible import impossible_events
+from evensplit.testing.sim.laws import Laws, check_harmless, is_stale
+from evensplit.testing.sim.model import Model
+from tests.sim.planted import PLANTED
+
+CLUSTERS = ("a", "a-b")
+TOPICS = ("b-c", "c")
+READERS_MAX = 4
+
+clusters = st.sampled_from(CLUSTERS)
+readers = st.integers(0, READERS_MAX)
+offsets = st.integers(0, 9)
+splits = st.builds(SplitId, clusters, st.sampled_from(TOPICS), st.integers(0, 2))
+readable: st.SearchStrategy[Readable] = st.one_of(
+    st.builds(Cluster, clusters), st.builds(Topic, clusters, st.sampled_from(TOPICS)), splits
+)
+listings = st.lists(
+    st.builds(ListedPartition, st.sampled_from(TOPICS), st.integers(0, 2), st.sampled_from(("x", "y"))),
+    unique_by=lambda one: one[:2],
+    max_size=6,
+)
+subscriptions = st.none() | st.builds(Topics, st.sampled_from((TOPICS, TOPICS[:1], TOPICS[1:])))
+
+
+class Enumeration(RuleBasedStateMachine):
+    """Any event at any time that a host could tell, with the oracle and the laws of the simulator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = EnumeratorState()
+        self.model = Model()
+        self.laws = Laws(self.model)
+        self.epoch = 0
+        self.now_ms = 0
+        self.pending: dict[SplitId, str] = {}
+
+    def tell(self, event: Event) -> Step:
+        before = self.state
+        done = step(before, event)
+        if is_stale(event, before):
+            check_harmless(event, before, done)
+        else:
+            self.model.observe(event, before, done.effects)
+        self.laws.check(event, before, done)
+        self.state = done.state
+        for effect in done.effects:
+            if isinstance(effect, ResolveStart):
+                self.pending.update((key, self.state.splits[key].topic_id) for key in effect.splits)
+        return done
+
+    @initialize(
+        count=st.integers(1, READERS_MAX),
+        policy=st.sampled_from(POLICIES),
+        rebalance=st.sampled_from(REBALANCES),
+        scope=st.sampled_from(SCOPES),
+        retention_ms=st.sampled_from((0, 50, 1_000)),
+        loss=st.sampled_from(("fail", "declare")),
+        eligible=st.just({}) | st.dictionaries(readers, st.lists(readable, max_size=2).map(tuple), max_size=3),
+    )
+    def begin(
+        self,
+        count: int,
+        policy: str,
+        rebalance: str,
+        scope: str,
+        retention_ms: int,
+        loss: str,
+        eligible: dict[int, tuple[Readable, ...]],
+    ) -> None:
+        chosen = Settings(policy=policy, rebalance=rebalance, scope=scope, retention_ms=retention_ms)
+        self.told = SettingsChanged(chosen, eligible, discovery_interval_ms=10, loss=loss)
+        self.tell(self.told)
+        self.tell(ParallelismChanged(count))
+
+    @rule(count=st.integers(1, READERS_MAX))
+    def parallelism_changes(self, count: int) -> None:
+        self.tell(ParallelismChanged(count))
+
+    @rule(reader=readers, late=st.integers(0, 3), back=st.integers(0, 3), generation=st.none() | st.integers(0, 9))
+    def reader_registers(self, reader: int, late: int, back: int, generation: int | None) -> None:
+        """With what it owns, or what it owned a while ago, as far as it was read then."""
+        self.epoch += 1
+        own = [split for split in self.state.splits.values() if split.owner == reader and split.position is not None]
+        reported = {split.id: max(0, (split.position or 0) - back) for split in own}
+        topic_ids = {split.id: split.topic_id for split in own}
+        self.tell(ReaderRegistered(reader, max(0, self.epoch - late), reported, generation, topic_ids=topic_ids))
+
+    @rule(reader=readers, key=splits, at=offsets, topic_id=st.sampled_from(("", "x", "y")))
+    def reader_registers_with_a_split_of_its_own(self, reader: int, key: SplitId, at: int, topic_id: str) -> None:
+        self.epoch += 1
+        self.tell(ReaderRegistered(reader, self.epoch, {key: at}, None, topic_ids={key: topic_id}))
+
+    @rule()
+    def all_readers_register(self) -> None:
+        for reader in range(self.state.readers):
+            self.epoch += 1
+            self.tell(ReaderRegistered(reader, self.epoch))
+
+    @rule(reader=readers, late=st.integers(0, 3))
+    def reader_is_lost(self, reader: int, late: int) -> None:
+        self.tell(ReaderLost(reader, max(0, self.epoch - late)))
+
+    @rule(reader=readers)
+    def reader_is_removed(self, reader: int) -> None:
+        if reader < self.state.readers:
+            self.tell(ReaderRemoved(reader))
+
+    @rule(reader=readers, key=splits, at=offsets)
+    def split_is_given_back(self, reader: int, key: SplitId, at: int) -> None:
+        self.tell(SplitsGivenBack(reader, {key: at}))
+
+    @rule(named=st.sets(clusters), subscription=subscriptions, confirmed=st.booleans(), strategy=st.booleans())
+    def clusters_are_listed(
+        self, named: set[str], subscription: Topics | None, confirmed: bool, strategy: bool
+    ) -> None:
+        listed = tuple(ListedCluster(name, (name,), strategy, subscription) for name in sorted(named))
+        self.tell(ClustersListed(listed, confirmed))
+
+    @precondition(lambda self: self.state.clusters)
+    @rule(data=st.data(), listed=listings, complete=st.booleans())
+    def cluster_answers(self, data: st.DataObject, listed: list[ListedPartition], complete: bool) -> None:
+        cluster = data.draw(st.sampled_from(sorted(self.state.clusters)))
+        self.tell(PartitionsListed(cluster, tuple(listed), complete))
+
+    @precondition(lambda self: self.state.clusters)
+    @rule(data=st.data())
+    def cluster_does_not_answer(self, data: st.DataObject) -> None:
+        self.tell(ClusterUnreachable(data.draw(st.sampled_from(sorted(self.state.clusters))), "no broker answered"))
+
+    @precondition(lambda self: self.pending)
+    @rule(data=st.data(), start=offsets)
+    def start_is_resolved(self, data: st.DataObject, start: int) -> None:
+        """Perhaps for the second time, and perhaps of an incarnation that is gone."""
+        key = data.draw(st.sampled_from(sorted(self.pending)))
+        self.tell(OffsetsResolved({key: start}, topic_ids={key: self.pending[key]}))
+
+    @precondition(lambda self: self.pending)
+    @rule(start=offsets)
+    def all_starts_are_resolved(self, start: int) -> None:
+        self.tell(OffsetsResolved(dict.fromkeys(self.pending, start), topic_ids=dict(self.pending)))
+        self.pending.clear()
+
+    @rule(passed_ms=st.sampled_from((1, 10, 60, 2_000)))
+    def time_passes(self, passed_ms: int) -> None:
+        self.now_ms += passed_ms
+        self.tell(TimePassed(self.now_ms))
+
+    @precondition(lambda self: self.state.settled and self.state.session.assigned)
+    @rule(step_size=st.integers(0, 3))
+    def batch_is_planned(self, step_size: int) -> None:
+        owned = [split for split in self.state.splits.values() if split.owner is not None]
+        self.tell(BatchPlanned({split.id: (split.position or 0) + step_size for split in owned}))
+        self.tell(BatchOpened())
+
+    @rule()
+    def driver_starts_again(self) -> None:
+        """S10: what was written down is what there was, and equal states are written down equally."""
+        text = json.dumps(encode(self.state))
+        back = decode(json.loads(text))
+        assert back == self.state
+        assert json.dumps(encode(back)) == text
+        self.state, self.model, self.now_ms = back, self.model.copy(), 0
+        self.laws.restored(self.model)
+        self.pending.clear()
+        self.tell(self.told)
+
+    @rule(place=st.integers(0, 30))
+    def the_impossible_is_refused(self, place: int) -> None:
+        events = impossible_events(self.state)
+        with pytest.raises(TransitionError):
+            step(self.state, events[place % len(events)])
+
+    @invariant()
+    def the_core_finds_no_fault(self) -> None:
+        assert check(self.state) == ()
+
+
+Enumeration.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+TestEnumeration = Enumeration.TestCase
+
+
+def test_the_machine_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug is found."""
+    planted = PLANTED["later-by-strategy"]
+    monkeypatch.setitem(Enumeration.tell.__globals__, "step", planted.rules.step)
+    found = settings(max_examples=100, stateful_step_count=20, phases=[Phase.generate], database=None)
+    with pytest.raises(Broken) as caught:
+        run_state_machine_as_test(Enumeration, settings=found)
+    assert caught.value.law in planted.laws
