@@ -256,6 +256,17 @@ def show(console: Console, outcome: Sequence[tuple[Plan, list[Result]]]) -> None
     )
 
 
+def write(outcome: Sequence[tuple[Plan, list[Result]]]) -> None:
+    """All figures as JSON."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    document = {
+        "machine": f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}",
+        "limit_s": LIMIT_S,
+        "results": [{**asdict(plan), "results": [asdict(result) for result in results]} for plan, results in outcome],
+    }
+    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def main() -> int:
     """Run what was asked for, print the table and write it as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -268,15 +279,14 @@ def main() -> int:
     plans = [plan for plan in PLANS if plan.quick or not arguments.quick]
     if arguments.rounds:
         plans = [plan if plan.rounds == 100 else replace(plan, rounds=arguments.rounds) for plan in plans]
-    outcome = [(plan, measure(plan, java)) for plan in track(plans, "measuring", console=console)]
-    show(console, outcome)
-    RESULTS.parent.mkdir(exist_ok=True)
-    document = {
-        "machine": f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}",
-        "limit_s": LIMIT_S,
-        "results": [{**asdict(plan), "results": [asdict(result) for result in results]} for plan, results in outcome],
-    }
-    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+    outcome: list[tuple[Plan, list[Result]]] = []
+    try:
+        for plan in track(plans, "measuring", console=console):
+            outcome.append((plan, measure(plan, java)))
+    finally:
+        # Whoever loses patience still gets what was measured so far.
+        show(console, outcome)
+        write(outcome)
     return 0
 
 

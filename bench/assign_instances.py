@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evensplit import SplitId, Topic
-from evensplit.core.assign.interning import Eligible, Reader
 from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem
+from evensplit.core.assign.terms import Eligible, Reader
 
 CLUSTER = "main"
 TOPIC_SPLITS = 1_000
