@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from evensplit.core.codec import SIGNATURE, VERSION
 from evensplit.core.model import Range, SplitId
 from evensplit.core.plan import ReaderPlan
 from evensplit.core.state import EnumeratorState
-from evensplit.errors import CheckpointError
+from evensplit.errors import CheckpointError, CheckpointForeign, CheckpointVersionUnknown
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.model import Model
 from evensplit.testing.sim.rules import Rules
@@ -114,6 +115,8 @@ class Checkpoints:
     def damaged(self, random: Random) -> str:
         """Damage a copy of the last entry, and see that it is refused. S10. Says what was done."""
         text = self.entries[-1].text
+        if random.random() < 0.2:
+            return self._foreign(random, json.loads(text))
         place = random.randrange(len(text))
         if random.random() < 0.3:
             broken, how = text[:place], f"torn at {place}"
@@ -133,6 +136,22 @@ class Checkpoints:
         raise Broken(
             "S10", f"a damaged offset was taken for a good one ({how}): {broken[max(0, place - 40) : place + 40]}"
         )
+
+    def _foreign(self, random: Random, document: dict[str, Any]) -> str:
+        """An offset that is none of this version's: each kind has an error of its own."""
+        others: tuple[tuple[object, type[CheckpointError], str], ...] = (
+            ({**document, SIGNATURE: VERSION + 1}, CheckpointVersionUnknown, "of a newer version"),
+            ({"orders": {"0": 7}}, CheckpointForeign, "of Spark's own Kafka source"),
+            ({key: value for key, value in document.items() if key != SIGNATURE}, CheckpointForeign, "unsigned"),
+        )
+        other, expected, what = random.choice(others)
+        try:
+            self._rules.decode(other)
+        except expected:
+            return what
+        except CheckpointError as error:
+            raise Broken("S10", f"an offset {what} is refused as {error!r}") from error
+        raise Broken("S10", f"an offset {what} was taken for a good one: {other}")
 
 
 def dump(document: Mapping[str, Any]) -> str:

@@ -73,6 +73,7 @@ class Driver:
         """Hardly any time passes."""
         self.todo: list[Effect] = []
         self._epoch = 0
+        self._port = 9092
         self._opened = True
         self._lean = False
         self._told: SettingsChanged | None = None
@@ -87,7 +88,7 @@ class Driver:
             yield from self._batch()
 
     def _dies(self, point: str) -> None:
-        if "driver-crash" in self.faults and self._random.random() < 0.03:
+        if "driver-crash" in self.faults and self._random.random() < 0.05:
             self._sim.note(f"the driver dies {point}")
             raise DriverDied
 
@@ -250,10 +251,12 @@ class Driver:
     def refresh(self) -> None:
         """Ask the metadata which clusters there are."""
         world = self._sim.world
+        if "bootstrap-change" in self.faults and self._random.random() < 0.1:
+            self._port += 1
         names = tuple(name for name in TOPICS if name != world.narrowed)
         subscription = Topics(names) if world.narrowed or "narrowing" in self._profile.faults else None
         listed = tuple(
-            ListedCluster(cluster.id, (f"{cluster.id}:9092",), cluster.id == "b-c", subscription)
+            ListedCluster(cluster.id, (f"{cluster.id}:{self._port}",), cluster.id == "b-c", subscription)
             for cluster in world.listed_clusters()
         )
         self._sim.feed(ClustersListed(listed, confirmed=self._profile.logical))
@@ -291,7 +294,7 @@ class Driver:
         topic_ids: dict[SplitId, str] = {}
         for key in order.splits:
             split = self._sim.state.splits.get(key)
-            if split is None:
+            if split is None or self._unanswered():
                 continue
             topic_id = split.topic_id
             log = self._sim.world.log(key, topic_id)
@@ -302,6 +305,9 @@ class Driver:
                 if self._profile.bounded:
                     stops[key] = log.end
         return OffsetsResolved(starts, stops, topic_ids) if starts else None
+
+    def _unanswered(self) -> bool:
+        return "partial-offsets" in self.faults and self._random.random() < 0.2
 
     def _plan(self) -> Entry | None:
         """Plan the next batch and log it, unless nothing has changed."""
@@ -314,8 +320,10 @@ class Driver:
             if split.owner is not None and split.position is not None:
                 positions[key] = split.position
                 log = sim.world.log(key, split.topic_id)
-                if log is not None:
-                    latest[key] = log.end if split.stop is None else min(log.end, split.stop)
+                if log is not None and not self._unanswered():
+                    end = log.end if split.stop is None else min(log.end, split.stop)
+                    back = "ends-go-back" in self.faults and self._random.random() < 0.2
+                    latest[key] = max(0, end - self._random.randint(1, 9)) if back else end
         limit = None if self.still else self._profile.offsets_max
         ends = sim.rules.plan_ends(positions, latest, limit)
         for key, end in ends.items():

@@ -210,7 +210,7 @@ class Readers:
         if which < 0.2 and "zombie" in self.faults and self.history:
             self._network.send(random.choice(self.history), now)
             return "a message of an earlier life comes again"
-        if which < 0.7 and "reader-crash" in self.faults:
+        if which < (0.5 if state.settings.bounded else 0.9) and "reader-crash" in self.faults:
             return self._crash(reader, now) if reader.up else self._return(reader, now)
         if state.settings.bounded and reader.up and reader.held:
             ends = {

@@ -122,17 +122,17 @@ class Simulation:
     def _act(self) -> None:
         random = self.random
         which = random.random()
-        if which < 0.55:
+        if which < 0.5:
             self.advance()
         elif which < 0.63:
             self.world.produce()
         elif which < 0.68:
             if what := self.world.act(self.faults):
                 self.note(what)
-        elif which < 0.78 and not self.profile.logical:
+        elif which < 0.8 and not self.profile.logical:
             if what := self.readers.act(self.state, self.events):
                 self.note(what)
-        elif which < 0.8 and "impossible-event" in self.faults:
+        elif which < 0.82 and "impossible-event" in self.faults:
             self._impossible()
         self.deliver()
 
