@@ -281,8 +281,7 @@ def main() -> int:
         plans = [plan if plan.rounds == 100 else replace(plan, rounds=arguments.rounds) for plan in plans]
     outcome: list[tuple[Plan, list[Result]]] = []
     try:
-        for plan in track(plans, "measuring", console=console):
-            outcome.append((plan, measure(plan, java)))
+        outcome.extend((plan, measure(plan, java)) for plan in track(plans, "measuring", console=console))
     finally:
         # Whoever loses patience still gets what was measured so far.
         show(console, outcome)

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from evensplit import SplitId, Topic
 from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem
-from evensplit.core.assign.terms import Eligible, Reader
 
 CLUSTER = "main"
 TOPIC_SPLITS = 1_000
@@ -70,7 +69,7 @@ class Shape:
         may_read = np.array([self._read(one, own) for own in range(self.classes)])
         return Problem(self.readers, topic, cluster, owner, (topic % self.classes).astype(np.int32), kind, may_read)
 
-    def names(self) -> list[Reader]:
+    def names(self) -> list[str]:
         """The readers."""
         return [f"m{number}" for number in range(self.readers)]
 
@@ -80,13 +79,13 @@ class Shape:
         names = [f"t{topic}" for topic in range(self.topics)]
         return [SplitId(CLUSTER, name, partition) for name in names for partition in range(size)]
 
-    def previous(self) -> dict[SplitId, Reader]:
+    def previous(self) -> dict[SplitId, str]:
         """Split -> the reader that had it."""
         names = [f"m{number}" for number in range(self.readers + 1)]
         owned = zip(self.split_ids(), self.owner_of().tolist(), strict=True)
         return {split: names[owner] for split, owner in owned if owner != NOBODY}
 
-    def eligible(self) -> Eligible:
+    def eligible(self) -> dict[str, list[Topic]]:
         """What each reader may read, topic by topic; nothing is said where all read everything."""
         if self.classes == 1:
             return {}

@@ -154,9 +154,8 @@ def test_order_is_of_no_matter(instance: Instance, rng: random.Random, policy: s
 
 @given(instances(), st.sampled_from(EXACT))
 def test_owners_alone_are_the_same_owners(instance: Instance, policy: str) -> None:
-    bare = owners(
-        instance.splits, instance.readers, previous=instance.previous, eligible=instance.eligible, policy=policy
-    )
+    readers: Any = instance.readers
+    bare = owners(instance.splits, readers, previous=instance.previous, eligible=instance.eligible, policy=policy)
     assert bare == instance.assign(policy).owner
 
 

@@ -534,7 +534,7 @@ class TestKafkasScenarios:
         rng = random.Random(8)
         names = [f"t{number}" for number in range(40)]
         splits = [split for name in names for split in partitions(name, rng.randint(1, 10))]
-        eligible: dict[Reader, list[Scope]] = {
+        eligible: dict[str, list[Scope]] = {
             f"m{number}": [Topic("c", name) for name in rng.sample(names, rng.randint(1, 40))] for number in range(200)
         }
         first = assign(splits, list(eligible), eligible=eligible)
