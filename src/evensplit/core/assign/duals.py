@@ -99,11 +99,15 @@ def open_places(problem: Problem, level: IntArray) -> Open:
 def lowest_levels(problem: Problem, held: Holdings) -> IntArray | None:
     """(readers,) the lowest levels that prove evenness; None if there is a more even assignment."""
     kinds = problem.kinds()
+    # As pairs: a round costs as much as there are of them, and long chains of readers need many rounds.
+    able_group, able_kind = np.nonzero(problem.may_read)
     level = held.loads
     while True:
         asked = np.zeros(problem.may_read.shape[0], dtype=np.int64)
         np.maximum.at(asked, held.group, level[held.reader])
-        least = np.where(problem.may_read, asked[:, None], 0).max(axis=0, initial=0)[kinds]
+        of_kind = np.zeros(problem.may_read.shape[1], dtype=np.int64)
+        np.maximum.at(of_kind, able_kind, asked[able_group])
+        least = of_kind[kinds]
         if np.any(least > held.loads + 1):
             return None
         raised = np.maximum(level, least)
@@ -116,6 +120,7 @@ def shortest_potentials(problem: Problem, held: Holdings, level: IntArray) -> In
     """(readers,) the distances that prove the fewest moves; None if as even an assignment moves fewer."""
     kinds = problem.kinds()
     places = open_places(problem, level)
+    open_group, open_kind = np.nonzero(places.kinds)
     full = held.loads == level
     source, target = _returns(held, level)
     length = np.where(full, 0, FAR)
@@ -123,8 +128,9 @@ def shortest_potentials(problem: Problem, held: Holdings, level: IntArray) -> In
     for _ in range(problem.readers + 1):
         asked = np.full(problem.may_read.shape[0], FAR)
         np.minimum.at(asked, held.group, length[held.reader] + np.where(held.came, 0, 1))
-        offered = np.where(places.kinds, asked[:, None], FAR).min(axis=0, initial=FAR)[kinds]
-        nearer = np.where(places.readers, np.minimum(length, offered), length)
+        offered = np.full(problem.may_read.shape[1], FAR)
+        np.minimum.at(offered, open_kind, asked[open_group])
+        nearer = np.where(places.readers, np.minimum(length, offered[kinds]), length)
         np.minimum.at(nearer, target, length[source] - 1)
         if np.array_equal(nearer, length):
             return None if np.any(length[~full] < 0) else length
