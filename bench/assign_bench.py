@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.assign_cases import cases_table
 from bench.assign_instances import Shape
 from evensplit.testing.jars import resolve_jars
 from evensplit.testing.java import find_java
@@ -149,7 +150,7 @@ def workers(plan: Plan, java: list[str]) -> Iterator[dict[str, tuple[str, Worker
             place = {CLIENT: "kafka", SERVER: "kafka", "verify": IDS}.get(who, who)
             if place not in started:
                 python = [sys.executable, "-m", "bench.assign_worker", place]
-                started[place] = Worker([*(java if place == "kafka" else python), *shape])
+                started[place] = Worker([*([*java, "serve"] if place == "kafka" else python), *shape])
                 stack.callback(started[place].close)
             asked = who if place == "kafka" else "verify" if who == "verify" else "assign"
             made[who] = (asked, started[place])
@@ -275,10 +276,11 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console()
     jars = f"{resolve_jars()}/*"
-    java = [str(find_java().path), JAVA_HEAP_MAX, "-cp", jars, str(ROOT / "bench" / "KafkaAssignors.java"), "serve"]
+    java = [str(find_java().path), JAVA_HEAP_MAX, "-cp", jars, str(ROOT / "bench" / "KafkaAssignors.java")]
     plans = [plan for plan in PLANS if plan.quick or not arguments.quick]
     if arguments.rounds:
         plans = [plan if plan.rounds == 100 else replace(plan, rounds=arguments.rounds) for plan in plans]
+    console.print(cases_table(java))
     outcome: list[tuple[Plan, list[Result]]] = []
     try:
         outcome.extend((plan, measure(plan, java)) for plan in track(plans, "measuring", console=console))
