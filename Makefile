@@ -18,7 +18,7 @@ unexport PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-slow check bench bench-assign docs wheel lock clean
+.PHONY: help setup demo test test-slow coverage check bench bench-assign docs wheel lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,11 @@ test: setup ## Every test that is not slow, on real brokers and real Spark (at m
 test-slow: setup ## The slow tests
 	@$(py) -m pytest -m slow --durations=15 $(ARGS) || { code=$$?; \
 		[ $$code -eq 5 ] && echo "No test is marked slow, or none that ARGS chooses."; }
+
+coverage: setup ## Whether the tests run every branch of the core (about 3 minutes)
+	@mkdir -p build
+	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" $(ARGS)
+	@$(py) -m coverage report
 
 check: setup ## Format, lint, types, import contract, Rust lint and tests: all of them, then what failed
 	@$(py) -m tools.check

@@ -44,10 +44,9 @@ def water_levels(supply: IntArray, may_read: BoolArray, capacity: Capacity) -> I
         level = _least(lambda at, kinds=kinds, total=total: int(capacity(at)[kinds].sum()) >= total)  # type: ignore[misc]
         denser = _denser(supply, may_read, capacity(level), classes, kinds)
         if denser is None:
-            # All fits below this level, which is reached by whatever does not fit below the one before.
+            # All fits below this level, but not all below the one before: what does not is at this level.
             denser = _denser(supply, may_read, capacity(level - 1), classes, kinds)
-            if denser is None:
-                continue
+            assert denser is not None
             levels[denser[1]] = level
         else:
             parts.append(denser)

@@ -85,8 +85,6 @@ def sums(index: IntArray, amount: IntArray, size: int) -> IntArray:
 
 def rank_in_runs(key: IntArray) -> IntArray:
     """For each place of `key`, in which equal values are neighbours: how many of the same value stand before it."""
-    if not len(key):
-        return np.zeros(0, dtype=np.int64)
     begins = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
     lengths = np.diff(np.r_[begins, len(key)])
     return np.arange(len(key)) - np.repeat(begins, lengths)
