@@ -199,7 +199,7 @@ def retained_without_position(state: EnumeratorState, event: Event) -> Step:
     back = [
         split
         for key, split in done.state.splits.items()
-        if split.active and key in state.splits and state.splits[key].removed_at_ms is not None
+        if split.active and split.position and key in state.splits and state.splits[key].removed_at_ms is not None
     ]
     return changed(done, *(split._replace(position=0) for split in back)) if back else done
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from evensplit.core.assign import assign
+from evensplit.core.events import Event, SplitsGivenBack
 from evensplit.core.model import Cluster, Readable, SplitId, Topic
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
@@ -47,7 +48,7 @@ class Evenness:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    def check(self, before: EnumeratorState, after: EnumeratorState) -> None:
+    def check(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
         """Raise `Broken` if the owners of `after` are not what its policy makes of those of `before`."""
         model = self._model
         if not after.session.assigned:
@@ -67,6 +68,10 @@ class Evenness:
                 old = before.splits.get(key)
                 if old is not None and old.owner is not None:
                     previous[key] = old.owner
+        if type(event) is SplitsGivenBack:
+            # What nobody else has waits for the reader that gave it back.
+            for key in event.splits:
+                previous.setdefault(key, event.reader)
         # Before there ever were owners, there is nothing that could stay.
         levels = (
             after.settings.rebalance == "always"

@@ -75,7 +75,7 @@ class Laws:
             self.checked["orders"] += 1
             self._orders(before, step)
         if changed or type(event) in DECIDING or after.session.assigned != before.session.assigned:
-            self.evenness.check(before, after)
+            self.evenness.check(event, before, after)
             self._generation(before, after)
             self.checked["owners"] += 1
             if self.checked["owners"] % CHECK_EVERY == 0:
