@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -132,16 +132,13 @@ class TestWhatItGives:
 
     def test_every_scope(self) -> None:
         splits = [*partitions("t", 2), *partitions("u", 2), *partitions("t", 2, "d")]
-        result = assign(
-            splits,
-            ["one", "topic", "cluster", "nothing"],
-            eligible={
-                "one": [SplitId("c", "t", 0), SplitId("nowhere", "t", 9)],
-                "topic": {Topic("c", "u"), Topic("d", "u")},
-                "cluster": frozenset([Cluster("d"), Cluster("nowhere")]),
-                "nothing": (),
-            },
-        )
+        eligible: dict[str, Collection[Scope]] = {
+            "one": [SplitId("c", "t", 0), SplitId("nowhere", "t", 9)],
+            "topic": {Topic("c", "u"), Topic("d", "u")},
+            "cluster": frozenset([Cluster("d"), Cluster("nowhere")]),
+            "nothing": (),
+        }
+        result = assign(splits, list(eligible), eligible=eligible)
         assert held_by(result, "one") == "t-0"
         assert held_by(result, "topic") == "u-0 u-1"
         assert {split.cluster for split, owner in result.owner.items() if owner == "cluster"} == {"d"}
@@ -150,7 +147,8 @@ class TestWhatItGives:
     def test_clusters_and_topics_are_not_glued_together(self) -> None:
         """Cluster `a`, topic `b-c` and cluster `a-b`, topic `c` are two things."""
         splits = [*partitions("b-c", 2, "a"), *partitions("c", 2, "a-b")]
-        result = assign(splits, ["x", "y"], eligible={"x": [Topic("a", "b-c")], "y": [Cluster("a-b")]})
+        eligible: dict[str, list[Scope]] = {"x": [Topic("a", "b-c")], "y": [Cluster("a-b")]}
+        result = assign(splits, ["x", "y"], eligible=eligible)
         assert {owner for split, owner in result.owner.items() if split.cluster == "a"} == {"x"}
         assert {owner for split, owner in result.owner.items() if split.cluster == "a-b"} == {"y"}
 
