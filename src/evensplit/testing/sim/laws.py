@@ -6,7 +6,6 @@ from evensplit.core.effects import Assign, ReportLoss, ResolveStart, Revoke, Sig
 from evensplit.core.enumerator import Step
 from evensplit.core.events import (
     BatchOpened,
-    BatchPlanned,
     ClustersListed,
     ClusterUnreachable,
     Event,
@@ -31,8 +30,8 @@ from evensplit.testing.sim.model import Model
 CHECK_EVERY = 16
 """The core's own checks, which look at everything from scratch, are made at every so many changes."""
 
-QUIET = frozenset({BatchOpened, ClusterUnreachable})
-"""Events that give nobody a split that another reader has."""
+QUIET = frozenset({BatchOpened, ClusterUnreachable, ReaderLost})
+"""Events that give nobody a split that another reader has, and say nothing about any split."""
 
 DECIDING = frozenset({ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
 """Events after which owners are decided, even where no split changes by it."""
@@ -63,7 +62,7 @@ class Laws:
         after = step.state
         self.retention_ms = after.settings.retention_ms
         changed = after.splits is not before.splits
-        if changed or type(event) in (PartitionsListed, BatchPlanned):
+        if changed or type(event) not in QUIET:
             self.checked["splits"] += 1
             self._splits(event, before, after)
         if after.clusters.keys() != before.clusters.keys():

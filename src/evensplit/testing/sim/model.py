@@ -1,8 +1,9 @@
 """The oracle: what has to be known of every split, kept without the enumerator's help.
 
-It follows the events that the enumerator was given by the laws alone, and never looks at how the enumerator arrives at
-its state. `marks` is the model log: for each split with a start, the offset up to which its records were delivered or
-are being delivered, exactly once, within its incarnation (cluster, topic id, partition, since it was last new).
+It follows the events that the enumerator was given, by the laws alone: what was listed, where starts were resolved, how
+far batches went. Whether an event counts can depend on the state in which it came; that state has been checked already.
+`marks` is the model log: for each split with a start, the offset up to which its records were delivered or are being
+delivered, exactly once, within its incarnation (cluster, topic id, partition, since it was last new).
 """
 
 from __future__ import annotations
@@ -44,11 +45,16 @@ class Claims:
 
 @dataclass(slots=True)
 class Model:
-    """What is known without the enumerator. The first part belongs to a checkpoint, the second to a session.
+    """What is known without the enumerator.
 
-    `known`: split -> topic id; `stops`: where a bounded read ends; `clusters`: how the first discovery
-    of each starts, or that it is done; `by_strategy`: splits that such a discovery found;
+    Of the checkpoint: `known`: split -> topic id. `marks`: split -> the next offset to deliver. `stops`: where a
+    bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
+    that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `begins`: where splits
+    begin that have begun since the last checkpoint.
 
+    Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
+    how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
+    subscription the last of them named. `removed`, `registered`: readers. `claims`: reader -> its last report.
     """
 
     known: dict[SplitId, str] = field(default_factory=dict)
