@@ -134,7 +134,7 @@ def naive_source(asked: Path, gate: Path) -> type[DataSource]:
     It leaves a mark at `asked` when that was called, and plans its first batch when `gate` is there. Made here, so that
     Spark pickles it by value.
     """
-    from evensplit.core.codec import encode
+    from evensplit.core.codec import decode, encode
     from evensplit.core.state import EnumeratorState
     from evensplit.errors import CheckpointError
     from evensplit.spark.source import EvenSplitDataSource
@@ -148,7 +148,15 @@ def naive_source(asked: Path, gate: Path) -> type[DataSource]:
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
             wait_for(gate.exists)
-            return super().latestOffset(start, limit)
+            before = decode(start).splits
+
+            def with_rows() -> dict[str, Any] | None:
+                # What it knows of the cluster may be a moment old, from before the records that came after the start.
+                after = super(NaiveReader, self).latestOffset(start, limit)
+                new = any(split.position != before[key].position for key, split in decode(after).splits.items())
+                return after if new else None
+
+            return wait_for(with_rows) or start
 
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
             try:

@@ -74,6 +74,6 @@ def test_under_connect_the_parallelism_is_the_partition_count_of_a_range(
 
 
 def test_the_package_names_what_it_has() -> None:
-    assert evensplit.__all__ == ["register"]
+    assert evensplit.__all__ == ["Assignment", "Certificate", "Cluster", "SplitId", "Topic", "assign", "register"]
     with pytest.raises(AttributeError, match="no attribute 'registr'"):
         evensplit.registr  # noqa: B018

@@ -28,7 +28,9 @@ def offsets(*, readers: int = 2, east: int = 10, west: int = 20, first: int | No
         Split(SplitId("east", "t", 0), "id-e", east, first, 0),
         Split(SplitId("west", "t", 0), "id-w", west, first, 1),
     ]
-    clusters = {name: ClusterState(name, (f"{name}:9092",), initial=False, discovered=True) for name in ("east", "west")}
+    clusters = {
+        name: ClusterState(name, (f"{name}:9092",), initial=False, discovered=True) for name in ("east", "west")
+    }
     by_id = MappingProxyType({split.id: split for split in splits})
     found = json.loads(json.dumps(encode(EnumeratorState(readers, MappingProxyType(clusters), by_id, begun=True))))
     assert isinstance(found, dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.assign.weighted import balance_weights
 from evensplit.core.model import SplitId
+
+R = TypeVar("R", bound=Reader)
+"""The readers of a mapping: a mapping's keys have to be of one type exactly, where a sequence may have either."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,10 @@ class Inputs:
 
 def assign(
     splits: Sequence[SplitId],
-    readers: int | Sequence[int] | Sequence[str],
+    readers: int | Sequence[Reader],
     *,
     previous: Mapping[SplitId, Reader] | None = None,
-    eligible: Mapping[int, Collection[Scope]] | Mapping[str, Collection[Scope]] | Eligible | None = None,
+    eligible: Mapping[R, Collection[Scope]] | None = None,
     weight: Mapping[SplitId, int] | None = None,
     policy: str = BALANCED,
 ) -> Assignment:
@@ -137,10 +140,10 @@ def assign(
 
 def owners(
     splits: Sequence[SplitId],
-    readers: int | Sequence[int] | Sequence[str],
+    readers: int | Sequence[Reader],
     *,
     previous: Mapping[SplitId, Reader] | None = None,
-    eligible: Mapping[int, Collection[Scope]] | Mapping[str, Collection[Scope]] | Eligible | None = None,
+    eligible: Mapping[R, Collection[Scope]] | None = None,
     policy: str = BALANCED,
 ) -> dict[SplitId, Reader]:
     """`assign(...).owner` without its proof."""
