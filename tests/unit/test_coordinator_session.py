@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evensplit.core.assign.rules import start_index
 from evensplit.core.codec import decode, encode
 from evensplit.core.model import SplitId
 from evensplit.core.plan import plan_batch
@@ -45,11 +46,13 @@ def east(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
     return cluster
 
 
-def coordinator(cluster: FakeKafka, clock: Clock, readers: int = 2, subscribe: str = "[tu]") -> Coordinator:
+def coordinator(
+    cluster: FakeKafka, clock: Clock, readers: int = 2, subscribe: str = "[tu]", **more: str
+) -> Coordinator:
     def connect(_: ClusterOptions) -> ClusterPort:
         return cluster
 
-    options = {"kafka.bootstrap.servers": "e:9092", "subscribePattern": subscribe, "readers": str(readers)}
+    options = {"kafka.bootstrap.servers": "e:9092", "subscribePattern": subscribe, "readers": str(readers), **more}
     return Coordinator(
         parse_options(options), readers_default=1, starting_default=Earliest(), connect=connect, clock=clock
     )
@@ -129,3 +132,26 @@ def test_a_clock_that_goes_back_does_no_harm(east: FakeKafka, clock: Clock) -> N
     first = one.plan(EnumeratorState(), limited=False)
     clock.now_s -= 3600
     assert one.plan(first, limited=False) is first
+
+
+def test_another_policy_at_a_restart_is_followed(east: FakeKafka, clock: Clock) -> None:
+    """From `balanced` to Flink's formula, which does not look at what was before."""
+    first = coordinator(east, clock).plan(EnumeratorState(), limited=False)
+    assert first.settings.policy == "balanced"
+    after = coordinator(east, clock, policy="Hash").plan(decode(encode(first)), limited=False)
+    assert after.settings.policy == "hash"
+    owners = {(key.topic, key.partition): split.owner for key, split in after.splits.items()}
+    start = {topic: start_index(topic, 2) for topic in "tu"}
+    assert owners == {(topic, number): (start[topic] + number) % 2 for topic, number in owners}
+    assert coordinator(east, clock).plan(decode(encode(after)), limited=False).settings.policy == "balanced"
+
+
+def test_scope_and_rebalancing_reach_the_core(east: FakeKafka, clock: Clock) -> None:
+    first = coordinator(east, clock, assignScope="per-cluster", rebalance="never").plan(
+        EnumeratorState(), limited=False
+    )
+    assert (first.settings.scope, first.settings.rebalance) == ("per-cluster", "never")
+    east.add_partitions("t", 6)
+    after = coordinator(east, clock, rebalance="never").plan(decode(encode(first)), limited=False)
+    assert loads(after) == [4, 4]
+    assert all(after.splits[key].owner == split.owner for key, split in first.splits.items())

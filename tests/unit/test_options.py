@@ -129,6 +129,12 @@ def test_all_problems_at_once() -> None:
         ({**BASE, "subscribe": " , "}, "subscribe is ' , '; expected topic names"),
         ({**BASE, "subscribe": "ok,not/ok"}, "subscribe names 'not/ok'; expected topic names"),
         ({**BASE, "readers": "-1"}, "readers is '-1'; expected a whole number of at least 1"),
+        (
+            {**BASE, "policy": "best"},
+            "policy is 'best'; expected one of balanced, sticky, fair, hash, round-robin, glob",
+        ),
+        ({**BASE, "assignScope": "all"}, "assignScope is 'all'; expected one of global, per-cluster"),
+        ({**BASE, "rebalance": ""}, "rebalance is ''; expected one of always, on-rescale, never"),
         ({**BASE, "readers": "²"}, "readers is '²'; expected a whole number of at least 1"),
         ({**BASE, "maxOffsetsPerTrigger": "1.5"}, "maxOffsetsPerTrigger is '1.5'"),
         ({**BASE, "startingOffsets": "{"}, "startingOffsets is '{'; expected earliest, latest or {\"topic\""),

@@ -162,7 +162,9 @@ class Coordinator:
         now_ms = max(int(self._clock() * 1000), state.session.now_ms or 0)
         events: list[Event] = [BatchOpened(), TimePassed(now_ms)]
         if not state.session.assigned:
-            events.append(SettingsChanged(state.settings))
+            wanted = self._options
+            chosen = replace(state.settings, policy=wanted.policy, scope=wanted.scope, rebalance=wanted.rebalance)
+            events.append(SettingsChanged(chosen))
         readers = self._options.readers or state.readers or self._readers_default
         events.append(ParallelismChanged(readers))
         for event in events:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evensplit.core.assign.policies import BALANCED, POLICIES
 from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.settings import ALL_CLUSTERS, ALWAYS, REBALANCES, SCOPES
 from evensplit.core.starting import EARLIEST, LATEST, Earliest, Latest, Specific, Strategy
 from evensplit.errors import OptionError
 from evensplit.kafka.settings import ClientSettings, parse_settings
@@ -24,7 +26,8 @@ DEFAULT_CLUSTER = "default"
 
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 CLUSTER_OPTIONS = (*SUBSCRIPTIONS, "startingOffsets", "endingOffsets")
-SOURCE_OPTIONS = ("clusters", "readers", "maxOffsetsPerTrigger", "includeHeaders", "includeCluster")
+ASSIGNMENT_OPTIONS = ("readers", "policy", "assignScope", "rebalance")
+SOURCE_OPTIONS = ("clusters", *ASSIGNMENT_OPTIONS, "maxOffsetsPerTrigger", "includeHeaders", "includeCluster")
 
 READERS_MAX = 100_000
 LONG_MAX = 2**63 - 1
@@ -49,13 +52,20 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """All options, checked. `ignored`: Kafka settings that were understood and have no meaning here."""
+    """All options, checked.
+
+    `policy`, `scope`, `rebalance`: see `core.settings`. `ignored`: Kafka settings that were understood and have no
+    meaning here.
+    """
 
     clusters: tuple[ClusterOptions, ...]
     readers: int | None
     offsets_max: int | None
     headers: bool
     with_cluster: bool
+    policy: str = BALANCED
+    scope: str = ALL_CLUSTERS
+    rebalance: str = ALWAYS
     ignored: tuple[str, ...] = ()
 
     def cluster(self, name: str) -> ClusterOptions | None:
@@ -128,6 +138,9 @@ class _Parser:
         offsets_max = self._count("maxOffsetsPerTrigger", LONG_MAX)
         headers = self._flag("includeHeaders")
         with_cluster = self._flag("includeCluster")
+        policy = self._choice("policy", POLICIES, BALANCED)
+        scope = self._choice("assignScope", SCOPES, ALL_CLUSTERS)
+        rebalance = self._choice("rebalance", REBALANCES, ALWAYS)
         if self._problems:
             raise OptionError(tuple(dict.fromkeys(self._problems)))
         return SourceOptions(
@@ -136,6 +149,9 @@ class _Parser:
             offsets_max=offsets_max,
             headers=bool(headers),
             with_cluster=several if with_cluster is None else with_cluster,
+            policy=policy,
+            scope=scope,
+            rebalance=rebalance,
             ignored=tuple(sorted(set(self._ignored))),
         )
 
@@ -299,6 +315,13 @@ class _Parser:
             self._problems.append(f"{name} is {text!r}; expected a whole number of at least 1 and at most {most}")
             return None
         return int(text)
+
+    def _choice(self, name: str, known: Sequence[str], default: str) -> str:
+        text = self._options.get(name.lower(), default)
+        value = text.strip().lower()
+        if value not in known:
+            self._problems.append(f"{name} is {text!r}; expected one of {', '.join(known)}")
+        return value
 
     def _flag(self, name: str) -> bool | None:
         text = self._options.get(name.lower())
