@@ -38,6 +38,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from evensplit.core.assign import Assignment, Claim, assign, resolve_claims
+from evensplit.core.assign.checks import PARTITION_MAX
 from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId, Topic
 
@@ -55,9 +56,6 @@ PROTOCOL_VERSION = 0
 USER_DATA_VERSION = 1
 USER_DATA_HEAD = struct.Struct(">4sBI")  # MAGIC, version, CRC-32 of the JSON that follows
 MAGIC = b"EVSP"
-
-PARTITION_MAX = 2**31 - 1
-"""The highest number that a partition can have in Kafka's protocol."""
 
 
 class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python comes without types

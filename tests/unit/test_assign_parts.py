@@ -87,3 +87,9 @@ def test_what_is_no_mapping() -> None:
         "previous is [1]; expected a mapping, or None",
         "weight is 5; expected a mapping, or None",
     )
+
+
+def test_less_even_with_the_same_largest_load_is_said_to_be_so() -> None:
+    splits = [SplitId("c", "t", partition) for partition in range(5)]
+    found = assign(splits, 4, previous=dict(zip(splits, (0, 0, 1, 1, 2), strict=True)), policy="global")
+    assert found.certificate.statement() == "less even than possible: the sum of squares is 9, and could be 7; 0 moved"

@@ -204,10 +204,11 @@ def test_it_says_what_is_wrong() -> None:
     )
 
 
-def test_the_solver_takes_no_part_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from evensplit.core.assign import assignment, levels, network, quotas
+@pytest.mark.parametrize("policy", ["balanced", "sticky", "fair"])
+def test_the_solver_takes_no_part_in_it(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    from evensplit.core.assign import assignment, levels, network, proof, quotas
 
-    result = random_instance(random.Random(3)).assign()
+    result = random_instance(random.Random(3)).assign(policy)
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the solver was asked")
@@ -217,6 +218,7 @@ def test_the_solver_takes_no_part_in_it(monkeypatch: pytest.MonkeyPatch) -> None
         levels: ("water_levels",),
         quotas: ("water_levels", "quotas"),
         network: ("Network",),
+        proof: ("water_levels", "optimal_levels", "weight_bound"),
     }.items():
         for name in names:
             monkeypatch.setattr(module, name, never)

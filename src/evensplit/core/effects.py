@@ -55,7 +55,11 @@ class Revoke:
 
 @dataclass(frozen=True, slots=True)
 class SignalNoMoreSplits:
-    """Tell `reader`, which is registered, that nothing else will be discovered: it can end when it has read its own."""
+    """Tell `reader`, which is registered, that nothing else will be discovered: it can end when it has read its own.
+
+    Only a reader that is removed (`ReaderRemoved`) leaves something for others after that: a host that can remove
+    readers keeps the others until all splits are finished.
+    """
 
     reader: int
 

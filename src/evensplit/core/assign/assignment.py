@@ -10,14 +10,14 @@ from typing import TypeVar, cast
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.checks import check_changes, check_mappings, checked_readers, checked_weights
+from evensplit.core.assign.checks import check_changes, check_shapes, checked_readers, checked_weights
 from evensplit.core.assign.deal import deal
 from evensplit.core.assign.interning import Interned, grown, intern
-from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
+from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, ROUND_ROBIN, STICKY
 from evensplit.core.assign.problem import IntArray, Problem, forgotten, sums
 from evensplit.core.assign.proof import certify
 from evensplit.core.assign.quotas import quotas
-from evensplit.core.assign.rules import RULES
+from evensplit.core.assign.rules import by_rule
 from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.assign.weighted import balance_weights
@@ -62,7 +62,10 @@ class Assignment:
         return _solved(replace(self.inputs, splits=interned.splits, previous=self.owner), interned)
 
     def verify(self) -> bool:
-        """Whether the assignment is what it says: checked from the inputs, without the solver (see `problems`)."""
+        """Whether the assignment is what it says, checked from the inputs (see `problems`).
+
+        An optimum is checked without the solver, by levels and potentials; see `verification`.
+        """
         return not self.problems()
 
     def problems(self) -> tuple[str, ...]:
@@ -92,7 +95,11 @@ class Inputs:
     def intern(self) -> Interned:
         """The same in numbers; readers are numbered by place or by name, as the policy wants it."""
         readers = tuple(sorted(self.readers)) if self.policy in EXACT else self.readers
-        return intern(self.splits, readers, self.previous, self.eligible)
+        interned = intern(self.splits, readers, self.previous, self.eligible)
+        if self.policy != ROUND_ROBIN:
+            return interned
+        there = frozenset(readers)
+        return replace(interned, rescaled=any(owner not in there for owner in self.previous.values()))
 
 
 def assign(
@@ -130,12 +137,13 @@ def assign(
             an unknown policy. It lists every offender.
 
     Laws: S2, S6. Sources: KIP-54 (balanced is its fair and sticky, sticky its sticky and fair, fair its fair
-    strategy), FLIP-537 (hash, round-robin), PR 223 (global).
+    strategy), FLIP-537 (hash, round-robin), PR 223 (global). `round-robin` deals anew at another number of readers:
+    that is seen where previous owners are gone; where readers were added, leave `previous` out.
     """
-    check_mappings(previous=previous, eligible=eligible, weight=weight)
+    check_shapes(splits, previous=previous, eligible=eligible, weight=weight)
     able = cast(Eligible, eligible or {})
     names = checked_readers(readers, able, policy)
-    return _assigned(Inputs(splits, names, previous or {}, able, weight, policy))
+    return _assigned(Inputs(tuple(splits), names, previous or {}, able, weight, policy))
 
 
 def owners(
@@ -185,7 +193,7 @@ def _solved(inputs: Inputs, interned: Interned) -> Assignment:
 def _solve(interned: Interned, weights: IntArray | None, policy: str) -> IntArray:
     problem = interned.problem
     if policy not in EXACT:
-        return RULES[policy](problem, interned.splits)
+        return by_rule(policy, interned)
     if weights is None:
         return solve(problem, policy)
     return balance_weights(forgotten(problem) if policy == FAIR else problem, weights, pinned=policy == STICKY)

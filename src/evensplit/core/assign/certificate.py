@@ -54,11 +54,11 @@ class Certificate:
         if self.even:
             what = f"no assignment has a smaller largest {load} than {self.load_max}"
             said = what if self.weighted else "as even as possible"
+        elif self.load_max == self.load_max_bound:
+            said = f"less even than possible: the sum of squares is {self.squares}, and could be {self.squares_bound}"
         else:
             said = f"the largest {load} is {self.load_max}; no assignment has one below {self.load_max_bound}"
             said += f" (gap {self.gap:.1%})"
-            if self.squares_bound is not None:
-                said += f"; sum of squares {self.squares}, at least {self.squares_bound}"
         if self.policy == "sticky":
             return f"nothing valid moved; given that, {said}"
         moves = f"{self.moved} moved"

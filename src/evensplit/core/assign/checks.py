@@ -69,9 +69,12 @@ def checked_weights(
     return np.array([weight[split] for split in assignable], dtype=np.int64)
 
 
-def check_mappings(**given: object) -> None:
-    """Raise AssignmentInputError for what is neither a mapping nor None."""
-    wrong = [
+def check_shapes(splits: object, **given: object) -> None:
+    """Raise AssignmentInputError for splits that are no sequence, and for what is neither a mapping nor None."""
+    wrong = []
+    if isinstance(splits, str) or not isinstance(splits, Sequence):
+        wrong.append(f"splits are {type(splits).__name__}; expected a list or another sequence of SplitId")
+    wrong += [
         f"{name} is {value!r}; expected a mapping, or None"
         for name, value in given.items()
         if value is not None and not isinstance(value, Mapping)
@@ -109,6 +112,7 @@ def check_changes(
     added: Collection[SplitId], removed: Collection[SplitId], is_there: Callable[[SplitId], bool]
 ) -> None:
     """Raise AssignmentInputError for splits that cannot be added, or cannot be removed."""
+    taken_apart([*added, *removed])
     wrong = [f"split {split} was to be added, but is there already" for split in added if is_there(split)]
     wrong += [f"split {split} was to be removed, but is not there" for split in removed if not is_there(split)]
     for what, splits in (("added", added), ("removed", removed)):

@@ -21,7 +21,8 @@ class Interned:
     """A problem, and what its numbers stand for.
 
     `splits`: those that somebody may read, in the order of their ids. `topics`: cluster and name of each topic.
-    `readers`: in the order of their numbers. `unassigned`: the splits that nobody may read.
+    `readers`: in the order of their numbers. `unassigned`: the splits that nobody may read. `rescaled`: a previous
+    owner is not among the readers, so that there are others than before; only looked for where that matters.
     """
 
     problem: Problem
@@ -29,6 +30,7 @@ class Interned:
     topics: Sequence[tuple[str, str]]
     readers: Sequence[Reader]
     unassigned: tuple[SplitId, ...] = ()
+    rescaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,10 @@ def _previous(
         return np.full(len(splits), NOBODY, dtype=np.int64)
     owners = map(previous.get, splits, repeat(None))
     numbers = map(number.get, owners, repeat(NOBODY))  # type: ignore[arg-type]
-    return np.fromiter(numbers, dtype=np.int64, count=len(splits))
+    try:
+        return np.fromiter(numbers, dtype=np.int64, count=len(splits))
+    except TypeError as error:
+        raise AssignmentInputError([f"previous owners have to be numbers or names: {error}"]) from error
 
 
 def _eligibility(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from types import MappingProxyType
 
 import numpy as np
 
-from evensplit.core.assign.policies import GLOBAL, HASH, ROUND_ROBIN
-from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem
+from evensplit.core.assign.interning import Interned
+from evensplit.core.assign.policies import HASH, ROUND_ROBIN
+from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem, forgotten
 from evensplit.core.model import SplitId
 
 _HASH_BITS = 0xFFFFFFFF
@@ -48,12 +48,11 @@ def by_hash(problem: Problem, splits: Sequence[SplitId]) -> IntArray:
     return owner
 
 
-def by_turns(problem: Problem, _: Sequence[SplitId]) -> IntArray:
+def by_turns(problem: Problem) -> IntArray:
     """(splits,) Splits whose owner is still valid stay; the others get the reader `splits placed so far % readers`.
 
-    Without previous owners this deals all splits round, in the order of their ids (FLIP-537's round-robin); with
-    them it is the counter of Flink's global mode (PR 223). Where that reader may not read the split, the next one that
-    may gets it.
+    Without previous owners this deals all splits round, in the order of their ids. Where that reader may not read the
+    split, the next one that may gets it.
     """
     owner = problem.previous.astype(np.int64)
     free = np.flatnonzero(owner == NOBODY)
@@ -74,7 +73,13 @@ def _able(problem: Problem) -> list[IntArray]:
     return [np.flatnonzero(row) for row in allowed]
 
 
-RULES: Mapping[str, Callable[[Problem, Sequence[SplitId]], IntArray]] = MappingProxyType(
-    {HASH: by_hash, ROUND_ROBIN: by_turns, GLOBAL: by_turns}
-)
-"""Policy -> what gives the owners of a problem's splits."""
+def by_rule(policy: str, interned: Interned) -> IntArray:
+    """(splits,) the owners by `hash`, `round-robin` (FLIP-537) or `global` (PR 223).
+
+    The last two differ when there are other readers than before: round-robin then deals everything anew, and the
+    counter of global mode goes on, with all owners that are still there.
+    """
+    if policy == HASH:
+        return by_hash(interned.problem, interned.splits)
+    anew = policy == ROUND_ROBIN and interned.rescaled
+    return by_turns(forgotten(interned.problem) if anew else interned.problem)

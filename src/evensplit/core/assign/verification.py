@@ -1,4 +1,9 @@
-"""Checking an assignment against its inputs: the conditions of `duals`, one by one, which need no solver."""
+"""Checking an assignment against its inputs: the conditions of `duals`, one by one, which need no solver.
+
+Ids become numbers in the same way as for the solver (`interning`), and the check trusts that. Only for `hash`,
+`round-robin` and `global`, which claim no optimum, are the levels compared with those of the solver: they speak of
+another assignment, that is not there to be looked at.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ from evensplit.core.assign.duals import (
 from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
 from evensplit.core.assign.problem import BoolArray, IntArray, Problem, forgotten, pinned_splits, sums
 from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
-from evensplit.core.assign.rules import RULES
+from evensplit.core.assign.rules import by_rule
 from evensplit.core.assign.weighted import simple_bounds
 
 if TYPE_CHECKING:
@@ -161,7 +166,7 @@ def _wrong_rule(interned: Interned, owner: IntArray, level: IntArray, certificat
     # Any levels give a true bound, but only these give the best one; other numbers could stand for the same bound.
     if not np.array_equal(level, optimal_levels(problem)):
         wrong.append("the levels are not those of the most even assignments")
-    if not np.array_equal(owner, RULES[certificate.policy](problem, interned.splits)):
+    if not np.array_equal(owner, by_rule(certificate.policy, interned)):
         wrong.append(f"the owners are not those of the rule {certificate.policy!r}")
     if certificate.squares_bound != (bound := squares_bound(problem, level, pinned=False)):
         wrong.append(f"squares_bound is given as {certificate.squares_bound}; the levels give {bound}")
