@@ -19,7 +19,7 @@ from evensplit.core.events import (
 )
 from evensplit.core.model import Split, SplitId
 from evensplit.core.settings import Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, Registration, Session
 from evensplit.core.story import changes, describe, loads, summary, why
 from tests.support.enumeration import EAST, Enumeration, listed
 
@@ -156,4 +156,14 @@ def test_events_and_states_in_one_line() -> None:
     )
     assert summary(replace(state(1), begun=True)) == (
         "1 readers, 0 of them registered, generation 0; clusters (); 0 splits"
+    )
+
+
+def test_a_state_says_who_is_where_and_what_does_not_answer() -> None:
+    session = Session(
+        registrations={1: Registration(0, "host-b")}, lost=(0,), removed=(2,), unreachable={"east": "no broker"}
+    )
+    assert summary(replace(state(3), session=session)).endswith(
+        "; waiting for readers (0); removed readers (2); unreachable {'east': 'no broker'}; "
+        "readers are at {1: 'host-b'}"
     )

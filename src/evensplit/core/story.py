@@ -133,12 +133,20 @@ def summary(state: EnumeratorState) -> str:
     for split in state.splits.values():
         counts[split.lifecycle] = counts.get(split.lifecycle, 0) + 1
     session = state.session
+    locations = {reader: one.location for reader, one in session.registrations.items() if one.location}
+    known = (
+        ("waiting for readers", session.lost),
+        ("removed readers", session.removed),
+        ("unreachable", dict(session.unreachable)),
+        ("readers are at", locations),
+    )
     return (
         f"{state.readers} readers, {len(session.registrations)} of them registered"
         f"{' and assigned to' if session.assigned else ''}, generation {state.generation}; clusters "
         f"{_shown(tuple(state.clusters))}; {len(state.splits)} splits"
         + "".join(f", {counts[name]} {name}" for name in sorted(counts))
         + ("" if state.begun else "; no batch yet")
+        + "".join(f"; {what} {_shown(value)}" for what, value in known if value)
     )
 
 
