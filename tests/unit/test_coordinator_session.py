@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from evensplit.core.assign.rules import start_index
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import SplitId
+from evensplit.core.model import SplitId, Subscription
 from evensplit.core.plan import plan_batch
 from evensplit.core.starting import Earliest
 from evensplit.core.state import EnumeratorState
 from evensplit.core.story import loads
-from evensplit.kafka.port import ClusterPort
+from evensplit.errors import ClusterUnreachable, DataLossError
+from evensplit.kafka.port import ClusterPort, Listing
 from evensplit.spark import world
 from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import ClusterOptions, parse_options
@@ -29,16 +33,26 @@ class Clock:
         return self.now_s
 
 
+class Forgetful(FakeKafka):
+    """A cluster whose answers can lack a topic that is there."""
+
+    forgotten: str | None = None
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        found = super().list_partitions(subscription)
+        return replace(found, partitions=tuple(one for one in found.partitions if one.topic != self.forgotten))
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def east(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
+def east(monkeypatch: pytest.MonkeyPatch) -> Forgetful:
     """A cluster with topics `t` of four and `u` of two partitions, ten records in each."""
     monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
-    cluster = FakeKafka("default")
+    cluster = Forgetful("default")
     for topic, count in (("t", 4), ("u", 2)):
         cluster.create_topic(topic, count)
         for partition in range(count):
@@ -114,6 +128,140 @@ def test_what_is_missing_for_long_is_retained_and_goes_on_when_it_is_back(east: 
     clock.now_s += 8 * 24 * 60 * 60
     forgotten = one.plan(away, limited=False)
     assert [key.topic for key in forgotten.splits] == ["t"] * 4
+
+
+@pytest.mark.parametrize("step_s", [1, 10, 16, 20, 31, 60])
+def test_a_topic_deleted_unread_is_a_loss_however_rare_the_batches(east: FakeKafka, clock: Clock, step_s: int) -> None:
+    """Law S9: what two complete answers lack is not retained in silence when some of it was never read."""
+    one = coordinator(east, clock, maxOffsetsPerTrigger="12")
+    first = one.plan(EnumeratorState(), limited=True)
+    east.delete_topic("u")
+
+    def go_on(state: EnumeratorState) -> None:
+        for _ in range(200):
+            clock.now_s += step_s
+            state = one.plan(state, limited=True)
+            assert all(split.active for split in state.splits.values()), "retained, and nothing was said"
+
+    with pytest.raises(DataLossError, match="partition 0: it was deleted with offsets 2 to 9 unread"):
+        go_on(first)
+
+
+def test_an_answer_that_is_looked_at_twice_confirms_no_loss(
+    east: FakeKafka, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = coordinator(east, clock, maxOffsetsPerTrigger="12")
+    state = one.plan(EnumeratorState(), limited=True)
+    east.delete_topic("u")
+    state = one.plan(state, limited=True)
+    assert state.session.missing_since
+    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 3600.0)
+    for _ in range(5):
+        clock.now_s += 60
+        state = one.plan(state, limited=True)
+        assert all(split.active for split in state.splits.values())
+
+
+def test_stale_answers_far_apart_are_no_loss(east: Forgetful, clock: Clock) -> None:
+    one = coordinator(east, clock, maxOffsetsPerTrigger="12")
+    state = one.plan(EnumeratorState(), limited=True)
+    for topic in ("u", None, "u", None, "u", None):
+        clock.now_s += 60
+        east.forgotten = topic
+        state = one.plan(state, limited=True)
+    assert all(split.active for split in state.splits.values())
+
+
+def test_what_goes_unread_with_the_subscription_is_no_loss(east: FakeKafka, clock: Clock) -> None:
+    first = coordinator(east, clock, maxOffsetsPerTrigger="12").plan(EnumeratorState(), limited=True)
+    one = coordinator(east, clock, subscribe="t", maxOffsetsPerTrigger="12")
+    state = decode(encode(first))
+    east.delete_topic("u")
+    for _ in range(5):
+        clock.now_s += 60
+        state = one.plan(state, limited=True)
+    assert {str(key): split.position for key, split in state.splits.items() if not split.active} == {
+        "default/u/0": 2,
+        "default/u/1": 2,
+    }
+
+
+def test_a_cluster_that_left_the_options_is_no_loss_and_is_forgotten_when_idle(east: FakeKafka, clock: Clock) -> None:
+    state = decode(encode(coordinator(east, clock, maxOffsetsPerTrigger="12").plan(EnumeratorState(), limited=True)))
+    other = FakeKafka("other")
+    other.create_topic("t")
+    clusters = json.dumps({"other": {"kafka.bootstrap.servers": "o:9092"}})
+    one = Coordinator(
+        parse_options({"clusters": clusters, "subscribe": "t"}),
+        readers_default=1,
+        starting_default=Earliest(),
+        connect=lambda _: other,
+        clock=clock,
+    )
+    for _ in range(5):
+        clock.now_s += 60
+        state = one.plan(state, limited=True)
+    assert {key.cluster for key, split in state.splits.items() if not split.active} == {"default"}
+    assert not one.has_news()
+    clock.now_s += 7 * 24 * 60 * 60
+    assert one.has_news()
+    assert set(one.plan(state, limited=True).clusters) == {"other"}
+    assert not one.has_news()
+
+
+def test_time_that_has_passed_is_news_once(east: FakeKafka, clock: Clock) -> None:
+    """An idle query asks all the time: only what can have become of it by now is worth a plan."""
+    one = coordinator(east, clock)
+    first = one.plan(EnumeratorState(), limited=False)
+    clock.now_s += 60
+    assert not one.has_news(), "nothing is missing, so time changes nothing"
+    east.delete_topic("u")
+    wait_for(one.has_news, what="an answer without the topic")
+    assert one.plan(first, limited=False) is first
+    clock.now_s += 29.9
+    assert not one.has_news()
+    clock.now_s += 0.1
+    assert one.has_news()
+    away = one.plan(first, limited=False)
+    assert [str(key) for key, split in away.splits.items() if not split.active] == ["default/u/0", "default/u/1"]
+    assert one.plan(away, limited=False) is away
+    clock.now_s += 7 * 24 * 60 * 60 - 1
+    assert not one.has_news()
+    clock.now_s += 1
+    assert one.has_news()
+    assert {key.topic for key in one.plan(away, limited=False).splits} == {"t"}
+    assert not one.has_news()
+
+
+def test_what_is_missing_where_nobody_answers_is_looked_at_once_a_second(east: FakeKafka, clock: Clock) -> None:
+    one = coordinator(east, clock)
+    first = one.plan(EnumeratorState(), limited=False)
+    east.delete_topic("u")
+    wait_for(one.has_news, what="an answer without the topic")
+    one.plan(first, limited=False)
+    east.fail_with(ClusterUnreachable("default", "nobody is there"))
+    wait_for(one.has_news, what="no answer")
+    one.plan(first, limited=False)
+    clock.now_s += 60
+    for _ in range(3):
+        assert one.has_news()
+        assert one.plan(first, limited=False) is first, "what does not answer says nothing"
+        assert not one.has_news()
+        clock.now_s += 1
+
+
+def test_a_new_session_counts_what_the_last_one_had_counted(
+    east: FakeKafka, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark went back to an older offset: the answer at hand is the first one of the session that begins."""
+    one = coordinator(east, clock)
+    first = one.plan(EnumeratorState(), limited=False)
+    east.append("t", 0, 1)
+    east.delete_topic("u")
+    second = one.plan(first, limited=False)
+    assert second.session.missing_since
+    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 3600.0)
+    assert one.plan(decode(encode(first)), limited=False).session.missing_since
 
 
 def test_a_wider_subscription_goes_on_where_the_narrower_one_left_off(east: FakeKafka, clock: Clock) -> None:

@@ -11,15 +11,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from evensplit.core.codec import encode
+from evensplit.core.codec import decode, encode
 from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.starting import Earliest
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointForeign
 from evensplit.kafka import columns
+from evensplit.spark import world
+from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import parse_options
 from evensplit.spark.partition import ReaderPartition
 from evensplit.spark.schema import row_schema
 from evensplit.spark.stream import EvenSplitStreamReader
+from evensplit.testing.fake_kafka import FakeKafka
 
 
 def offsets(*, readers: int = 2, east: int = 10, west: int = 20, first: int | None = None) -> dict[str, Any]:
@@ -112,6 +116,54 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
     assert len(planned) == 1
     assert one.latestOffset(offsets(east=11), limit) == offsets(east=11)
     assert len(planned) == 2
+
+
+def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is news as well: the second answer without a topic is like the first one."""
+    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
+    cluster = FakeKafka("default")
+    for topic in "tu":
+        cluster.create_topic(topic)
+        cluster.append(topic, 0, 5)
+    options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribePattern": "[tu]"})
+    now_s = 1_700_000_000.0
+    planned = 0
+
+    class Counted(Coordinator):
+        def plan(self, *given: Any, **how: Any) -> EnumeratorState:
+            nonlocal planned
+            planned += 1
+            return super().plan(*given, **how)
+
+    one = EvenSplitStreamReader(options, 1)
+    host = Counted(
+        options, readers_default=1, starting_default=Earliest(), connect=lambda _: cluster, clock=lambda: now_s
+    )
+    monkeypatch.setattr(one, "_coordinator", host)
+    offset: dict[str, Any] = {}
+    found: list[dict[str, str]] = []
+
+    def ask(times: int, seconds: float) -> None:
+        """Ask again and again, over so many seconds; what is given out is read back as Spark does."""
+        nonlocal offset, now_s
+        for _ in range(times):
+            now_s += seconds / times
+            given = one.latestOffset(offset, one.getDefaultReadLimit())
+            if given != offset:
+                offset = json.loads(json.dumps(given))
+                found.append({key.topic: split.lifecycle for key, split in decode(offset).splits.items()})
+
+    ask(20, 20)
+    cluster.delete_topic("u")
+    ask(20, 20)
+    assert found == [{"t": "assigned", "u": "assigned"}]
+    ask(40, 40)
+    assert found[1:] == [{"t": "assigned", "u": "retained"}]
+    ask(20, 6 * 24 * 60 * 60)
+    assert found[2:] == []
+    ask(20, 2 * 24 * 60 * 60)
+    assert found[2:] == [{"t": "assigned"}]
+    assert planned <= 8
 
 
 @pytest.mark.parametrize("headers", [False, True])

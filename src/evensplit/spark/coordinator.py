@@ -43,6 +43,9 @@ LOSS_SIGHTINGS_MAX = 3
 SIGHTING_INTERVAL_S = 0.5
 """How long to wait for another answer where nobody would look again."""
 
+DUE_INTERVAL_MS = 1000
+"""How often an idle query looks at what is due, and cannot be done because a cluster gives no complete answer."""
+
 
 def connect_client(cluster: ClusterOptions) -> ClusterPort:
     """The real connection to a cluster."""
@@ -76,6 +79,7 @@ class Coordinator:
         self._unreachable: dict[str, str] = {}
         self._notices: frozenset[str] = frozenset()
         self._version = -1
+        self._due_ms: int | None = None
         self._fixed = False
         if options.ignored:
             log.warning("these Kafka settings have no meaning here and are ignored: %s", ", ".join(options.ignored))
@@ -96,6 +100,7 @@ class Coordinator:
         ends = plan_ends(positions, self._latest, self._options.offsets_max if limited else None)
         state = self._tell(state, BatchPlanned(ends)).state
         self._session = state.session
+        self._due_ms = _due_ms(state)
         if start.begun and same(state, start):
             self._given = start
             return start
@@ -112,7 +117,7 @@ class Coordinator:
                 yet; it lists all problems of all clusters.
             ClusterError: a cluster does not answer, and there is no state yet or the ends are to be fixed; or it has
                 not answered for too long.
-            DataLossError: a topic was created anew, or a log ends before its position.
+            DataLossError: a topic was created anew, or deleted with unread records, or a log ends before its position.
         """
         opened = self._open(start)
         if self._fixed:
@@ -131,11 +136,16 @@ class Coordinator:
         return state
 
     def has_news(self) -> bool:
-        """Whether the clusters have answered anything since the last `plan` that it has not taken in."""
+        """Whether there is anything that the last `plan` has not taken in.
+
+        That is an answer which differs, or so much time that what is missing is gone, or what is gone is forgotten.
+        Looks at no split.
+        """
         if self._fixed:
             return False
         self._world.refresh(patient=False)
-        return self._world.version != self._version or bool(self._sightings)
+        due = self._due_ms is not None and self._now_ms() >= self._due_ms
+        return due or self._world.version != self._version or bool(self._sightings)
 
     def report(self) -> Report:
         """What the last `plan` or `observe` saw."""
@@ -150,6 +160,9 @@ class Coordinator:
         """Drop all connections."""
         self._world.close()
 
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
     def _open(self, start: EnumeratorState) -> EnumeratorState:
         """`start` at the beginning of a batch. The session goes on if `start` is what was given out last.
 
@@ -157,9 +170,10 @@ class Coordinator:
         """
         if start is not self._given and start != self._given:
             self._session = Session()
+            self._answered = {}
         # What is compared is the durable part: the object that comes back has the session of back then.
         state = replace(start, session=self._session)
-        now_ms = max(int(self._clock() * 1000), state.session.now_ms or 0)
+        now_ms = max(self._now_ms(), state.session.now_ms or 0)
         events: list[Event] = [BatchOpened(), TimePassed(now_ms)]
         if not state.session.assigned:
             wanted = self._options
@@ -249,6 +263,7 @@ class Coordinator:
                 fresh = state.clusters[name].initial or self._answered.get(name) != view.number
                 after = self._tell(state, PartitionsListed(name, bounded, complete=whole and fresh))
                 self._answered[name] = view.number
+                self._check_gone(state, after.state, name)
                 state = after.state
                 for order in after.effects:
                     if isinstance(order, ResolveStart):
@@ -266,6 +281,20 @@ class Coordinator:
         found = resolve(strategy, bounds(view, [(split.topic, split.partition) for split in order.splits]))
         problems.extend(f"cluster {order.cluster!r}, startingOffsets: {problem}" for problem in found.problems)
         return {SplitId(order.cluster, *key): offset for key, offset in found.offsets.items()}
+
+    def _check_gone(self, before: EnumeratorState, after: EnumeratorState, cluster: str) -> None:
+        """What an answer of `cluster` has confirmed to be gone, and so is retained, must have been read (law S9).
+
+        What only the options leave out is no loss: the core retains it without asking its cluster.
+        """
+        missing = [key for key in before.session.missing_since if isinstance(key, SplitId) and key.cluster == cluster]
+        for key in sorted(missing):
+            split, now = before.splits.get(key), after.splits.get(key)
+            if split is None or not split.active or split.position is None or (now is not None and now.active):
+                continue
+            problem = self._loss(key, split.position, gone=True)
+            if problem is not None:
+                raise DataLossError(*key, problem)
 
     def _watch_losses(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
         """What is unread and no longer there was lost, unless a broker that lags behind answered."""
@@ -306,6 +335,22 @@ class Coordinator:
                 "checkpoint"
             )
         return None
+
+
+def _due_ms(state: EnumeratorState) -> int | None:
+    """When time alone may change `state`, in ms; None if it cannot.
+
+    Then another complete answer makes something that is missing gone, or something retained has been kept long enough.
+    What is due already waits for an answer that does not come, and is tried again after DUE_INTERVAL_MS.
+    """
+    session, now_ms = state.session, state.session.now_ms or 0
+    due = [since + session.discovery_interval_ms for since in session.missing_since.values()]
+    removed_at_ms = [
+        *(split.removed_at_ms for split in state.splits.values()),
+        *(cluster.removed_at_ms for cluster in state.clusters.values()),
+    ]
+    due.extend(at + state.settings.retention_ms for at in removed_at_ms if at is not None)
+    return min((at if at > now_ms else now_ms + DUE_INTERVAL_MS for at in due), default=None)
 
 
 def bounds(view: View, keys: Iterable[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
