@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
-from evensplit.core import assigning
+from evensplit.core import assigning, codec
 from evensplit.core.assign import Claim
 from evensplit.core.codec import decode, encode
+from evensplit.core.draft import Draft
 from evensplit.core.effects import Assign, ReportLoss, ResolveStart, Revoke
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import (
@@ -24,11 +25,13 @@ from evensplit.core.events import (
 )
 from evensplit.core.model import Readable, Split, SplitId, StartBy
 from evensplit.core.plan import ReaderPlan, plan_batch, plan_ends
+from evensplit.core.settings import ALWAYS
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim import Rules
 
 Owners = Mapping[SplitId, int]
 SOLVE = assigning._solve
+DECIDE = assigning._decide
 StepFunction = Callable[[EnumeratorState, Event], Step]
 
 
@@ -42,14 +45,14 @@ class Planted:
 
 
 @contextmanager
-def swapped(name: str, other: Callable[..., Any]) -> Iterator[None]:
-    """A function of the assigning module is another one."""
-    real = getattr(assigning, name)
-    setattr(assigning, name, other)
+def swapped(name: str, other: Callable[..., Any], module: ModuleType = assigning) -> Iterator[None]:
+    """A function of a module is another one."""
+    real = getattr(module, name)
+    setattr(module, name, other)
     try:
         yield
     finally:
-        setattr(assigning, name, real)
+        setattr(module, name, real)
 
 
 def assigning_by(other: Callable[..., Owners]) -> Rules:
@@ -119,6 +122,20 @@ def stale_generation(state: EnumeratorState, event: Event) -> Step:
 def before_all_registered(state: EnumeratorState, event: Event) -> Step:
     """The first reader that registers gets everything started."""
     with swapped("_is_ready", lambda draft: bool(draft.session.registrations) and draft.state().settled):
+        return step(state, event)
+
+
+def levelled_at_first(state: EnumeratorState, event: Event) -> Step:
+    """Where owners were never dealt, splits that readers report are moved, whatever rebalancing allows."""
+
+    def decided(draft: Draft, previous: Owners) -> None:
+        settings = draft.settings
+        if not draft.dealt_to:
+            draft.settings = replace(settings, rebalance=ALWAYS)
+        DECIDE(draft, previous)
+        draft.settings = settings
+
+    with swapped("_decide", decided):
         return step(state, event)
 
 
@@ -265,13 +282,11 @@ def pending_forgotten(state: EnumeratorState) -> dict[str, Any]:
 
 
 def unchecked(document: Any) -> EnumeratorState:
-    """The checksum is made to fit whatever was read."""
-    from evensplit.core import codec
-
-    if isinstance(document, dict) and "check" in document:
-        body = {key: value for key, value in document.items() if key != "check"}
-        document = {**document, "check": codec._check(body)}
-    return decode(document)
+    """The checksum fits whatever was read."""
+    if not isinstance(document, dict) or "check" not in document:
+        return decode(document)
+    with swapped("_check", lambda _: document["check"], codec):
+        return decode(document)
 
 
 def one_too_far(positions: Owners, latest: Owners, offsets_max: int | None) -> dict[SplitId, int]:
@@ -297,6 +312,7 @@ PLANTED: Mapping[str, Planted] = {
     "from-scratch": Planted("every change deals all splits anew", ("S5", "S6"), assigning_by(from_scratch)),
     "stale-generation": Planted("an old report is believed", ("S5", "S6"), by_step(stale_generation)),
     "before-all-registered": Planted("splits go to the first readers", ("S5",), by_step(before_all_registered)),
+    "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first)),
     "back-by-hash": Planted("splits given back collapse", ("S2", "S5", "S6"), by_step(back_by_hash)),
     "not-revoked": Planted("two readers have one split", ("S2",), by_step(not_revoked)),
     "ordered-twice": Planted(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from evensplit.core.assign import POLICIES
 from evensplit.core.effects import Assign, Revoke, SignalNoMoreSplits
 from evensplit.core.events import (
     BatchPlanned,
@@ -260,6 +261,56 @@ def test_under_never_only_void_owners_are_replaced() -> None:
     new = {SplitId("east", "t", 6): 0, SplitId("east", "t", 7): 0}
     one.tell(OffsetsResolved(new))
     assert one.loads() == [3, 3, 0, 1, 1]
+
+
+@pytest.mark.parametrize("rebalance", ["on-rescale", "never"])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("scope", ["global", "per-cluster"])
+def test_a_new_state_moves_nothing_that_a_reader_reports(policy: str, rebalance: str, scope: str) -> None:
+    """Law S5: the checkpoint is gone and the readers are not. That is neither a rescale nor a lost owner."""
+    one = Enumeration(2, Settings(policy=policy, rebalance=rebalance, scope=scope))
+    one.register(0, 1, reports={1: {SplitId("east", "t", partition): 5 for partition in range(3)}})
+    one.discover(EAST, t=4)
+    assert one.owners() == {"east/t/0": 1, "east/t/1": 1, "east/t/2": 1, "east/t/3": one.owners()["east/t/3"]}
+    if policy in ("balanced", "sticky", "fair"):
+        assert one.loads() == [1, 3]
+    dealt = one.owners()
+    one.restart(one.commit())
+    one.register()
+    assert one.owners() == dealt
+
+
+def test_a_new_state_is_levelled_under_always_and_where_nobody_reports_anything() -> None:
+    one = Enumeration(2)
+    one.register(0, 1, reports={1: {SplitId("east", "t", partition): 5 for partition in range(4)}})
+    one.discover(EAST, t=4)
+    assert one.loads() == [2, 2]
+    for rebalance in ("on-rescale", "never"):
+        one = Enumeration(2, Settings(rebalance=rebalance))
+        one.register()
+        one.discover(EAST, t=4)
+        assert one.loads() == [2, 2]
+
+
+def test_a_rescale_after_a_first_assignment_from_reports_levels() -> None:
+    for rebalance, levelled in (("on-rescale", [2, 1, 1]), ("never", [0, 4, 0])):
+        one = Enumeration(2, Settings(rebalance=rebalance))
+        one.register(0, 1, reports={1: {SplitId("east", "t", partition): 5 for partition in range(4)}})
+        one.discover(EAST, t=4)
+        assert one.loads() == [0, 4]
+        one.tell(ParallelismChanged(3))
+        one.register(2)
+        assert sorted(one.loads()) == sorted(levelled)
+
+
+def test_under_on_rescale_a_removal_and_the_return_are_two_rescales() -> None:
+    one = Enumeration(2, Settings(rebalance="on-rescale"))
+    one.discover(EAST, t=4)
+    one.register()
+    one.tell(ReaderRemoved(1))
+    assert one.loads() == [4, 0]
+    one.register(1)
+    assert one.loads() == [2, 2]
 
 
 @pytest.mark.parametrize("policy", ["hash", "round-robin", "global"])

@@ -75,9 +75,6 @@ def _decide(draft: Draft, previous: Owners) -> None:
     state = draft.state()
     settings, readers = state.settings, state.participants
     splits = [split.id for split in state.load()]
-    rescaled = state.dealt_to != readers
-    # Before there ever were owners, there is nothing that could stay.
-    level = settings.rebalance == ALWAYS or not state.dealt_to or (settings.rebalance == ON_RESCALE and rescaled)
     eligible = _Eligibility(draft.session.eligible)
     among = frozenset(readers)
     valid = {
@@ -85,6 +82,13 @@ def _decide(draft: Draft, previous: Owners) -> None:
         for key in splits
         if (owner := previous.get(key)) is not None and owner in among and eligible.may_read(owner, key)
     }
+    rescaled = state.dealt_to != readers
+    level = settings.rebalance == ALWAYS
+    if state.dealt_to:
+        level = level or (settings.rebalance == ON_RESCALE and rescaled)
+    else:
+        # Before the first deal there is no number of readers that could have changed, but readers may report splits.
+        level = level or not valid
     owners: dict[SplitId, int] = {}
     per_cluster = groupby(splits, key=lambda key: key.cluster) if settings.scope == PER_CLUSTER else ((None, splits),)
     for _, group in per_cluster:

@@ -8,7 +8,8 @@ from evensplit.core.assign.policies import BALANCED, POLICIES
 
 ALWAYS, ON_RESCALE, NEVER = "always", "on-rescale", "never"
 REBALANCES = (ALWAYS, ON_RESCALE, NEVER)
-"""When owners may change: with every change of splits or readers, of readers only, or never."""
+"""When owners may change: with every change of splits or readers, of readers only (one that is removed and returns is
+two changes), or only where an owner is gone."""
 
 ALL_CLUSTERS, PER_CLUSTER = "global", "per-cluster"
 SCOPES = (ALL_CLUSTERS, PER_CLUSTER)

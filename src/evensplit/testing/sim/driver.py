@@ -130,7 +130,10 @@ class Driver:
                     reader.older = None, {}, {}
 
     def _without_some(self, entry: Entry) -> Entry:
-        """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand."""
+        """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand.
+
+        It may lack among whom owners were dealt as well, as a state does before its first assignment.
+        """
         reported = {key: True for held in entry.reports.values() for key in held}
         lacking = [
             key
@@ -151,6 +154,9 @@ class Driver:
         for key in lacking:
             for kept in (model.known, model.marks, model.by_strategy):
                 kept.pop(key, None)
+        if self._random.random() < 0.5:
+            self._sim.note("the checkpoint does not say among whom owners were dealt")
+            state, model.dealt_to = replace(state, dealt_to=()), ()
         lean = self.checkpoints.write(state, dump(self._sim.rules.encode(state)), model, entry.reports)
         lean.committed = True
         return lean

@@ -72,12 +72,10 @@ class Evenness:
             # What nobody else has waits for the reader that gave it back.
             for key in event.splits:
                 previous.setdefault(key, event.reader)
-        # Before there ever were owners, there is nothing that could stay.
-        levels = (
-            after.settings.rebalance == "always"
-            or not model.dealt_to
-            or (after.settings.rebalance == "on-rescale" and tuple(readers) != model.dealt_to)
-        )
+        # Where owners were never dealt, there is no number of readers that could have changed.
+        rescaled = bool(model.dealt_to) and tuple(readers) != model.dealt_to
+        rebalance = after.settings.rebalance
+        levels = rebalance == "always" or (rebalance == "on-rescale" and rescaled)
         model.dealt_to = tuple(readers)
         owners = {key: owner for key in active if (owner := after.splits[key].owner) is not None}
         eligible = after.session.eligible
@@ -144,7 +142,7 @@ class Evenness:
         policy, eligible = settings.policy, after.session.eligible
         moved = [key for key in splits if key in valid and owners.get(key) != valid[key]]
         own = {key: valid[key] for key in splits if key in valid}
-        if not levels:
+        if not levels and own:
             if moved:
                 raise Broken("S5", f"{moved[0]} changed its owner; rebalance is {settings.rebalance}", moved[0])
             if policy not in ("balanced", "sticky", "fair") or eligible:

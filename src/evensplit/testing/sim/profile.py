@@ -41,7 +41,7 @@ FAULTS: Mapping[str, str] = MappingProxyType(
         "driver-crash": "the driver dies at any point of a batch, and starts from the checkpoint",
         "damaged-checkpoint": "the checkpoint is torn or has a flipped bit, until it is restored from a copy",
         "older-checkpoint": "an older checkpoint is restored, together with its output",
-        "lean-checkpoint": "the checkpoint lacks splits that readers report",
+        "lean-checkpoint": "the checkpoint lacks splits that readers report, and among whom owners were dealt",
         "clock-jump": "the clock jumps forward by hours",
         "impossible-event": "an event that cannot happen is sent; it has to be refused",
         "settings-change": "policy, rebalancing, scope or what readers may read changes",
