@@ -16,7 +16,15 @@ def test_one_seed_is_summed_up() -> None:
     assert done.exit_code == 0, done.output
     assert "1 seed, " in done.output
     assert "every law held" in done.output
-    assert f"digest {simulate(3, 200).digest:08x}" in done.output
+    report = simulate(3, 200)
+    assert f"{report.events} events, finale included" in done.output
+    assert f"driver starts: {report.sessions}," in done.output
+    assert f"digest {report.digest:08x}" in done.output
+
+
+def test_the_help_says_that_a_finale_follows() -> None:
+    done = CliRunner().invoke(evensplit, ["simulate", "--help"])
+    assert "a finale without faults follow" in " ".join(done.output.split())
 
 
 def test_many_seeds_run_in_processes() -> None:
@@ -35,8 +43,9 @@ def test_a_broken_law_is_told_with_its_story(monkeypatch: pytest.MonkeyPatch) ->
     assert done.exit_code == 1
     with pytest.raises(SimulationFailed) as caught:
         planted(0, 400)
-    assert f"seed 0, event {caught.value.event}: law S4 is broken" in done.output
-    assert f"again: evensplit simulate --seed 0 --events {caught.value.event}" in done.output
+    assert caught.value.where in done.output
+    assert "law S4 is broken" in caught.value.where
+    assert "again: evensplit simulate --seed 0 --events 400" in done.output
     assert "ResolveStart" in done.output
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from evensplit.core.assign import POLICIES
 from evensplit.core.events import Event
+from evensplit.core.state import EnumeratorState
 from evensplit.errors import EvenSplitError
-from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, simulate
+from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, laws, simulate
 from tests.sim.planted import PLANTED
 
 SEEDS = 500
@@ -86,15 +87,50 @@ def test_seeds_differ() -> None:
 
 def test_a_failure_says_which_law_and_what_led_to_it() -> None:
     with pytest.raises(SimulationFailed) as caught:
-        simulate(0, 400, PLANTED["later-by-strategy"].rules)
+        simulate(0, 2_000, PLANTED["later-by-strategy"].rules)
     failed = caught.value
     assert isinstance(failed, EvenSplitError)
     told = str(failed)
     assert f"seed 0, event {failed.event}: law S4 is broken" in told
-    assert f"evensplit simulate --seed 0 --events {failed.event}" in told
+    assert "evensplit simulate --seed 0 --events 2000" in told
+    assert "finale" not in told.splitlines()[0]
     assert any("ResolveStart" in line for line in failed.story)
     again = pickle.loads(pickle.dumps(failed))
-    assert (again.seed, again.law, again.event, again.story) == (0, "S4", failed.event, failed.story)
+    assert (again.seed, again.law, again.event, again.events) == (0, "S4", failed.event, 2_000)
+    assert str(again) == told
+
+
+def test_a_failure_in_the_finale_says_so_and_is_seen_again_by_its_hint() -> None:
+    """The finale begins after the events that were asked for, so a run of more events is another one."""
+    rules = PLANTED["later-by-strategy"].rules
+    found: list[SimulationFailed] = []
+    for seed in range(200):
+        try:
+            simulate(seed, 20, rules)
+        except SimulationFailed as failed:
+            found.append(failed)
+    in_finale = [one for one in found if one.event > 20]
+    assert len(in_finale) > 3
+    for one in in_finale:
+        told = str(one).splitlines()
+        assert told[0].startswith(f"seed {one.seed}, event {one.event} (in the finale, after 20): law {one.law}")
+        assert told[-1] == f"again: evensplit simulate --seed {one.seed} --events 20"
+        with pytest.raises(SimulationFailed) as again:
+            simulate(one.seed, one.events, rules)
+        assert str(again.value) == str(one)
+
+
+def test_the_core_checks_every_state_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event is followed by the checks from scratch, but those that were refused as impossible."""
+    checked: list[EnumeratorState] = []
+
+    def counted(state: EnumeratorState) -> tuple[str, ...]:
+        checked.append(state)
+        return ()
+
+    monkeypatch.setattr(laws, "check", counted)
+    report = simulate(3, 200)
+    assert len(checked) == sum(report.kinds.values()) == report.checks["S1 S2 S3 S4 S6 S10 of every state"]
 
 
 def test_what_raises_is_a_failure_too() -> None:

@@ -28,14 +28,21 @@ AT_ONCE = 4
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds, one after another."
 )
-@click.option("--events", type=click.IntRange(min=1), default=2_000, show_default=True, help="Events in each run.")
+@click.option(
+    "--events",
+    type=click.IntRange(min=1),
+    default=2_000,
+    show_default=True,
+    help="Events with faults in each run; those of a finale without faults follow.",
+)
 @click.option("--processes", type=click.IntRange(min=1), help="How many at once. Default: as many as there are CPUs.")
 def simulate_command(seed: int, seeds: int, events: int, processes: int | None) -> None:
     """Run the enumerator in a simulated world that fails.
 
     Clusters lie, readers crash, messages are lost, the driver dies at any point and its checkpoint is damaged; after
-    every event every law is checked, and at the end everything has to be read. A seed always gives the same run. The
-    first law that is broken is told with its story, and ends the command with exit code 1.
+    every event every law is checked. Then the faults stop, and everything has to be read. The same seed and number of
+    events always give the same run. The first law that is broken is told with its story, and ends the command with exit
+    code 1.
     """
     console = Console()
     try:
@@ -89,10 +96,10 @@ def _story(failed: SimulationFailed) -> Group:
     lines.highlight_regex(r"(?m)^  \d+\. \w+", "bold")
     lines.highlight_regex(r"(?m)^ +-> \w+", "cyan")
     return Group(
-        Text(f"seed {failed.seed}, event {failed.event}: law {failed.law} is broken", "bold red"),
+        Text(failed.where, "bold red"),
         Text(failed.detail, "red"),
         lines,
-        Text(f"again: evensplit simulate --seed {failed.seed} --events {failed.event}", "bold"),
+        Text(failed.again, "bold"),
     )
 
 
@@ -113,12 +120,13 @@ def _summary(reports: Sequence[Report]) -> Group:
     for law, times in checks.items():
         checked.add_row(law, f"{times:,}")
     sessions = sum(report.sessions for report in reports)
-    end = f"{sum(report.batches for report in reports):,} batches, the driver started {sessions:,} times, "
-    end += f"up to {max(report.largest for report in reports)} splits"
+    end = f"batches: {sum(report.batches for report in reports):,}, driver starts: {sessions:,}, "
+    end += f"splits at most: {max(report.largest for report in reports)}"
     if len(reports) == 1:
         end += f", digest {reports[0].digest:08x}"
-    total = f"{sum(report.events for report in reports):,} events: every law held"
-    head = Text(f"{len(reports)} seed{'s' * (len(reports) > 1)}, {total}", "bold green")
+    several = "s" * (len(reports) > 1)
+    total = f"{sum(report.events for report in reports):,} events, finale{several} included: every law held"
+    head = Text(f"{len(reports)} seed{several}, {total}", "bold green")
     return Group(head, happened, checked, Text(end))
 
 

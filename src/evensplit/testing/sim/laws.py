@@ -1,4 +1,8 @@
-"""The laws, checked after every event: what may have changed, given the event and the model."""
+"""The laws, checked after every event: what may have changed, given the event and the model.
+
+What a law is about is looked at again where the event can have changed it; the core's own checks, which look at
+everything from scratch, are made after every event.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,6 @@ from evensplit.testing.sim.evenness import Evenness
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.model import Model
 
-CHECK_EVERY = 16
-"""The core's own checks, which look at everything from scratch, are made at every so many changes."""
-
 QUIET = frozenset({BatchOpened, ClusterUnreachable, ReaderLost})
 """Events that give nobody a split that another reader has, and say nothing about any split."""
 
@@ -47,7 +48,7 @@ class Laws:
         self._signalled: dict[int, bool] = {}
         self.evenness = Evenness(model)
         self.retention_ms = 0
-        self.checked: dict[str, int] = dict.fromkeys(("splits", "orders", "owners"), 0)
+        self.checked: dict[str, int] = dict.fromkeys(("splits", "orders", "owners", "states"), 0)
 
     def restored(self, model: Model) -> None:
         """A session begins with a state out of a checkpoint, of which `model` is what has to be known."""
@@ -77,9 +78,9 @@ class Laws:
             self.evenness.check(event, before, after)
             self._generation(before, after)
             self.checked["owners"] += 1
-            if self.checked["owners"] % CHECK_EVERY == 0:
-                for broken in (*check(after), *check_step(before, event, after)):
-                    raise Broken(broken.partition(":")[0], broken)
+        self.checked["states"] += 1
+        for broken in (*check(after), *check_step(before, event, after)):
+            raise Broken(broken.partition(":")[0], broken)
 
     def _splits(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
         """S1 to S4, S15: every split that is known is there once, with its topic id, where the model log says."""

@@ -30,7 +30,7 @@ STORY_EVENTS = 25
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one run did. `digest` depends on the seed and the rules alone (law S14)."""
+    """What one run did. `events` counts those of the finale too. `digest` depends on the arguments alone (law S14)."""
 
     seed: int
     events: int
@@ -90,12 +90,13 @@ class Simulation:
                 self._act()
             finish(self)
         except Broken as broken:
-            raise self._failed(broken) from broken
+            raise self._failed(broken, events) from broken
         names = {kind.__name__: count for kind, count in self._kinds.items()}
         checks = {
             "S1 S3 S4 S7 S8 S9 S15 of every split": self.laws.checked["splits"],
             "S2 S13 of every order": self.laws.checked["orders"],
             "S5 S6 of every owner": self.laws.checked["owners"],
+            "S1 S2 S3 S4 S6 S10 of every state": self.laws.checked["states"],
             "S13 of late messages": self._late,
             "S10 S11 S12 S15 S16 of batches": self.batches,
         }
@@ -255,7 +256,7 @@ class Simulation:
 
     # A failure.
 
-    def _failed(self, broken: Broken) -> SimulationFailed:
+    def _failed(self, broken: Broken, events: int) -> SimulationFailed:
         key = broken.split
         lines: list[str] = []
         recent = len(self._trace) - STORY_EVENTS
@@ -266,4 +267,4 @@ class Simulation:
             if place >= recent or (key is not None and any(repr(key) in f"{one!r}" for one in (event, *effects))):
                 lines.append(told if isinstance(event, str) else f"{number}. {told}")
                 lines.extend(f"    -> {effect!r}" for effect in effects if key is None or repr(key) in repr(effect))
-        return SimulationFailed(self.seed, broken.law, self.events, broken.detail, tuple(lines[-60:]))
+        return SimulationFailed(self.seed, broken.law, self.events, events, broken.detail, tuple(lines[-60:]))
