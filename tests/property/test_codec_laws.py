@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,28 +16,46 @@ from evensplit.core.codec import decode, encode
 from evensplit.core.model import ClusterState, Split, SplitId
 from evensplit.core.settings import REBALANCES, SCOPES, Settings
 from evensplit.core.state import EnumeratorState
-from evensplit.errors import CheckpointError
+from evensplit.errors import CheckpointCorrupt, CheckpointError
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 offsets = st.integers(0, 2**63 - 1)
 
 
 times = st.none() | st.integers(0, 2**42)
+numbers = st.sets(st.integers(0, 40), min_size=1, max_size=9) | st.integers(1, 12).map(lambda count: set(range(count)))
 
 
 @st.composite
-def splits_of(draw: st.DrawFn, key: SplitId, readers: int) -> Split:
-    """Any split that can be."""
-    topic_id = draw(st.sampled_from(["", "id-1", "id-2"]))
-    position, stop = draw(st.none() | offsets), draw(st.none() | offsets)
-    removed_at_ms = draw(times)
-    if position is None:
-        return Split(key, topic_id, stop=stop, removed_at_ms=removed_at_ms, initial=draw(st.booleans()))
-    first = draw(st.none() | offsets)
-    if draw(st.booleans()):
-        return Split(key, topic_id, position, first, stop=stop, finished=True)
-    owner = draw(st.none() | st.integers(0, readers - 1)) if readers and removed_at_ms is None else None
-    return Split(key, topic_id, position, first, owner, stop, removed_at_ms=removed_at_ms)
+def alike(draw: st.DrawFn, values: st.SearchStrategy[int]) -> st.SearchStrategy[int | None]:
+    """What the splits of one topic can have: a value each, or some few or one among all, with or without none."""
+    few = st.sampled_from(draw(st.lists(values, min_size=1, max_size=3)))
+    return draw(st.sampled_from([st.none() | values, st.none(), few, st.none() | few]))
+
+
+@st.composite
+def splits_of(draw: st.DrawFn, keys: Sequence[SplitId], readers: int) -> list[Split]:
+    """Any splits of one topic that can be; those that are the same, or equally far away, throughout not seldom."""
+    positions, firsts, stops = (draw(alike(offsets)) for _ in range(3))
+    back, ahead = draw(alike(st.integers(0, 10**4))), draw(alike(st.integers(0, 10**4)))
+    near_first, near_stop = draw(st.booleans()), draw(st.booleans())
+    removals = draw(alike(st.integers(0, 2**42)))
+    splits = []
+    for key in keys:
+        topic_id, position = draw(st.sampled_from(["", "id-1", "id-2"])), draw(positions)
+        first, stop, removed_at_ms = draw(firsts), draw(stops), draw(removals)
+        if position is not None and near_first:
+            first = None if (distance := draw(back)) is None else max(0, position - distance)
+        if near_stop:
+            stop = None if (distance := draw(ahead)) is None else (position or 0) + distance
+        if position is None:
+            splits.append(Split(key, topic_id, stop=stop, removed_at_ms=removed_at_ms, initial=draw(st.booleans())))
+        elif draw(st.booleans()):
+            splits.append(Split(key, topic_id, position, first, stop=stop, finished=True))
+        else:
+            owner = draw(st.none() | st.integers(0, readers - 1)) if readers and removed_at_ms is None else None
+            splits.append(Split(key, topic_id, position, first, owner, stop, removed_at_ms=removed_at_ms))
+    return splits
 
 
 @st.composite
@@ -47,10 +69,10 @@ def states(draw: st.DrawFn) -> EnumeratorState:
         for name in sorted(draw(st.sets(names, max_size=3)))
     }
     splits = [
-        draw(splits_of(SplitId(cluster, topic, partition), readers))
+        split
         for cluster in clusters
         for topic in draw(st.sets(names, max_size=3))
-        for partition in draw(st.sets(st.integers(0, 40), min_size=1, max_size=6))
+        for split in draw(splits_of([SplitId(cluster, topic, number) for number in sorted(draw(numbers))], readers))
     ]
     by_id = {split.id: split for split in sorted(splits, key=lambda one: one.id)}
     settings = Settings(
@@ -88,3 +110,57 @@ def test_damaged_text_is_an_error_and_never_another_state(state: EnumeratorState
     except CheckpointError:
         return
     assert found == state
+
+
+def forms(partitions: Sequence[int], column: Sequence[int | None]) -> list[Any]:
+    """All ways in which a column can be put."""
+    grouped: dict[str, list[int]] = {}
+    for partition, value in zip(partitions, column, strict=True):
+        if value is not None:
+            grouped.setdefault(str(value), []).append(partition)
+    return [list(column), grouped, dict(reversed(grouped.items())), column[0]]
+
+
+@given(states().filter(lambda state: bool(state.splits)), st.data())
+def test_no_state_can_be_read_from_two_documents(state: EnumeratorState, data: st.DataObject) -> None:
+    """A document with one column in another form is another state's, or damage, however right its checksum is."""
+    text = json.dumps(encode(state))
+    document = json.loads(text)
+    key = data.draw(st.sampled_from(list(state.splits)))
+    splits = [split for split in state.splits.values() if split.id[:2] == key[:2]]
+    columns = document["clusters"][key.cluster]["topics"][key.topic]
+    partitions = [split.id.partition for split in splits]
+    name = data.draw(st.sampled_from(["first", "sinceFirst", "stop", "toStop", "removedAtMs"]))
+    if name == "removedAtMs":
+        earliest = min((split.removed_at_ms for split in splits if split.removed_at_ms is not None), default=0)
+        earliest -= data.draw(st.integers(0, min(1, earliest)))
+        later = [None if split.removed_at_ms is None else split.removed_at_ms - earliest for split in splits]
+        columns[name] = {str(earliest): data.draw(st.sampled_from(forms(partitions, later)))}
+    else:
+        at = [split.first if name in ("first", "sinceFirst") else split.stop for split in splits]
+        away = [
+            None if offset is None else abs(offset - (split.position or 0))
+            for offset, split in zip(at, splits, strict=True)
+        ]
+        columns[name] = data.draw(st.sampled_from(forms(partitions, at if name in ("first", "stop") else away)))
+        if data.draw(st.booleans()):
+            columns.pop({"first": "sinceFirst", "sinceFirst": "first", "stop": "toStop", "toStop": "stop"}[name], None)
+    del document["check"]
+    document["check"] = f"{zlib.crc32(json.dumps(document, separators=(',', ':')).encode()):08x}"
+    if json.dumps(document) == text:
+        assert decode(document) == state
+        return
+    try:
+        found = decode(document)
+    except CheckpointCorrupt:
+        return
+    assert found != state
+    assert json.dumps(encode(found)) == json.dumps(document)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_document_of_no_splits_is_read_in_either_version(version: int) -> None:
+    document = {**encode(EnumeratorState()), "evensplit": version}
+    del document["check"]
+    document["check"] = f"{zlib.crc32(json.dumps(document, separators=(',', ':')).encode()):08x}"
+    assert decode(document) == EnumeratorState()
