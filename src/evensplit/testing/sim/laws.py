@@ -220,7 +220,8 @@ class Laws:
                     raise Broken("S2", f"{key} belongs to reader {split.owner}, which was not told", key)
         for reader, count in owned.items():
             if count != len(self.orders[reader]):
-                extra = next(key for key in sorted(self.orders[reader]) if state.splits[key].owner != reader)
+                held = sorted(self.orders[reader])
+                extra = next(key for key in held if (split := state.splits.get(key)) is None or split.owner != reader)
                 raise Broken("S2", f"reader {reader} still reads {extra}, which is not its own any more", extra)
 
     def _assign(self, order: Assign, state: EnumeratorState) -> None:
