@@ -221,7 +221,7 @@ class Laws:
         for reader, count in owned.items():
             if count != len(self.orders[reader]):
                 held = sorted(self.orders[reader])
-                extra = next(key for key in held if (split := state.splits.get(key)) is None or split.owner != reader)
+                extra = next(key for key in held if (known := state.splits.get(key)) is None or known.owner != reader)
                 raise Broken("S2", f"reader {reader} still reads {extra}, which is not its own any more", extra)
 
     def _assign(self, order: Assign, state: EnumeratorState) -> None:
