@@ -18,6 +18,7 @@ from evensplit.core.model import Range, SplitId
 from evensplit.core.plan import plan_batch
 from evensplit.core.settings import DECLARE, Settings
 from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.model import Model
 from tests.support.enumeration import EAST, listed, run, starts
 
 SPLIT = SplitId("east", "orders", 0)
@@ -108,3 +109,19 @@ def test_what_a_reader_has_read_further_than_the_checkpoint_says_is_not_read_aga
         state=decode(encode(start)),
     )
     assert ranges(start, end) == [Range(SPLIT, 53, 60)]
+
+
+def test_a_split_whose_end_is_behind_its_start_is_finished_where_it_starts() -> None:
+    """Records expired and the end went back: there is nothing to read. The model took the end that was told."""
+    before = run(
+        SettingsChanged(Settings(bounded=True), loss=DECLARE),
+        ParallelismChanged(1),
+        ClustersListed((EAST,)),
+        PartitionsListed("east", listed("orders", 1)),
+    )[0]
+    event = OffsetsResolved({SPLIT: 49}, {SPLIT: 15})
+    model = Model(known={SPLIT: "id-1"})
+    model.observe(event, before, ())
+    split = run(event, state=before)[0].splits[SPLIT]
+    assert split.finished
+    assert split.position == model.stops[SPLIT] == 49

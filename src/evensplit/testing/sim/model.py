@@ -127,7 +127,8 @@ class Model:
             if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
                 self._begin(split, offset)
                 if split in event.stops:
-                    self.stops[split] = event.stops[split]
+                    # An end that went back behind the start leaves nothing to read.
+                    self.stops[split] = max(offset, event.stops[split])
 
     def _begin(self, split: SplitId, offset: int) -> None:
         self.marks[split] = self.begins[split] = offset
