@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "assign.json"
 JAVA_HEAP_MAX = "-Xmx6g"
 LIMIT_S = 60.0
+TABLE_WIDTH_MIN = 150
 START_LIMIT_S = 180.0
 CLIENT, SERVER, IDS, INTERNED = "client", "server", "ids", "interned"
 WHO = {
@@ -220,7 +222,7 @@ def show(console: Console, outcome: Sequence[tuple[Plan, list[Result]]]) -> None
     """The table."""
     table = Table(
         "splits x readers", "classes", "before", "who", "ms", "min to max", "CPU", "x client", "x server", "loads",
-        "moved", "optimal", "MB",
+        "moved", "optimal", "MB", box=box.SIMPLE_HEAD, pad_edge=False,
     )  # fmt: skip
     for column in (1, 4, 5, 6, 7, 8, 9, 10, 12):
         table.columns[column].justify = "right"
@@ -248,7 +250,8 @@ def show(console: Console, outcome: Sequence[tuple[Plan, list[Result]]]) -> None
                 f"{min(result.memory_peak_bytes) / 1e6:,.0f}",
                 end_section=end,
             )
-    console.print(table)
+    # In a narrow window its lines run over, which can be read; columns of three letters cannot.
+    Console(width=max(console.width, TABLE_WIDTH_MIN)).print(table)
     console.print(
         "ids: through `assign`, from SplitIds and names to the proof. interned: solver and proof, from arrays.\n"
         "CPU: milliseconds of the thread that assigns, hardly stretched by a busy machine; without Java's collector.\n"
