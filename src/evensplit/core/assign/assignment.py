@@ -13,8 +13,8 @@ from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.checks import check_changes, check_shapes, checked_readers, checked_weights
 from evensplit.core.assign.deal import deal
 from evensplit.core.assign.interning import Interned, grown, intern
-from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, ROUND_ROBIN, STICKY
-from evensplit.core.assign.problem import IntArray, Problem, forgotten, sums
+from evensplit.core.assign.policies import BALANCED, EXACT, ROUND_ROBIN, STICKY
+from evensplit.core.assign.problem import IntArray, Problem, seen_by, sums
 from evensplit.core.assign.proof import certify
 from evensplit.core.assign.quotas import quotas
 from evensplit.core.assign.rules import by_rule
@@ -163,8 +163,7 @@ def owners(
 
 def solve(problem: Problem, policy: str = BALANCED) -> IntArray:
     """(splits,) the owners for a problem that is given in numbers: `balanced`, `sticky` or `fair`, without weights."""
-    if policy == FAIR:
-        problem = forgotten(problem)
+    problem = seen_by(problem, policy)
     return deal(problem, quotas(problem, pinned=policy == STICKY))
 
 
@@ -196,7 +195,7 @@ def _solve(interned: Interned, weights: IntArray | None, policy: str) -> IntArra
         return by_rule(policy, interned)
     if weights is None:
         return solve(problem, policy)
-    return balance_weights(forgotten(problem) if policy == FAIR else problem, weights, pinned=policy == STICKY)
+    return balance_weights(seen_by(problem, policy), weights, pinned=policy == STICKY)
 
 
 def _named(interned: Interned, owner: IntArray) -> dict[SplitId, Reader]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from evensplit.core.assign.problem import NOBODY, IntArray, Problem, rank_in_runs, stable_order
+from evensplit.core.assign.problem import NOBODY, IntArray, Problem, fits_densely, rank_in_runs, stable_order
 from evensplit.core.assign.quotas import Quotas
 
 FITTING_CELLS_MAX = 1_000_000
@@ -47,7 +47,7 @@ def _stay(problem: Problem, counts: Quotas) -> IntArray:
     if problem.group is not None:
         pair += problem.group.astype(np.int64) * problem.readers
     cells = problem.readers * problem.may_read.shape[0]
-    if cells <= max(1 << 20, 4 * problem.splits):
+    if fits_densely(cells, problem.splits):
         place = np.full(cells, -1, dtype=np.int64)
         place[counts.keys[short]] = np.arange(len(short))
         pair = place[pair]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evensplit.core.assign.problem import BoolArray, IntArray, Problem
+from evensplit.core.assign.problem import BoolArray, IntArray, Problem, counted
 
 FAR = 1 << 40
 """Farther than any potential."""
@@ -53,8 +53,8 @@ def holdings(problem: Problem, owner: IntArray, *, pinned: bool) -> Holdings:
     cell = owner.astype(np.int64)
     if problem.group is not None:
         cell += problem.group.astype(np.int64) * problem.readers
-    stayed = _distinct(cell[:0] if pinned else cell[same], cells, problem.splits)
-    came = _distinct(cell[~same], cells, problem.splits)
+    stayed, _ = counted(cell[:0] if pinned else cell[same], cells, problem.splits)
+    came, _ = counted(cell[~same], cells, problem.splits)
     keys = np.union1d(stayed, came)
     left = ~same & (problem.previous >= 0)
     pairs = np.unique(owner[left].astype(np.int64) * problem.readers + problem.previous[left])
@@ -65,13 +65,6 @@ def holdings(problem: Problem, owner: IntArray, *, pinned: bool) -> Holdings:
         returns=(pairs // problem.readers, pairs % problem.readers),
         loads=np.bincount(owner, minlength=problem.readers).astype(np.int64),
     )
-
-
-def _distinct(cell: IntArray, cells: int, splits: int) -> IntArray:
-    """The distinct values of `cell`, all below `cells`, ascending."""
-    if cells <= max(1 << 20, 2 * splits):
-        return np.flatnonzero(np.bincount(cell, minlength=cells))
-    return np.unique(cell)
 
 
 @dataclass(frozen=True, slots=True)

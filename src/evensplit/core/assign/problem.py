@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evensplit.core.assign.policies import FAIR
+
 IntArray = npt.NDArray[np.signedinteger[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -60,6 +62,11 @@ def forgotten(problem: Problem) -> Problem:
     return replace(problem, previous=np.full(problem.splits, NOBODY, dtype=np.int64))
 
 
+def seen_by(problem: Problem, policy: str) -> Problem:
+    """The problem as `policy` looks at it: for `fair` there is no past."""
+    return forgotten(problem) if policy == FAIR else problem
+
+
 def pinned_splits(problem: Problem, *, pinned: bool) -> BoolArray:
     """(splits,) which splits may not leave their previous owner: those that have one, if any at all."""
     return (problem.previous != NOBODY) if pinned else np.zeros(problem.splits, dtype=bool)
@@ -74,6 +81,20 @@ def stable_order(key: IntArray, bound: int) -> IntArray:
         low = np.argsort((key & 0xFFFF).astype(np.uint16), kind="stable")
         return low[np.argsort((key >> 16)[low].astype(np.uint16), kind="stable")]
     return np.argsort(key, kind="stable")
+
+
+def fits_densely(cells: int, splits: int) -> bool:
+    """Whether an array with a place for each of `cells` is worth it: small, or hardly longer than the others."""
+    return cells <= max(1 << 20, 2 * splits)
+
+
+def counted(values: IntArray, bound: int, splits: int) -> tuple[IntArray, IntArray]:
+    """The distinct ones of whole numbers from 0 to below `bound`, ascending, and how often each occurs."""
+    if fits_densely(bound, splits):
+        counts = np.bincount(values, minlength=bound)
+        distinct = np.flatnonzero(counts)
+        return distinct, counts[distinct]
+    return np.unique(values, return_counts=True)
 
 
 def sums(index: IntArray, amount: IntArray, size: int) -> IntArray:

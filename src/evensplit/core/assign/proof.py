@@ -9,8 +9,8 @@ import numpy as np
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.duals import holdings, lowest_levels, open_places, shortest_potentials
 from evensplit.core.assign.levels import water_levels
-from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
-from evensplit.core.assign.problem import NOBODY, IntArray, Problem, forgotten, sums
+from evensplit.core.assign.policies import BALANCED, EXACT, STICKY
+from evensplit.core.assign.problem import NOBODY, IntArray, Problem, seen_by, sums
 from evensplit.core.assign.weighted import weight_bound
 
 
@@ -18,12 +18,10 @@ def certify(problem: Problem, owner: IntArray, weights: IntArray | None, policy:
     """The certificate of `owner`, with levels, potentials and witness by the numbers of the readers."""
     moved = moves(problem, owner)
     if weights is not None:
-        bound = weight_bound(forgotten(problem) if policy == FAIR else problem, weights, pinned=policy == STICKY)
+        bound = weight_bound(problem, weights, pinned=policy == STICKY)
         load = [int(one) for one in sums(owner, weights, problem.readers)]
         squares = sum(one * one for one in load)
-        return Certificate(
-            policy, True, max(load), bound.load_max, squares, None, moved, None, witness=tuple(bound.witness)
-        )
+        return Certificate(policy, True, max(load), bound.load_max, squares, None, moved, None, witness=bound.witness)
     loads = np.bincount(owner, minlength=problem.readers).astype(np.int64)
     known = Certificate(policy, False, int(loads.max()), 0, int(loads @ loads), None, moved, None)
     if policy not in EXACT:
@@ -34,7 +32,7 @@ def certify(problem: Problem, owner: IntArray, weights: IntArray | None, policy:
             squares_bound=squares_bound(problem, level, pinned=False),
             levels=tuple(level.tolist()),
         )
-    problem = forgotten(problem) if policy == FAIR else problem
+    problem = seen_by(problem, policy)
     held = holdings(problem, owner, pinned=policy == STICKY)
     levels = lowest_levels(problem, held)
     assert levels is not None, "the assignment is not as even as possible"

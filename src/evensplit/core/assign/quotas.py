@@ -13,7 +13,7 @@ import numpy as np
 
 from evensplit.core.assign.levels import water_levels
 from evensplit.core.assign.network import UNBOUNDED, Network
-from evensplit.core.assign.problem import BoolArray, IntArray, Problem
+from evensplit.core.assign.problem import BoolArray, IntArray, Problem, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,7 @@ def _pairs(problem: Problem) -> tuple[IntArray, IntArray]:
     owner = problem.previous[valid].astype(np.int64)
     if problem.group is not None:
         owner += problem.group[valid].astype(np.int64) * problem.readers
-    cells = problem.readers * problem.may_read.shape[0]
-    if cells <= max(1 << 20, 2 * problem.splits):
-        counts = np.bincount(owner, minlength=cells)
-        keys = np.flatnonzero(counts)
-        return keys, counts[keys]
-    return np.unique(owner, return_counts=True)
+    return counted(owner, problem.readers * problem.may_read.shape[0], problem.splits)
 
 
 def _seats(loads: IntArray, splits: int, base: IntArray) -> IntArray:

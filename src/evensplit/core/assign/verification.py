@@ -24,7 +24,7 @@ from evensplit.core.assign.duals import (
     shortest_potentials,
 )
 from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
-from evensplit.core.assign.problem import BoolArray, IntArray, Problem, forgotten, pinned_splits, sums
+from evensplit.core.assign.problem import BoolArray, IntArray, Problem, pinned_splits, seen_by, sums
 from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
 from evensplit.core.assign.rules import by_rule
 from evensplit.core.assign.weighted import simple_bounds
@@ -125,7 +125,7 @@ def _wrong_optimum(
     problem: Problem, owner: IntArray, level: IntArray, certificate: Certificate, by_number: IntArray
 ) -> list[str]:
     policy = certificate.policy
-    problem = forgotten(problem) if policy == FAIR else problem
+    problem = seen_by(problem, policy)
     held = holdings(problem, owner, pinned=policy == STICKY)
     wrong = _wrong_levels(problem, held, level, certificate)
     if policy == STICKY and certificate.moved:
