@@ -10,7 +10,7 @@ from evensplit.core.assign import Claim, resolve_claims
 from evensplit.core.assign.policies import BALANCED, FAIR, HASH, ROUND_ROBIN, STICKY
 from evensplit.core.draft import Draft
 from evensplit.core.effects import Assign, Effect, Revoke, SignalNoMoreSplits
-from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic
+from evensplit.core.model import Readable, Split, SplitId, scopes
 from evensplit.core.settings import ALWAYS, ON_RESCALE, PER_CLUSTER
 from evensplit.core.state import EnumeratorState
 
@@ -61,7 +61,7 @@ def _claimed(draft: Draft) -> Owners:
         registration = draft.session.registrations[reader]
         claims.append(Claim(reader, tuple(sorted(registration.reported)), registration.generation))
     participants = frozenset(state.participants)
-    eligible = _Eligibility(draft.session.eligible)
+    eligible = _Eligibility(draft.eligible)
     load = {split.id: split for split in state.load()}
     found = resolve_claims(
         claims,
@@ -75,7 +75,7 @@ def _decide(draft: Draft, previous: Owners) -> None:
     state = draft.state()
     settings, readers = state.settings, state.participants
     splits = [split.id for split in state.load()]
-    eligible = _Eligibility(draft.session.eligible)
+    eligible = _Eligibility(draft.eligible)
     among = frozenset(readers)
     valid = {
         key: owner
@@ -96,11 +96,11 @@ def _decide(draft: Draft, previous: Owners) -> None:
         kept = {key: valid[key] for key in own if key in valid}
         if level:
             anew = settings.policy == ROUND_ROBIN and rescaled
-            owners.update(_solve(own, readers, None if anew else kept, draft.session.eligible, settings.policy))
+            owners.update(_solve(own, readers, None if anew else kept, draft.eligible, settings.policy))
         elif len(kept) < len(own):
-            filling = STICKY if settings.policy in (BALANCED, FAIR) else settings.policy
-            owners.update(_solve(own, readers, kept, draft.session.eligible, filling))
-            if filling == HASH:
+            policy = filling(settings.policy)
+            owners.update(_solve(own, readers, kept, draft.eligible, policy))
+            if policy == HASH:
                 owners.update(kept)
         else:
             owners.update(kept)
@@ -109,6 +109,14 @@ def _decide(draft: Draft, previous: Owners) -> None:
         if split.owner != owners.get(key):
             draft.put(split._replace(owner=owners.get(key)))
     draft.dealt_to = readers
+
+
+def filling(policy: str) -> str:
+    """By which policy splits without an owner get one where those that have one keep it.
+
+    `hash` knows no owners: who has one keeps it whatever that gives.
+    """
+    return STICKY if policy in (BALANCED, FAIR) else policy
 
 
 def _solve(
@@ -134,9 +142,7 @@ class _Eligibility:
 
     def may_read(self, reader: int, key: SplitId) -> bool:
         readable = self._eligible.get(reader)
-        return readable is None or any(
-            one in readable for one in (key, Topic(key.cluster, key.topic), Cluster(key.cluster))
-        )
+        return readable is None or any(one in readable for one in scopes(key))
 
 
 def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, key: SplitId) -> bool:

@@ -1,7 +1,7 @@
 """The state as the JSON document that Spark keeps as the offset of each batch, and back.
 
-    {"evensplit": 2,                       what this is, and the version of the format
-     "readers": 2, "policy": "balanced", "plan": "owners", "generation": 3,
+    {"evensplit": 3,                       what this is, and the version of the format
+     "readers": 2, "policy": "balanced", "plan": "whole", "generation": 3,
      "clusters": {"east": {"bootstrap": ["10.0.0.1:9092"], "discovered": true,
         "topics": {"orders": {"id": "…", "next": [120, 98, 7], "owner": [0, 1, 0], "sinceFirst": {"7": [2]}}}}},
      "check": "1f2e3d4c"}                  CRC-32 of all the rest
@@ -9,9 +9,12 @@
 The lists of a topic are by partition number, 0, 1, 2, …; where partitions are missing, "partitions" names those
 that there are. `null` stands for what is not known yet. What is as it usually is, is left out; where it is not:
 
-    "rebalance", "scope", "retentionMs", "bounded"    settings that are not the default
+    "rebalance", "scope", "retentionMs", "bounded", "tasksMin", "taskOffsetsMax"    settings that are not the default
     "begun": false                                    before the first batch
     "dealtTo": [0, 2]                                 the readers that have had their share, if not all of them
+    "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
+    "losses": [["east", "orders", 7, "aged-out", 98, 120, 22]]    what was lost: split, cause, position, found, at most
+    "kafkaId": "…"                                    of a cluster: what it calls itself
     "initial": true                                   of a cluster: its first discovery is by the user's strategy
     "removedAtMs": 1700000000000                      of a cluster, or of a topic: of all its splits
     "removedAtMs": {"1700000000000": [0, null, 250]}  where splits of a topic differ in it: ms after the earliest
@@ -31,8 +34,8 @@ list of numbers of up to 4 digits. It is more where every split has a far offset
 first offsets, are as far away as 11 digits can be, and 44 with both.
 
 Clusters, topics and partitions are in order, so equal states give equal bytes (law S10); another form of a state than
-the one that is written is damage. Version 1 had no generation, nothing of what is usually left out, and "first" as
-{partition: offset}; it is read as such.
+the one that is written is damage. Version 2 had no "pins", "losses" and "kafkaId". Version 1 had no generation
+either, nothing of what is usually left out, and "first" as {partition: offset}. Both are read as such.
 """
 
 from __future__ import annotations
@@ -41,17 +44,33 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise, repeat
+from itertools import groupby, repeat
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any
 
+from evensplit.core.codec_values import (
+    count,
+    count_or_none,
+    counts,
+    decode_loss,
+    decode_pins,
+    encode_pins,
+    flag,
+    in_order,
+    is_count,
+    present,
+    word,
+)
 from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.positions import parse_positions
 from evensplit.core.settings import Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import READERS_MAX, EnumeratorState
+from evensplit.core.tuples import named
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
 
 SIGNATURE = "evensplit"
-VERSION = 2
+VERSION = 3
 
 _RESTORE = "Restore the file from a copy of the checkpoint, or start with a new checkpoint"
 
@@ -62,8 +81,10 @@ def encode(state: EnumeratorState) -> dict[str, Any]:
     return {**body, "check": _check(_text(body))}
 
 
-def decode(document: object) -> EnumeratorState:
+def decode(document: object, known: EnumeratorState | None = None) -> EnumeratorState:
     """The state that `document` was made from: `decode(encode(state)) == state`.
+
+    What is the same in `known`, such as the state before it, is taken from there, so that it is not there twice.
 
     Raises:
         CheckpointForeign: it was not written by this source.
@@ -72,12 +93,12 @@ def decode(document: object) -> EnumeratorState:
     """
     if not isinstance(document, Mapping):
         # What a damaged or foreign file holds can be any JSON at all.
-        raise CheckpointForeign(_foreign({"": document}))
+        raise CheckpointForeign(_foreign(document))
     if isinstance(document.get(SIGNATURE, {}), Mapping):
         # Spark's own source names topics there, and a topic can have this name.
         raise CheckpointForeign(_foreign(document))
     version = document[SIGNATURE]
-    if not _is_count(version) or version < 1:
+    if not is_count(version) or version < 1:
         raise CheckpointCorrupt(
             f"the offset's format is {version!r}; expected a number from 1 to {VERSION}. {_RESTORE}"
         )
@@ -92,7 +113,7 @@ def decode(document: object) -> EnumeratorState:
     if expected != found:
         raise CheckpointCorrupt(f"the offset's checksum is {expected!r}, but its content gives {found!r}. {_RESTORE}")
     try:
-        state = _decode_body(body)
+        state = _decode_body(body, {} if known is None else known.splits)
         if version == VERSION and _text(_encode_body(state)) != text:
             raise ValueError("it is in another form than the one in which its state is written")
         return state
@@ -102,26 +123,29 @@ def decode(document: object) -> EnumeratorState:
         ) from error
 
 
-def same(left: EnumeratorState, right: EnumeratorState) -> bool:
-    """Whether the two differ in nothing but the first positions, which belong to a batch and not to the world."""
-    return _without_firsts(left) == _without_firsts(right)
+def same(after: EnumeratorState, before: EnumeratorState) -> bool:
+    """Whether `after` says nothing new: first positions and losses belong to the batch that `before` is the end of."""
+    return not after.losses and _without_batch(after) == _without_batch(before)
 
 
-def _without_firsts(state: EnumeratorState) -> EnumeratorState:
+def _without_batch(state: EnumeratorState) -> EnumeratorState:
     if all(split.first is None for split in state.splits.values()):
-        return state
-    return replace(state, splits={key: split._replace(first=None) for key, split in state.splits.items()})
+        return replace(state, losses=()) if state.losses else state
+    splits = {key: split._replace(first=None) for key, split in state.splits.items()}
+    return replace(state, splits=splits, losses=())
 
 
 def _encode_body(state: EnumeratorState) -> dict[str, Any]:
     by_topic: dict[str, dict[str, Any]] = {}
-    for (cluster_id, topic), splits in groupby(state.splits.values(), key=lambda split: split.id[:2]):
-        by_topic.setdefault(cluster_id, {})[topic] = _encode_topic(list(splits))
+    topics = map(itemgetter(0, 1), state.splits)
+    for (cluster_id, topic), rows in groupby(zip(topics, state.splits.values(), strict=True), key=itemgetter(0)):
+        by_topic.setdefault(cluster_id, {})[topic] = _encode_topic([split for _, split in rows])
     clusters: dict[str, Any] = {
         name: {
             "bootstrap": list(cluster.bootstrap_servers),
             "discovered": cluster.discovered,
             **({"initial": True} if cluster.initial else {}),
+            **({"kafkaId": cluster.kafka_id} if cluster.kafka_id else {}),
             **({} if cluster.removed_at_ms is None else {"removedAtMs": cluster.removed_at_ms}),
             "topics": by_topic.get(name, {}),
         }
@@ -133,8 +157,12 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "scope": (settings.scope, usual.scope),
         "retentionMs": (settings.retention_ms, usual.retention_ms),
         "bounded": (settings.bounded, usual.bounded),
+        "tasksMin": (settings.tasks_min, usual.tasks_min),
+        "taskOffsetsMax": (settings.task_offsets_max, usual.task_offsets_max),
         "begun": (state.begun, True),
         "dealtTo": (list(state.dealt_to), list(range(state.readers))),
+        "pins": (encode_pins(state.eligible), []),
+        "losses": ([[*loss.split, loss.cause.value, *loss[2:]] for loss in state.losses], []),
     }
     return {
         SIGNATURE: VERSION,
@@ -158,7 +186,7 @@ def _check(text: str) -> str:
 def _encode_topic(splits: Sequence[Split]) -> dict[str, Any]:
     """One topic's splits, by columns: a column is looked at as a whole, which is quick for a hundred thousand."""
     keys, topic_ids, positions, firsts, owners, stops, finished, removed, initial = zip(*splits, strict=True)
-    partitions = [key.partition for key in keys]
+    partitions = list(map(itemgetter(2), keys))
     entry: dict[str, Any] = {"id": topic_ids[0] if len(set(topic_ids)) == 1 else list(topic_ids)}
     if partitions != list(range(len(partitions))):
         entry["partitions"] = partitions
@@ -206,16 +234,18 @@ def _length(form: object) -> int:
     return len(json.dumps(form))
 
 
-def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
-    readers = _count(body["readers"], "readers")
+def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> EnumeratorState:
+    readers = count(body["readers"], "readers", most=READERS_MAX)
     usual = Settings()
     settings = Settings(
         policy=body["policy"],
         rebalance=body.get("rebalance", usual.rebalance),
         scope=body.get("scope", usual.scope),
         plan=body["plan"],
-        retention_ms=_count(body.get("retentionMs", usual.retention_ms), "retentionMs"),
-        bounded=_flag(body.get("bounded", usual.bounded)),
+        retention_ms=count(body.get("retentionMs", usual.retention_ms), "retentionMs"),
+        bounded=flag(body.get("bounded", usual.bounded)),
+        tasks_min=count_or_none(body.get("tasksMin"), "tasksMin"),
+        task_offsets_max=count_or_none(body.get("taskOffsetsMax"), "taskOffsetsMax"),
     )
     if settings.problems():
         raise ValueError("; ".join(settings.problems()))
@@ -228,26 +258,28 @@ def _decode_body(body: Mapping[str, Any]) -> EnumeratorState:
         clusters[name] = ClusterState(
             name,
             bootstrap,
-            initial=_flag(entry.get("initial", False)),
-            discovered=_flag(entry["discovered"]),
-            removed_at_ms=_count_or_none(entry.get("removedAtMs"), "removedAtMs"),
+            initial=flag(entry.get("initial", False)),
+            discovered=flag(entry["discovered"]),
+            removed_at_ms=count_or_none(entry.get("removedAtMs"), "removedAtMs"),
+            kafka_id=word(entry.get("kafkaId", "")),
         )
-        _in_order(entry["topics"], f"topics of {name!r}")
+        in_order(entry["topics"], f"topics of {name!r}")
         for topic, columns in entry["topics"].items():
-            named = _from_version_1(columns) if body[SIGNATURE] == 1 else columns
-            decoded = _decode_topic(name, topic, named, readers)
-            splits.update(zip([split.id for split in decoded], decoded, strict=True))
-    _in_order(clusters, "clusters")
-    dealt_to = tuple(_count(reader, "dealtTo") for reader in body.get("dealtTo", range(readers)))
-    _in_order(dealt_to, "dealtTo")
+            now = _from_version_1(columns) if body[SIGNATURE] == 1 else columns
+            splits.update(_decode_topic(name, topic, now, readers, known))
+    in_order(clusters, "clusters")
+    dealt_to = tuple(count(reader, "dealtTo") for reader in body.get("dealtTo", range(readers)))
+    in_order(dealt_to, "dealtTo")
     return EnumeratorState(
         readers,
         MappingProxyType(clusters),
         MappingProxyType(splits),
         settings,
-        _count(body.get("generation", 0), "generation"),
-        _flag(body.get("begun", True)),
+        count(body.get("generation", 0), "generation"),
+        flag(body.get("begun", True)),
         dealt_to,
+        tuple(decode_loss(*loss) for loss in body.get("losses", ())),
+        MappingProxyType(decode_pins(body.get("pins", ()))),
     )
 
 
@@ -255,40 +287,45 @@ def _from_version_1(columns: Mapping[str, Any]) -> dict[str, Any]:
     """A topic's columns as they are named now."""
     first: dict[str, list[int]] = {}
     for partition, at in columns.get("first", {}).items():
-        first.setdefault(str(_count(at, "first")), []).append(int(partition))
+        first.setdefault(str(count(at, "first")), []).append(int(partition))
     return {**columns, "first": first}
 
 
-def _decode_topic(cluster: str, topic: str, columns: Mapping[str, Any], readers: int) -> list[Split]:
-    """The splits of one topic. Columns are checked as a whole, which is what makes a hundred thousand splits quick."""
+def _decode_topic(
+    cluster: str, topic: str, columns: Mapping[str, Any], readers: int, known: Mapping[SplitId, Split]
+) -> Iterable[tuple[SplitId, Split]]:
+    """The splits of one topic by id. Columns are checked as a whole, which makes a hundred thousand splits quick."""
     positions = columns["next"]
     owners = columns.get("owner", [None] * len(positions))
     partitions = columns.get("partitions", range(len(positions)))
-    _counts((one for one in positions if one is not None), "next")
-    if _counts((one for one in owners if one is not None), "owner") >= readers:
+    counts(present(positions), "next")
+    if counts(present(owners), "owner") >= readers:
         raise ValueError(f"an owner of {topic!r} is not one of {readers} readers")
-    _counts(partitions, "partition")
-    _in_order(partitions, f"partitions of {topic!r}")
+    counts(partitions, "partition")
+    in_order(partitions, f"partitions of {topic!r}")
     ids = columns["id"] if isinstance(columns["id"], list) else [columns["id"]] * len(positions)
     if not all(isinstance(topic_id, str) for topic_id in ids):
         raise TypeError(f"a topic id of {topic!r} is no text")
     if not len(partitions) == len(positions) == len(owners) == len(ids):
         raise ValueError(f"the columns of {topic!r} are not of one length")
-    known = frozenset(partitions)
-    finished, initial = (_flags(_named(columns, name, known), partitions) for name in ("finished", "initial"))
+    there = frozenset(partitions)
+    finished, initial = (_flags(_named(columns, name, there), partitions) for name in ("finished", "initial"))
     firsts = _offsets(columns, "first", "sinceFirst", -1, positions, partitions)
     stops = _offsets(columns, "stop", "toStop", 1, positions, partitions)
     removed = columns.get("removedAtMs")
     if isinstance(removed, dict):
         ((time, form),) = removed.items()
-        earliest, later = _count(int(time), "removedAtMs"), _decode_column(form, "removedAtMs", partitions)
+        earliest, later = count(int(time), "removedAtMs"), _decode_column(form, "removedAtMs", partitions)
         removed_at: Iterable[int | None] = [None if ms is None else earliest + ms for ms in later]
     else:
-        removed_at = repeat(_count_or_none(removed, "removedAtMs"))
-    keys = [SplitId(cluster, topic, partition) for partition in partitions]
+        removed_at = repeat(count_or_none(removed, "removedAtMs"))
+    keys = list(named(SplitId, zip(repeat(cluster), repeat(topic), partitions, strict=False)))
+    before = list(map(known.get, keys))
+    keys = [key if split is None else split.id for key, split in zip(keys, before, strict=True)]
     # Some columns are endless, so the lengths have been compared before.
     rows = zip(keys, ids, positions, firsts, owners, stops, finished, removed_at, initial, strict=False)
-    return list(map(Split._make, rows))
+    splits = [split if new == split else new for new, split in zip(named(Split, rows), before, strict=True)]
+    return zip(keys, splits, strict=True)
 
 
 def _offsets(
@@ -310,7 +347,7 @@ def _offsets(
         found = _decode_column(columns[at], at, partitions)
     else:
         return repeat(None)
-    _counts((one for one in found if one is not None), at)
+    counts(present(found), at)
     return found
 
 
@@ -335,7 +372,7 @@ def _flags(named: frozenset[int], partitions: Iterable[int]) -> Iterable[bool]:
 
 
 def _named(columns: Mapping[str, Any], name: str, known: frozenset[int]) -> frozenset[int]:
-    found = [_count(partition, name) for partition in columns.get(name, ())]
+    found = [count(partition, name) for partition in columns.get(name, ())]
     _known(found, name, known)
     return frozenset(found)
 
@@ -346,49 +383,15 @@ def _known(partitions: Iterable[int], name: str, known: frozenset[int]) -> None:
         raise ValueError(f"{name!r} of partitions that do not exist: {unknown}")
 
 
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _count(value: object, what: str) -> int:
-    if not _is_count(value):
-        raise ValueError(f"{what} is {value!r}, expected a whole number of at least 0")
-    return value
-
-
-def _count_or_none(value: object, what: str) -> int | None:
-    return None if value is None else _count(value, what)
-
-
-def _counts(values: Iterable[Any], what: str) -> int:
-    """The highest of `values`, -1 without any, when all of them are whole numbers of at least 0."""
-    listed = list(values)
-    if any(kind is not int for kind in set(map(type, listed))) or (listed and min(listed) < 0):
-        raise ValueError(f"{what} has other values than whole numbers of at least 0")
-    return max(listed, default=-1)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"a flag is {value!r}, expected true or false")
-    return value
-
-
-def _in_order(keys: Iterable[Any], what: str) -> None:
-    if any(left >= right for left, right in pairwise(keys)):
-        raise ValueError(f"{what} are not in order")
-
-
-def _foreign(document: Mapping[str, Any]) -> str:
+def _foreign(document: object) -> str:
     shown = json.dumps(document)
     shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
-    if document and all(
-        isinstance(topic, dict) and all(partition.isdigit() and _is_count(at) for partition, at in topic.items())
-        for topic in document.values()
-    ):
+    if parse_positions(document) is not None:
         return (
             f"the checkpoint's offset was written by Spark's own Kafka source: {shown}. "
-            "Start this query with a new checkpoint, and pass that offset as option startingOffsets to go on from there"
+            "Where the options have one cluster, it is understood as it is; for several, or metadata, "
+            "`evensplit migrate FROM TO --cluster ID` makes a checkpoint of it that this source goes on from, where ID "
+            "is the id by which the query knows the cluster that Spark's source has read"
         )
     return (
         f"the checkpoint's offset was not written by this source: {shown}. "

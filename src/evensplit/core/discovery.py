@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from evensplit.core.draft import Draft
-from evensplit.core.effects import ListPartitions, ReportLoss, ResolveStart
+from evensplit.core.effects import ListPartitions, RefuseCluster, ResolveStart
 from evensplit.core.events import ClustersListed, ClusterUnreachable, OffsetsResolved, PartitionsListed, TimePassed
-from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId, StartBy, Subscription, matches
-from evensplit.core.settings import FAIL
+from evensplit.core.losses import lose, unread
+from evensplit.core.model import (
+    Cause,
+    ClusterState,
+    ListedPartition,
+    Split,
+    SplitId,
+    StartBy,
+    Subscription,
+    matches,
+)
 from evensplit.errors import TransitionError
 
 
@@ -19,41 +29,59 @@ def clusters_listed(draft: Draft, event: ClustersListed) -> None:
     twice = sorted({name for name, following in pairwise(ids) if name == following})
     if twice:
         raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
-    sure = event.confirmed and draft.session.listed is None
+    sure = event.confirmed and event.complete and not draft.session.listed_all
     for listed in event.clusters:
         known = draft.clusters.get(listed.id)
         discovered = known is not None and known.discovered
         initial = listed.starts_by_strategy or (known.initial if known else not draft.begun)
         # Once discovered, `initial` makes no difference; a fixed value keeps equal states equal.
         draft.clusters[listed.id] = ClusterState(
-            listed.id, listed.bootstrap_servers, initial and not discovered, discovered
+            listed.id,
+            listed.bootstrap_servers,
+            initial and not discovered,
+            discovered,
+            kafka_id=known.kafka_id if known else "",
         )
     draft.present(*ids)
     named = tuple(sorted({*draft.session.named, *ids}))
     subscriptions = {one.id: one.subscription for one in event.clusters if one.subscription is not None}
-    draft.tell(named=named, listed=tuple(ids), subscriptions=subscriptions)
+    missing = [key for key in draft.session.missing_since if isinstance(key, SplitId)]
+    wanted = [draft.session.wants(key) for key in missing]
+    if not event.complete:
+        ids = sorted({*ids, *(draft.session.listed or ())})
+        subscriptions = {**draft.session.subscriptions, **subscriptions}
+    listed_all = event.complete or draft.session.listed_all
+    draft.tell(named=named, listed=tuple(ids), listed_all=listed_all, subscriptions=subscriptions)
+    # Not to be there and not to be wanted are two things: one of each is no two of one.
+    draft.present(*(key for key, before in zip(missing, wanted, strict=True) if draft.session.wants(key) != before))
+    if event.complete:
+        _remove_unlisted(draft, sure=sure)
+    draft.effects.extend(ListPartitions(name) for name in sorted(one.id for one in event.clusters))
+
+
+def _remove_unlisted(draft: Draft, *, sure: bool) -> None:
+    """Remove the clusters that are not listed, and splits that nobody asks for; unless `sure`, in two steps."""
+    listed = draft.session.listed or ()
     left_out = [
-        name for name in sorted(draft.clusters) if name not in ids and draft.clusters[name].removed_at_ms is None
+        name for name in sorted(draft.clusters) if name not in listed and draft.clusters[name].removed_at_ms is None
     ]
     for name in left_out if sure else draft.missed(left_out):
         _remove_cluster(draft, draft.clusters[name])
-    for split in _unwanted(draft, subscriptions):
-        draft.retain(split)
-    draft.effects.extend(ListPartitions(name) for name in ids)
+    unwanted = _unwanted(draft, draft.session.subscriptions)
+    for key in unwanted if sure else draft.missed(unwanted):
+        draft.retain(draft.splits[key])
 
 
-def _unwanted(draft: Draft, subscriptions: Mapping[str, Subscription]) -> list[Split]:
+def _unwanted(draft: Draft, subscriptions: Mapping[str, Subscription]) -> list[SplitId]:
     return [
-        split
+        key
         for key, split in draft.splits.items()
         if split.active and key.cluster in subscriptions and not matches(subscriptions[key.cluster], key)
     ]
 
 
 def _remove_cluster(draft: Draft, cluster: ClusterState) -> None:
-    draft.clusters[cluster.id] = ClusterState(
-        cluster.id, cluster.bootstrap_servers, cluster.initial, cluster.discovered, draft.now_ms
-    )
+    draft.clusters[cluster.id] = replace(cluster, removed_at_ms=draft.now_ms)
     for split in [split for key, split in draft.splits.items() if key.cluster == cluster.id and split.active]:
         draft.retain(split)
     if draft.settings.retention_ms == 0:
@@ -64,6 +92,10 @@ def _forget_cluster(draft: Draft, name: str) -> None:
     for split in [split for key, split in draft.splits.items() if key.cluster == name]:
         draft.forget(split)
     del draft.clusters[name]
+    draft.tell(
+        answers={one: answer for one, answer in draft.session.answers.items() if one != name},
+        ends={one: ends for one, ends in draft.session.ends.items() if one != name},
+    )
 
 
 def cluster_unreachable(draft: Draft, event: ClusterUnreachable) -> None:
@@ -83,6 +115,8 @@ def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
     if cluster.removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
+    if event.kafka_id and not _recognised(draft, cluster, event.kafka_id):
+        return
     pending: dict[SplitId, StartBy] = {}
     keys = [SplitId(event.cluster, one.topic, one.partition) for one in event.partitions]
     for key, one in zip(keys, event.partitions, strict=True):
@@ -92,21 +126,23 @@ def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
         found = _seen(draft, key, one, initial=cluster.initial)
         if found is not None and found.active and found.position is None:
             pending[key] = StartBy.STRATEGY if found.initial else StartBy.EARLIEST
-    draft.present(*keys)
+    draft.present(*keys, *(SplitId(event.cluster, one.topic, one.partition) for one in event.seen))
     draft.tell(
         unreachable={name: detail for name, detail in draft.session.unreachable.items() if name != event.cluster}
     )
     if event.complete:
-        draft.clusters[event.cluster] = ClusterState(cluster.id, cluster.bootstrap_servers, False, True)
+        draft.clusters[event.cluster] = replace(draft.clusters[event.cluster], initial=False, discovered=True)
         draft.tell(answers={**draft.session.answers, event.cluster: event.partitions})
         listed = frozenset(keys)
         lacking = [
             key
             for key, split in draft.splits.items()
-            if key.cluster == event.cluster and split.active and key not in listed
+            if key.cluster == event.cluster and split.active and key not in listed and draft.session.wants(key)
         ]
         for key in draft.missed(lacking):
-            draft.retain(draft.splits[key])
+            loss = unread(draft, draft.splits[key], Cause.DELETED)
+            if loss is None or lose(draft, loss):
+                draft.retain(draft.splits[key])
     for by in StartBy:
         asked = tuple(sorted(key for key, how in pending.items() if how is by))
         if asked:
@@ -121,29 +157,66 @@ def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) ->
         return draft.get(key)
     if known.finished:
         return known
-    if known.removed_at_ms is not None:
-        subscription = draft.session.subscriptions.get(key.cluster)
-        if subscription is not None and not matches(subscription, key):
-            return known
-    recreated = bool(one.topic_id and known.topic_id and one.topic_id != known.topic_id)
-    if recreated and known.position is not None:
-        fatal = draft.session.loss == FAIL
-        draft.effects.append(
-            ReportLoss(
-                key,
-                f"the topic was deleted and created anew: expected topic id {known.topic_id}, found {one.topic_id}; "
-                f"what was unread at offset {known.position} is gone",
-                fatal,
-            )
-        )
-        if not fatal:
-            draft.put(Split(key, one.topic_id))
-        return draft.get(key)
+    if known.removed_at_ms is not None and not draft.session.wants(key):
+        return known
+    if one.topic_id and known.topic_id and one.topic_id != known.topic_id and known.position is not None:
+        return _recreated(draft, known, one.topic_id)
     # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
     topic_id = one.topic_id or known.topic_id
+    if topic_id != known.topic_id and known.position is None:
+        draft.ended.append(key)
     if known.removed_at_ms is not None or topic_id != known.topic_id:
         draft.put(known._replace(topic_id=topic_id, removed_at_ms=None))
     return draft.get(key)
+
+
+def _recreated(draft: Draft, known: Split, topic_id: str) -> Split | None:
+    """A split of another incarnation: it begins anew, if what was unread of the earlier one need not end the run."""
+    loss = unread(draft, known, Cause.RECREATED)
+    if loss is not None:
+        said = (
+            f"the topic was deleted and created anew: expected topic id {known.topic_id}, found {topic_id}. The new "
+            "one is read from its beginning"
+        )
+        # What had been removed before was given up, or settled, then.
+        if not lose(draft, loss, said, settled=known.removed_at_ms is not None):
+            return known
+    draft.ended.append(known.id)
+    draft.put(Split(known.id, topic_id))
+    return draft.get(known.id)
+
+
+def _recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
+    """Whether a cluster that calls itself `kafka_id` is the one meant, and no other; it is known by it from now on."""
+    if cluster.kafka_id and cluster.kafka_id != kafka_id:
+        draft.effects.append(
+            RefuseCluster(
+                cluster.id,
+                f"it is another cluster than before: expected Kafka's cluster id {cluster.kafka_id}, found {kafka_id}. "
+                "Its positions mean nothing there: correct the bootstrap servers, or give the new one an id of its own",
+            )
+        )
+        return False
+    twins = [
+        one
+        for one in draft.clusters.values()
+        if one.id != cluster.id and one.kafka_id == kafka_id and one.removed_at_ms is None
+    ]
+    if twins:
+        listed = draft.session.listed or ()
+        if all(one.id in listed for one in twins):
+            draft.effects.append(
+                RefuseCluster(
+                    cluster.id,
+                    f"it is the same Kafka cluster ({kafka_id}) as {twins[0].id!r}, so records could be read twice: "
+                    "name it once, with all of its topics",
+                )
+            )
+        # A twin that is listed no longer is about to be removed.
+        return False
+    if not cluster.kafka_id:
+        draft.clusters[cluster.id] = replace(cluster, kafka_id=kafka_id)
+    return True
 
 
 def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
@@ -187,9 +260,7 @@ def time_passed(draft: Draft, event: TimePassed) -> None:
             draft.forget(split)
     for name, cluster in sorted(draft.clusters.items()):
         if cluster.removed_at_ms == 0:
-            draft.clusters[name] = ClusterState(
-                name, cluster.bootstrap_servers, cluster.initial, cluster.discovered, event.now_ms
-            )
+            draft.clusters[name] = replace(cluster, removed_at_ms=event.now_ms)
         elif cluster.removed_at_ms is not None and event.now_ms - cluster.removed_at_ms >= retention_ms:
             _forget_cluster(draft, name)
 

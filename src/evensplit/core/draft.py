@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from evensplit.core.effects import Effect, Forget
-from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId
 from evensplit.core.state import EnumeratorState
 
 Key = TypeVar("Key", SplitId, str)
@@ -31,8 +31,10 @@ class Draft:
         self.readers = before.readers
         self.clusters: dict[str, ClusterState] = dict(before.clusters)
         self.settings = before.settings
+        self.eligible: Mapping[int, tuple[Readable, ...]] = before.eligible
         self.begun = before.begun
         self.dealt_to = before.dealt_to
+        self.losses: list[Loss] = list(before.losses)
         self.session = before.session
         self.effects: list[Effect] = []
         self.due = False
@@ -41,7 +43,13 @@ class Draft:
         self.changed: dict[SplitId, Split | None] = {}
         """What was put or forgotten, in the order in which that happened."""
         self.beginning: list[SplitId] = []
-        """Splits that have been given a start."""
+        """Splits that have been given a start, or another one."""
+        self.noticed: list[Loss] = []
+        """What was lost with this event, to be declared."""
+        self.ended: list[SplitId] = []
+        """Splits whose incarnation has ended, as far as anybody knows: what was seen of their logs says nothing now."""
+        self.removed: list[SplitId] = []
+        """Splits that are not to be read any more: nothing of them can be missing, or lag behind."""
         self._splits: dict[SplitId, Split] | None = None
         self._in_order = True
         self._owners_changed = False
@@ -78,7 +86,7 @@ class Draft:
             self._splits = _copied(self.before.splits)
         self._in_order = self._in_order and known is not None
         self._splits[split.id] = split
-        if split.first is not None and (known is None or known.first != split.first):
+        if split.first is not None and (known is None or known.first != split.first or _goes_back(known, split)):
             self.beginning.append(split.id)
         self.changed[split.id] = split
         self._owners_changed = self._owners_changed or split.owner != (known.owner if known else None)
@@ -86,6 +94,7 @@ class Draft:
 
     def retain(self, split: Split) -> None:
         """Stop reading a split, and keep its position for as long as the settings say."""
+        self.removed.append(split.id)
         if self.settings.retention_ms == 0:
             self.forget(split)
         else:
@@ -100,6 +109,7 @@ class Draft:
         self._owners_changed = self._owners_changed or split.owner is not None
         self.load_changed = self.load_changed or _is_load(split)
         self.effects.append(Forget(split.id))
+        self.ended.append(split.id)
 
     def missed(self, keys: Sequence[Key]) -> list[Key]:
         """A complete answer lacks `keys`. Those that are gone: lacking for the second time, and long enough after."""
@@ -130,6 +140,25 @@ class Draft:
         """Set fields of the session."""
         self.session = replace(self.session, **known)
 
+    def note(self) -> None:
+        """Put down in the session what this event has begun, lost and ended."""
+        session = self.session
+        if self.beginning:
+            self.tell(beginning=tuple(sorted({*session.beginning, *self.beginning})))
+        if self.noticed:
+            self.tell(undeclared=(*session.undeclared, *self.noticed))
+        if not self.ended and not self.removed:
+            return
+        ended, gone = frozenset(self.ended), frozenset((*self.ended, *self.removed))
+        session = self.session
+        self.tell(
+            ends={
+                name: {key: end for key, end in ends.items() if key not in ended} for name, ends in session.ends.items()
+            },
+            sightings={key: seen for key, seen in session.sightings.items() if key not in gone},
+            missing_since={key: since for key, since in session.missing_since.items() if key not in gone},
+        )
+
     def state(self) -> EnumeratorState:
         """What the draft has become by now. The generation goes up if any owner is another one than before."""
         earlier = self.before.splits
@@ -145,6 +174,8 @@ class Draft:
             self.before.generation + moved,
             self.begun,
             self.dealt_to,
+            tuple(self.losses),
+            MappingProxyType(dict(self.eligible)),
             self.session,
         )
 
@@ -152,6 +183,10 @@ class Draft:
 def _copied(splits: Mapping[SplitId, Split]) -> dict[SplitId, Split]:
     # Quicker by far for what is behind a proxy.
     return splits.copy() if isinstance(splits, MappingProxyType) else dict(splits)
+
+
+def _goes_back(known: Split, split: Split) -> bool:
+    return known.position is not None and split.position is not None and split.position < known.position
 
 
 def _is_load(split: Split | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evensplit.core.model import SplitId, StartBy
+from evensplit.core.model import Loss, SplitId, StartBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,24 @@ class SignalNoMoreSplits:
 
 @dataclass(frozen=True, slots=True)
 class ReportLoss:
-    """Records of `split` that were still to be read are gone; `detail` says why. `fatal`: the run has to end."""
+    """Records that were still to be read are gone; `detail` says why. `fatal`: the run has to end."""
 
-    split: SplitId
+    loss: Loss
     detail: str
     fatal: bool = True
+
+    @property
+    def split(self) -> SplitId:
+        """Whose records they were."""
+        return self.loss.split
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseCluster:
+    """Do not read `cluster`: it is not the one that it was, or another one is the same; `detail` says which."""
+
+    cluster: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +93,4 @@ class Forget:
     split: SplitId
 
 
-Effect = ListPartitions | ResolveStart | Assign | Revoke | SignalNoMoreSplits | ReportLoss | Forget
+Effect = ListPartitions | ResolveStart | Assign | Revoke | SignalNoMoreSplits | ReportLoss | RefuseCluster | Forget

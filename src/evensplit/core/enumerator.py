@@ -12,6 +12,7 @@ state and event always give the same step.
     enumerator.py    the table; batches and settings
     discovery.py     clusters, partitions, starts, time
     registration.py  readers
+    losses.py        records that are gone
     assigning.py     owners, and the orders that follow
     draft.py         a state in the making
 
@@ -23,8 +24,9 @@ One run, as a host drives it:
     BatchOpened         the batch before is committed: its first positions are not needed any more
     TimePassed          -> Forget
     ClustersListed      -> ListPartitions for each cluster
-    PartitionsListed    -> ResolveStart for what is new, ReportLoss      (one event per cluster that answered)
+    PartitionsListed    -> ResolveStart for what is new, ReportLoss, RefuseCluster    (one per cluster that answered)
     OffsetsResolved     -> Assign
+    LogsObserved        -> ReportLoss                                    (one event per cluster that answered)
     BatchPlanned        positions advance to the batch's ends
 
 A host with readers of its own (processes that fail on their own) also tells `ReaderLost`, `ReaderRemoved`,
@@ -56,6 +58,10 @@ What is there no longer
 -----------------------
 One answer can be wrong, so an answer removes a split only together with a second one, an interval later, both complete.
 What is removed is retained with its position for a time, and goes on from there if it comes back.
+
+Records that were to be read and are gone are a loss, whatever took them. A topic that went, or was created
+anew, when it had been read to the end that was last seen is none. Where that end is not known, it counts as a loss of
+unknown size.
 """
 
 from __future__ import annotations
@@ -81,17 +87,20 @@ from evensplit.core.events import (
     ClustersListed,
     ClusterUnreachable,
     Event,
+    LogsObserved,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    RecordsLost,
     SettingsChanged,
     SplitsFinished,
     SplitsGivenBack,
     TimePassed,
 )
+from evensplit.core.losses import logs_observed, records_lost
 from evensplit.core.model import Lifecycle
 from evensplit.core.registration import (
     parallelism_changed,
@@ -139,8 +148,7 @@ def step(state: EnumeratorState, event: Event) -> Step:
     try:
         TRANSITIONS[type(event)].handle(draft, event)
         draft.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
-        if draft.beginning:
-            draft.tell(beginning=tuple(sorted({*draft.session.beginning, *draft.beginning})))
+        draft.note()
         after = conclude(draft)
     except TransitionError as error:
         raise TransitionError(error.problem, line, summary(state), state.session.told) from None
@@ -159,10 +167,10 @@ def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
     if problems:
         raise TransitionError("; ".join(problems))
     chosen = event.settings, dict(event.eligible)
-    draft.due = chosen != (draft.settings, draft.session.eligible)
+    draft.due = chosen != (draft.settings, draft.eligible)
     draft.settings = event.settings
+    draft.eligible = {reader: event.eligible[reader] for reader in sorted(event.eligible)}
     draft.tell(
-        eligible=dict(event.eligible),
         discovery=event.discovery,
         discovery_interval_ms=event.discovery_interval_ms,
         loss=event.loss,
@@ -170,6 +178,8 @@ def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
 
 
 def _batch_opened(draft: Draft, _: BatchOpened) -> None:
+    # What was noticed since the last batch was planned is declared by the one that comes, and not written down yet.
+    draft.losses = list(draft.session.undeclared)
     # What was given a start since then begins with the batch that comes, and is not written down yet.
     beginning = frozenset(draft.session.beginning)
     for split in list(draft.splits.values()):
@@ -198,7 +208,7 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
                 raise TransitionError(f"a batch was planned to end at {end} for {key}, which nobody owns")
             draft.put(split._replace(position=end))
     draft.begun = True
-    draft.tell(beginning=())
+    draft.tell(beginning=(), undeclared=())
 
 
 _NEW = None
@@ -243,6 +253,8 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
                 *_GIVEN_AND_TAKEN,
             ),
         ),
+        LogsObserved: Transition(logs_observed, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))),
+        RecordsLost: Transition(records_lost),
         OffsetsResolved: Transition(
             offsets_resolved, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))
         ),

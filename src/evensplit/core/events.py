@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.model import ListedPartition, Readable, SplitId, Subscription
+from evensplit.core.model import ListedPartition, Loss, Readable, SplitId, Subscription
 from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 
@@ -39,7 +39,7 @@ class SettingsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ParallelismChanged:
-    """The number of readers is `readers` (at least 1) from now on. Readers from there on are gone."""
+    """The number of readers is `readers` (1 to READERS_MAX) from now on. Readers from there on are gone."""
 
     readers: int
 
@@ -113,12 +113,15 @@ class ListedCluster:
 class ClustersListed:
     """The metadata named these clusters, all that are to be read, each once.
 
-    `confirmed`: they come from where they cannot be wrong, such as the user's options. Then what the first listing of a
-    run leaves out is removed at once; otherwise, and later, a second listing has to leave it out as well.
+    `confirmed`: they come from where they cannot be wrong, such as the user's options. Then what the first complete
+    listing of a run leaves out, clusters and topics, is removed at once; otherwise, and later, a second listing has to
+    leave it out as well, an interval after the first.
+    `complete`: they are all that there are. A listing that is not adds and changes, and leaves nothing out.
     """
 
     clusters: tuple[ListedCluster, ...]
     confirmed: bool = True
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +137,38 @@ class PartitionsListed:
     """A cluster's metadata answered: these are subscribed partitions of it, each once.
 
     `complete`: they are all that there are. An answer that is not can add splits, and never removes any.
+    `kafka_id`: what the cluster calls itself; empty where it does not say.
+    `seen`: others that are there and that nothing else is known of, as without a leader: they are not missing, and are
+    not taken up.
     """
 
     cluster: str
     partitions: tuple[ListedPartition, ...]
     complete: bool = True
+    kafka_id: str = ""
+    seen: tuple[ListedPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogsObserved:
+    """A cluster's leaders answered: so far do the logs of its splits reach.
+
+    `ends`: split -> the offset of the next record to be written. `starts`: split -> the first offset that its log still
+    has, as far as that was asked for. Both are of the incarnations that were listed last.
+    `answer`: the how-manieth answer it is; one that is looked at again is no second one.
+    """
+
+    cluster: str
+    ends: Mapping[SplitId, int]
+    starts: Mapping[SplitId, int] = field(default_factory=_nothing)
+    answer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsLost:
+    """Records that were to be read are gone, as the host has found."""
+
+    losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +220,8 @@ Event = (
     | ClustersListed
     | ClusterUnreachable
     | PartitionsListed
+    | LogsObserved
+    | RecordsLost
     | OffsetsResolved
     | BatchOpened
     | BatchPlanned

@@ -93,6 +93,7 @@ class ClusterState:
     `initial`: its first discovery starts by the user's strategy rather than at earliest (FLIP-288).
     `discovered`: its first discovery is done, also when that found nothing.
     `removed_at_ms`: when it was removed, as for a split; None as long as it is to be read.
+    `kafka_id`: what the cluster calls itself, so that another one in its place is noticed; empty where not known.
     """
 
     id: str
@@ -100,6 +101,7 @@ class ClusterState:
     initial: bool
     discovered: bool = False
     removed_at_ms: int | None = None
+    kafka_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,11 @@ class Topic:
 
 Readable = Cluster | Topic | SplitId
 """What can be said to be readable for one reader."""
+
+
+def scopes(split: SplitId) -> tuple[Readable, ...]:
+    """All that a reader can be said to read so that it may read `split`."""
+    return split, Topic(split.cluster, split.topic), Cluster(split.cluster)
 
 
 class StartBy(StrEnum):
@@ -147,6 +154,36 @@ class Range(NamedTuple):
     def size(self) -> int:
         """The number of offsets; records are at most as many (compaction and transactions leave gaps)."""
         return self.end - self.start
+
+
+class Cause(StrEnum):
+    """Why records that were to be read are not there any more."""
+
+    RECREATED = "recreated"
+    """The topic was deleted and created anew: it has another topic id."""
+    DELETED = "deleted"
+    """The topic, or the partition, was deleted."""
+    TRUNCATED = "truncated"
+    """The log ends before the position."""
+    AGED_OUT = "aged-out"
+    """The log begins behind the position."""
+    OUT_OF_RANGE = "out-of-range"
+    """Reading was to start at an offset that the log does not have."""
+
+
+class Loss(NamedTuple):
+    """Records of `split` that were to be read and are gone.
+
+    `position`: the next offset that was to be read.
+    `found`: where the log begins (`aged-out`, `out-of-range`) or ended when it was last seen; None: not known.
+    `offsets_max`: how many offsets were lost at most; None: not known.
+    """
+
+    split: SplitId
+    cause: Cause
+    position: int
+    found: int | None = None
+    offsets_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from evensplit.core.events import (
     SplitsGivenBack,
 )
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId, matches
-from evensplit.core.state import Registration
+from evensplit.core.state import READERS_MAX, Registration
 from evensplit.errors import TransitionError
 
 
 def parallelism_changed(draft: Draft, event: ParallelismChanged) -> None:
     """Owners that do not exist any more are void; the others keep what they have until owners are decided."""
-    if event.readers < 1:
-        raise TransitionError(f"the number of readers is {event.readers}; expected at least 1")
+    if not 1 <= event.readers <= READERS_MAX:
+        raise TransitionError(f"the number of readers is {event.readers}; expected 1 to {READERS_MAX}")
     if event.readers == draft.readers:
         return
     draft.readers = event.readers
@@ -100,7 +100,7 @@ def splits_given_back(draft: Draft, event: SplitsGivenBack) -> None:
             split = _adopt(draft, Split(key, "", event.splits[key], event.splits[key]))
         if not counts or not split.active or split.position is None or split.owner is not None:
             continue
-        if may_read(draft.session.eligible, event.reader, key):
+        if may_read(draft.eligible, event.reader, key):
             draft.put(split._replace(owner=event.reader))
 
 

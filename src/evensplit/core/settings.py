@@ -15,9 +15,10 @@ ALL_CLUSTERS, PER_CLUSTER = "global", "per-cluster"
 SCOPES = (ALL_CLUSTERS, PER_CLUSTER)
 """What is balanced: all splits together, or those of each cluster on their own."""
 
-OWNERS = "owners"
-PLANS = (OWNERS,)
-"""The kinds of batch plan: under `owners`, every split is read by its owner."""
+WHOLE, LEVEL, OWNERS = "whole", "level", "owners"
+PLANS = (WHOLE, LEVEL, OWNERS)
+"""How a batch is shared out (see `plan.plan_batch`): so that the busiest reader has little, with ranges as they are, or
+cut; or with every split read by its owner."""
 
 FAIL, DECLARE = "fail", "declare"
 LOSSES = (FAIL, DECLARE)
@@ -34,14 +35,17 @@ class Settings:
     `policy`, `rebalance`, `scope`, `plan`: one of POLICIES, REBALANCES, SCOPES and PLANS.
     `retention_ms`: how long the position of what was removed is kept; 0: not at all.
     `bounded`: reading ends at the stops of the splits.
+    `tasks_min`, `task_offsets_max`: see `tasks.plan_tasks`; at least 1 each, or None.
     """
 
     policy: str = BALANCED
     rebalance: str = ALWAYS
     scope: str = ALL_CLUSTERS
-    plan: str = OWNERS
+    plan: str = WHOLE
     retention_ms: int = RETENTION_MS_DEFAULT
     bounded: bool = False
+    tasks_min: int | None = None
+    task_offsets_max: int | None = None
 
     def problems(self) -> tuple[str, ...]:
         """One sentence for each setting that cannot be."""
@@ -58,4 +62,12 @@ class Settings:
         ]
         if self.retention_ms < 0:
             found.append(f"the retention is {self.retention_ms} ms; expected 0 (none) or more")
+        found.extend(
+            f"{what} is {value}; expected 1 or more, or none"
+            for what, value in (
+                ("the least number of tasks", self.tasks_min),
+                ("the most offsets of a task", self.task_offsets_max),
+            )
+            if value is not None and value < 1
+        )
         return tuple(found)

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from evensplit.core.model import ClusterState, ListedPartition, Readable, Split, SplitId, Subscription
+from evensplit.core.model import ClusterState, ListedPartition, Loss, Readable, Split, SplitId, Subscription, matches
 from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
+
+READERS_MAX = 100_000
+"""How many readers there may be."""
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -30,6 +33,14 @@ class Registration:
     reported: Mapping[SplitId, int] = field(default_factory=_nothing)
 
 
+class Sighting(NamedTuple):
+    """So many `answers` in a row, the last of them `answer`, had a log end before its position, the lowest at `end`."""
+
+    answers: int
+    end: int
+    answer: int
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """What is known for as long as the process lives; a restored state begins with an empty one.
@@ -40,13 +51,17 @@ class Session:
     `removed`: readers that are not expected back; ascending.
     `assigned`: the global assignment of this run has been computed.
     `signalled`: readers that were told, since they registered, that there are no more splits; ascending.
-    `named`: the clusters that were named in this run; `listed`: those of the last listing; None before there was any.
+    `named`: the clusters that were named in this run; `listed`: those of the last listing; None before there was any;
+    `listed_all`: one of the listings was complete.
     `subscriptions`: cluster -> what is to be read of it, where the last listing said so.
     `answers`: cluster -> its last complete answer.
     `missing_since`: split, or id of a cluster -> the time of the first of the last complete answers without it, in ms.
+    `ends`: cluster -> split -> how far its log has been seen to reach, in this incarnation.
+    `sightings`: splits whose logs end before their positions, as long as that may be a stale answer.
     `unreachable`: cluster -> why it did not answer the last time.
     `now_ms`: the last time that was told; None before there was any.
-    `eligible`, `discovery`, `discovery_interval_ms`, `loss`: see `SettingsChanged`.
+    `discovery`, `discovery_interval_ms`, `loss`: see `SettingsChanged`.
+    `undeclared`: losses noticed since the last batch was planned: the next one declares them.
     `beginning`: splits whose first range is to begin with the next batch that is planned; ascending.
     `told`: the last events, one line each, the latest at the end.
     """
@@ -59,17 +74,25 @@ class Session:
     signalled: tuple[int, ...] = ()
     named: tuple[str, ...] = ()
     listed: tuple[str, ...] | None = None
+    listed_all: bool = False
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
     answers: Mapping[str, tuple[ListedPartition, ...]] = field(default_factory=_nothing)
     missing_since: Mapping[SplitId | str, int] = field(default_factory=_nothing)
+    ends: Mapping[str, Mapping[SplitId, int]] = field(default_factory=_nothing)
+    sightings: Mapping[SplitId, Sighting] = field(default_factory=_nothing)
     unreachable: Mapping[str, str] = field(default_factory=_nothing)
     now_ms: int | None = None
-    eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
     discovery: bool = True
     discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
     loss: str = FAIL
+    undeclared: tuple[Loss, ...] = ()
     beginning: tuple[SplitId, ...] = ()
     told: tuple[str, ...] = ()
+
+    def wants(self, key: SplitId) -> bool:
+        """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""
+        subscription = self.subscriptions.get(key.cluster)
+        return subscription is None or matches(subscription, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +107,8 @@ class EnumeratorState:
     `begun`: the first discovery is done and owners have been decided, so what comes from now on is later than that.
     `dealt_to`: the readers among which owners were decided the last time, ascending. Where they differ from those that
     there are, the new ones have not had their share yet.
+    `losses`: what was declared lost in the batch that ends here.
+    `eligible`: reader -> what it may read; a reader that is not named may read everything. Ascending by reader.
     `session`: what is known for as long as the process lives; does not count when states are compared.
     """
 
@@ -94,6 +119,8 @@ class EnumeratorState:
     generation: int = 0
     begun: bool = False
     dealt_to: tuple[int, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
     session: Session = field(default_factory=Session, compare=False)
 
     @property
@@ -116,4 +143,8 @@ class EnumeratorState:
 
     def load(self) -> Iterator[Split]:
         """The splits that are to be read and have a start, in order: what has to be shared out."""
-        return (split for split in self.splits.values() if split.position is not None and split.active)
+        return (
+            split
+            for split in self.splits.values()
+            if split.position is not None and split.removed_at_ms is None and not split.finished
+        )

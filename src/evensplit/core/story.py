@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice, pairwise
+from operator import itemgetter
 from typing import Any
 
 from evensplit.core.events import Event
-from evensplit.core.model import Split, SplitId
+from evensplit.core.losses import describe_loss, extent
+from evensplit.core.model import Loss, Split, SplitId
 from evensplit.core.state import EnumeratorState
+from evensplit.core.words import counted
+
+_stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished", "removed_at_ms")))
+"""All of a split but how far it was read."""
 
 SHOWN_MAX = 3
 """How many of several things are shown in one line; of the others only how many there are."""
+
+PARTITIONS_SHOWN_MAX = 32
+"""The same for partitions of one topic, where neighbours count as one: it is they that one looks for in a log."""
+
+LINES_MAX = 100
+"""So many lines say what moved, and so many what was lost; of the others only how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +51,8 @@ class Changes:
     """Everything that changed from one state to the next, each in the order of the splits.
 
     `retained`: no longer to be read, positions kept. `returned`: to be read again. `finished`: read to their ends.
-    `forgotten`: positions not kept any longer.
+    `forgotten`: positions not kept any longer. `recreated`: of a topic that was created anew, read from its beginning.
+    `losses`: what was declared lost.
     """
 
     discoveries: tuple[Discovery, ...]
@@ -48,53 +61,97 @@ class Changes:
     returned: tuple[SplitId, ...] = ()
     finished: tuple[SplitId, ...] = ()
     forgotten: tuple[SplitId, ...] = ()
+    recreated: tuple[SplitId, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, one.name) for one in fields(self))
 
     def sentences(self) -> tuple[str, ...]:
-        """One line for each topic of which splits were discovered or went, and for each split that moved."""
+        """What is to be logged; empty where nothing changed.
+
+        One line for each topic of which splits came or went, for each two readers between which splits of a topic
+        moved, and for each loss.
+        """
         lines: list[str] = []
         for topic, found in _by_topic([(one.split, one) for one in self.discoveries]):
-            parts = ", ".join(f"{one.split.partition} → {_reader(one.owner)}" for one in found)
-            lines.append(f"discovered {topic}: partition {parts}")
+            shown = found if len(found) <= PARTITIONS_SHOWN_MAX else ()
+            parts = ", ".join(f"{one.split.partition} → {_reader(one.owner)}" for one in shown)
+            lines.append(f"discovered {topic}: partition {parts or _numbers([one.split.partition for one in found])}")
         for keys, said, why in (
+            (self.recreated, "recreated", ": the topic was created anew; read from its beginning"),
             (self.returned, "returned", ": goes on where it was"),
             (self.retained, "retained", ": not to be read any more; positions are kept for a time"),
             (self.finished, "finished", ": read to the end"),
             (self.forgotten, "forgotten", ": away for longer than positions are kept; new if seen again"),
         ):
             lines.extend(
-                f"{said} {topic}: partition {', '.join(str(key.partition) for key in found)}{why}"
+                f"{said} {topic}: partition {_numbers([key.partition for key in found])}{why}"
                 for topic, found in _by_topic([(key, key) for key in keys])
             )
-        lines.extend(
-            f"moved {move.split} from reader {move.source} to reader {move.target}: {move.reason}"
-            for move in self.moves
-        )
-        return tuple(lines)
+        lines.extend(self._moved())
+        lines.extend(f"lost {loss.split}: {told(loss)}" for loss in self.losses[:LINES_MAX])
+        left = len(self.losses) - LINES_MAX
+        return (*lines, f"lost records of {counted(left, 'more split')}") if left > 0 else tuple(lines)
+
+    def _moved(self) -> list[str]:
+        groups: dict[tuple[str, str, int, int, str], list[SplitId]] = {}
+        for move in self.moves:
+            group = (move.split.cluster, move.split.topic, move.source, move.target, move.reason)
+            groups.setdefault(group, []).append(move.split)
+        lines: list[str] = []
+        left = len(self.moves)
+        for (cluster, topic, source, target, reason), keys in islice(groups.items(), LINES_MAX):
+            numbers = _numbers([key.partition for key in keys])
+            what = str(keys[0]) if len(keys) == 1 else f"{cluster}/{topic}: partition {numbers}"
+            lines.append(f"moved {what} from reader {source} to reader {target}: {reason}")
+            left -= len(keys)
+        return [*lines, f"moved {counted(left, 'more split')}"] if left else lines
 
 
 def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
-    """What was discovered, what moved (with the reason), came and went from `before` to `after`."""
+    """What was discovered, what moved (with the reason), came and went, and what was lost from `before` to `after`."""
     discoveries: list[Discovery] = []
     moves: list[Move] = []
     retained: list[SplitId] = []
     returned: list[SplitId] = []
     finished: list[SplitId] = []
-    reason = _reason(before, after)
-    for key, split in after.splits.items():
-        known = before.splits.get(key)
+    recreated: list[SplitId] = []
+    there = zip(after.splits.items(), map(before.splits.get, after.splits), strict=True)
+    # Of most splits only positions change, and most of those not even that.
+    other = [
+        (key, split, known)
+        for (key, split), known in there
+        if known is None or (known is not split and _stands(known) != _stands(split))
+    ]
+    reason = _reason(before, after) if other else ""
+    for key, split, known in other:
         if known is None:
             discoveries.append(Discovery(key, split.first if split.first is not None else split.position, split.owner))
-        elif known.owner is not None and split.owner is not None and known.owner != split.owner:
-            moves.append(Move(key, known.owner, split.owner, reason))
+        else:
+            if known.owner is not None and split.owner is not None and known.owner != split.owner:
+                moves.append(Move(key, known.owner, split.owner, reason))
+            if _is_anew(known, split):
+                recreated.append(key)
         was_retained = known is not None and known.removed_at_ms is not None
         if split.finished and not (known and known.finished):
             finished.append(key)
         elif split.removed_at_ms is not None and not was_retained:
             retained.append(key)
-        elif split.removed_at_ms is None and was_retained:
+        elif known is not None and was_retained and split.removed_at_ms is None and not _is_anew(known, split):
             returned.append(key)
-    forgotten = tuple(key for key in before.splits if key not in after.splits)
-    return Changes(tuple(discoveries), tuple(moves), tuple(retained), tuple(returned), tuple(finished), forgotten)
+    kept = len(after.splits) - len(discoveries)
+    forgotten = tuple(key for key in before.splits if key not in after.splits) if kept < len(before.splits) else ()
+    return Changes(
+        tuple(discoveries),
+        tuple(moves),
+        tuple(retained),
+        tuple(returned),
+        tuple(finished),
+        forgotten,
+        tuple(recreated),
+        _new_losses(before, after),
+    )
 
 
 def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Event] = ()) -> tuple[str, ...]:
@@ -104,11 +161,23 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
     """
     lines: list[str] = []
     for number, (before, after) in enumerate(pairwise(states)):
-        said = _change(before.splits.get(split), after.splits.get(split), _reason(before, after))
+        said = happened(split, before, after)
         if said:
             cause = f" (after {describe(events[number])})" if number < len(events) else ""
             lines.extend(f"{split} {one}{cause}" for one in said)
     return tuple(lines)
+
+
+def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
+    """What became of `split` from one state to the next, each without its name: "was discovered", "starts at 6"."""
+    said = _change(before.splits.get(split), after.splits.get(split), _reason(before, after))
+    lost = [f"lost records: {told(loss)}" for loss in _new_losses(before, after) if loss.split == split]
+    return (*lost, *said)
+
+
+def told(loss: Loss) -> str:
+    """What was lost and why, in one line."""
+    return f"{describe_loss(loss)}. {extent(loss)}"
 
 
 def loads(state: EnumeratorState) -> Sequence[int]:
@@ -141,9 +210,9 @@ def summary(state: EnumeratorState) -> str:
         ("readers are at", locations),
     )
     return (
-        f"{state.readers} readers, {len(session.registrations)} of them registered"
+        f"{counted(state.readers, 'reader')}, {len(session.registrations):,} of them registered"
         f"{' and assigned to' if session.assigned else ''}, generation {state.generation}; clusters "
-        f"{_shown(tuple(state.clusters))}; {len(state.splits)} splits"
+        f"{_shown(tuple(state.clusters))}; {counted(len(state.splits), 'split')}"
         + "".join(f", {counts[name]} {name}" for name in sorted(counts))
         + ("" if state.begun else "; no batch yet")
         + "".join(f"; {what} {_shown(value)}" for what, value in known if value)
@@ -155,13 +224,14 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
     if split is None:
         return [] if known is None else ["was forgotten: it was away for longer than positions are kept"]
     said: list[str] = []
+    anew = known is not None and _is_anew(known, split)
     if known is None:
         said.append("was discovered")
         known = Split(split.id)
-    elif known.topic_id and known.topic_id != split.topic_id:
+    elif anew:
         said.append("was created anew: another topic id")
-    if known.position is None and split.position is not None:
-        said.append(f"starts at {split.position}")
+    if split.position is not None and (known.position is None or anew):
+        said.append(f"starts at {split.position if split.first is None else split.first}")
     if split.removed_at_ms is not None and known.removed_at_ms is None:
         said.append(f"was retained at {split.position}: it is not to be read any more")
     if split.removed_at_ms is None and known.removed_at_ms is not None:
@@ -175,6 +245,17 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
     elif split.owner is None and known.owner is not None and split.removed_at_ms is None and split.position is not None:
         said.append(f"was taken from reader {known.owner}: {reason}")
     return said
+
+
+def _is_anew(known: Split, split: Split) -> bool:
+    """Whether it is another incarnation. An id that was not known, and then is, says nothing."""
+    return bool(known.topic_id) and known.topic_id != split.topic_id
+
+
+def _new_losses(before: EnumeratorState, after: EnumeratorState) -> tuple[Loss, ...]:
+    """The losses of a batch stand in its end until the next one begins, so those of `before` are told already."""
+    already = frozenset(before.losses)
+    return tuple(loss for loss in after.losses if loss not in already)
 
 
 def _reason(before: EnumeratorState, after: EnumeratorState) -> str:
@@ -192,9 +273,9 @@ def _reason(before: EnumeratorState, after: EnumeratorState) -> str:
         return "the settings changed"
     added = sum(split.active for split in after.splits.values()) - sum(split.active for split in before.splits.values())
     if added > 0:
-        return f"{added} new split{'' if added == 1 else 's'} made the readers uneven"
+        return f"{counted(added, 'new split')} made the readers uneven"
     if added < 0:
-        return f"{-added} split{'' if added == -1 else 's'} fewer made the readers uneven"
+        return f"{counted(-added, 'split')} fewer made the readers uneven"
     return "the readers were uneven"
 
 
@@ -203,6 +284,18 @@ def _by_topic(found: Sequence[tuple[SplitId, Any]]) -> list[tuple[str, list[Any]
     for key, one in found:
         groups.setdefault(f"{key.cluster}/{key.topic}", []).append(one)
     return list(groups.items())
+
+
+def _numbers(partitions: Sequence[int]) -> str:
+    """Ascending partition numbers, three or more neighbours as one: `0-2, 7`."""
+    runs: list[list[int]] = []
+    for partition in partitions:
+        if runs and runs[-1][-1] + 1 == partition:
+            runs[-1].append(partition)
+        else:
+            runs.append([partition])
+    shown = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs[:PARTITIONS_SHOWN_MAX]]
+    return ", ".join(shown) + (f", … {len(partitions)} in all" if len(runs) > PARTITIONS_SHOWN_MAX else "")
 
 
 def _reader(owner: int | None) -> str:

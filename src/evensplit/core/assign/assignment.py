@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -21,7 +22,12 @@ from evensplit.core.assign.rules import by_rule
 from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.assign.weighted import balance_weights
+from evensplit.core.markup import lines, table, title
 from evensplit.core.model import SplitId
+from evensplit.core.words import counted
+
+if TYPE_CHECKING:
+    from evensplit.charts import Drawing
 
 R = TypeVar("R", bound=Reader)
 """The readers of a mapping: a mapping's keys have to be of one type exactly, where a sequence may have either."""
@@ -71,6 +77,34 @@ class Assignment:
     def problems(self) -> tuple[str, ...]:
         """One sentence for each thing that is not as it says: an owner, a load, a bound, a level or a potential."""
         return problems(self)
+
+    def plot(self) -> Drawing:
+        """The loads of the readers as bars, with the largest that there has to be. Needs `evensplit[plots]`."""
+        from evensplit.charts import Bars, draw
+
+        unit = "weight" if self.certificate.weighted else "splits"
+        return draw(
+            Bars(
+                f"{self.certificate.policy}: {self.certificate.statement()}",
+                [str(reader) for reader in self.loads],
+                list(self.loads.values()),
+                unit,
+                self.certificate.load_max_bound,
+                "the largest is at least this",
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        counts = Counter(self.owner.values())
+        weighted = ["weight"] if self.certificate.weighted else []
+        rows = ((str(one), counts[one], *([load] if weighted else [])) for one, load in self.loads.items())
+        unread = [f"nobody may read {counted(len(self.unassigned), 'split')}"] if self.unassigned else []
+        sizes = f"{counted(len(self.owner), 'split')}, {counted(len(self.loads), 'reader')}"
+        return (
+            title(f"{sizes}, policy {self.certificate.policy}")
+            + lines([self.certificate.statement(), *unread])
+            + table(["reader", "splits", *weighted], rows, len(self.loads))
+        )
 
 
 @dataclass(frozen=True, slots=True)

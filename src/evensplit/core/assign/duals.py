@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evensplit.core.assign.problem import BoolArray, IntArray, Problem, counted
+from evensplit.core.assign.problem import BoolArray, IntArray, Problem, occurrences
 
 FAR = 1 << 40
 """Farther than any potential."""
@@ -53,8 +53,8 @@ def holdings(problem: Problem, owner: IntArray, *, pinned: bool) -> Holdings:
     cell = owner.astype(np.int64)
     if problem.group is not None:
         cell += problem.group.astype(np.int64) * problem.readers
-    stayed, _ = counted(cell[:0] if pinned else cell[same], cells, problem.splits)
-    came, _ = counted(cell[~same], cells, problem.splits)
+    stayed, _ = occurrences(cell[:0] if pinned else cell[same], cells, problem.splits)
+    came, _ = occurrences(cell[~same], cells, problem.splits)
     keys = np.union1d(stayed, came)
     left = ~same & (problem.previous >= 0)
     pairs = np.unique(owner[left].astype(np.int64) * problem.readers + problem.previous[left])

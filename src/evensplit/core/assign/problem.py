@@ -88,7 +88,7 @@ def fits_densely(cells: int, splits: int) -> bool:
     return cells <= max(1 << 20, 2 * splits)
 
 
-def counted(values: IntArray, bound: int, splits: int) -> tuple[IntArray, IntArray]:
+def occurrences(values: IntArray, bound: int, splits: int) -> tuple[IntArray, IntArray]:
     """The distinct ones of whole numbers from 0 to below `bound`, ascending, and how often each occurs."""
     if fits_densely(bound, splits):
         counts = np.bincount(values, minlength=bound)

@@ -13,7 +13,7 @@ import numpy as np
 
 from evensplit.core.assign.levels import water_levels
 from evensplit.core.assign.network import UNBOUNDED, Network
-from evensplit.core.assign.problem import BoolArray, IntArray, Problem, counted
+from evensplit.core.assign.problem import BoolArray, IntArray, Problem, occurrences
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _pairs(problem: Problem) -> tuple[IntArray, IntArray]:
     owner = problem.previous[valid].astype(np.int64)
     if problem.group is not None:
         owner += problem.group[valid].astype(np.int64) * problem.readers
-    return counted(owner, problem.readers * problem.may_read.shape[0], problem.splits)
+    return occurrences(owner, problem.readers * problem.may_read.shape[0], problem.splits)
 
 
 def _seats(loads: IntArray, splits: int, base: IntArray) -> IntArray:

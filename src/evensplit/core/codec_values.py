@@ -1,0 +1,110 @@
+"""Values in a document that may be damaged: what they have to be, or an error that says what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, starmap
+from math import inf
+from operator import ge
+from typing import Any, TypeGuard
+
+from evensplit.core.model import Cause, Cluster, Loss, Readable, SplitId, Topic
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number of at least 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def count(value: object, what: str, most: float = inf) -> int:
+    """`value`, which has to be a whole number from 0 to `most`; otherwise ValueError says what `what` is."""
+    if not is_count(value) or value > most:
+        upper = "of at least 0" if most == inf else f"from 0 to {most}"
+        raise ValueError(f"{what} is {value!r}, expected a whole number {upper}")
+    return value
+
+
+def count_or_none(value: object, what: str) -> int | None:
+    """The same, or None."""
+    return None if value is None else count(value, what)
+
+
+def counts(values: Iterable[Any], what: str) -> int:
+    """The highest of `values`, -1 without any, when all of them are whole numbers of at least 0."""
+    listed = list(values)
+    if not set(map(type, listed)) <= {int} or (listed and min(listed) < 0):
+        raise ValueError(f"{what} has other values than whole numbers of at least 0")
+    return max(listed, default=-1)
+
+
+def present(column: Sequence[Any]) -> Sequence[Any]:
+    """What is not None of a column."""
+    return [one for one in column if one is not None] if None in column else column
+
+
+def flag(value: object) -> bool:
+    """`value`, which has to be true or false."""
+    if not isinstance(value, bool):
+        raise TypeError(f"a flag is {value!r}, expected true or false")
+    return value
+
+
+def in_order(keys: Iterable[Any], what: str) -> None:
+    """Raises ValueError unless `keys` ascend, each once."""
+    if any(starmap(ge, pairwise(keys))):
+        raise ValueError(f"{what} are not in order")
+
+
+def word(value: object) -> str:
+    """`value`, which has to be text."""
+    if not isinstance(value, str):
+        raise TypeError(f"a name is {value!r}, expected text")
+    return value
+
+
+def encode_pins(eligible: Mapping[int, Sequence[Readable]]) -> list[list[Any]]:
+    """What readers may read: `[readers, clusters, topics and splits]` for all that may read the same."""
+    groups: dict[tuple[Readable, ...], list[int]] = {}
+    for reader in sorted(eligible):
+        groups.setdefault(tuple(eligible[reader]), []).append(reader)
+    return [[readers, [_named(one) for one in pins]] for pins, readers in groups.items()]
+
+
+def decode_pins(groups: Iterable[Any]) -> dict[int, tuple[Readable, ...]]:
+    """The reverse of `encode_pins`, ascending by reader."""
+    found: dict[int, tuple[Readable, ...]] = {}
+    for readers, pins in groups:
+        readable = tuple(map(_readable, pins))
+        found.update((count(reader, "a pinned reader"), readable) for reader in readers)
+    return {reader: found[reader] for reader in sorted(found)}
+
+
+def _named(readable: Readable) -> list[str | int]:
+    if isinstance(readable, Cluster):
+        return [readable.id]
+    if isinstance(readable, Topic):
+        return [readable.cluster, readable.name]
+    return [*readable]
+
+
+def _readable(names: list[Any]) -> Readable:
+    if len(names) == 1:
+        return Cluster(word(names[0]))
+    if len(names) == 2:
+        return Topic(word(names[0]), word(names[1]))
+    cluster, topic, partition = names
+    return SplitId(word(cluster), word(topic), count(partition, "a pinned partition"))
+
+
+def decode_loss(
+    cluster: object, topic: object, partition: object, cause: str, position: object, found: object, offsets_max: object
+) -> Loss:
+    """A loss from the list of its fields."""
+    split = SplitId(word(cluster), word(topic), count(partition, "the partition of a loss"))
+    return Loss(
+        split,
+        Cause(cause),
+        count(position, "the position of a loss"),
+        count_or_none(found, "what was found at a loss"),
+        count_or_none(offsets_max, "the size of a loss"),
+    )

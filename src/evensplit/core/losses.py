@@ -1,0 +1,163 @@
+"""Records that were to be read and are gone: how that is noticed, and what becomes of the position (law S9).
+
+A loss ends the run, or it is declared: then it is part of the state at the end of the batch, and reading goes on with
+what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from evensplit.core.draft import Draft
+from evensplit.core.effects import ReportLoss
+from evensplit.core.events import LogsObserved, RecordsLost
+from evensplit.core.model import Cause, Loss, Range, Split, SplitId
+from evensplit.core.settings import FAIL
+from evensplit.core.state import Sighting
+from evensplit.core.words import counted
+
+SIGHTINGS_MAX = 3
+"""So many answers in a row have to show a log that ends before its position; fewer can come from a stale broker."""
+
+_CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
+
+
+def lose(draft: Draft, loss: Loss, detail: str = "", *, settled: bool = False) -> bool:
+    """Report `loss`; it is written down, and true returned, if reading goes on.
+
+    `detail`: why, if there is more to say than the loss itself has. `settled`: it never ends the run.
+    """
+    fatal = draft.session.loss == FAIL and not settled
+    sentence = f"{detail or describe_loss(loss)}. {extent(loss)}"
+    draft.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
+    if not fatal:
+        draft.losses.append(loss)
+        draft.noticed.append(loss)
+    return not fatal
+
+
+def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
+    """What was unread of a split of which nothing is there any more, by the last answer that knew its end.
+
+    None where nothing was: it was read to its end, or never had a start.
+    """
+    if split.position is None:
+        return None
+    end = draft.session.ends.get(split.id.cluster, {}).get(split.id)
+    if end is not None and split.stop is not None:
+        end = min(end, split.stop)
+    if end is None:
+        return Loss(split.id, cause, split.position)
+    return Loss(split.id, cause, split.position, end, end - split.position) if end > split.position else None
+
+
+def logs_observed(draft: Draft, event: LogsObserved) -> None:
+    """Compare the logs with the positions in them, and keep where they end."""
+    cluster = draft.clusters.get(event.cluster)
+    if cluster is None or cluster.removed_at_ms is not None:
+        # The answer was given before the cluster was removed.
+        return
+    before = draft.session.sightings
+    behind: list[tuple[Split, int]] = []
+    aged: list[tuple[Split, int]] = []
+    for key, end in event.ends.items():
+        split = draft.get(key)
+        if split is None or split.position is None or not split.active:
+            continue
+        if end < split.position:
+            behind.append((split, end))
+        elif (start := event.starts.get(key)) is not None and start > split.position:
+            aged.append((split, start))
+    seen = draft.session.ends.get(event.cluster, {})
+    # A stale broker may say less than was seen before.
+    reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
+    draft.tell(ends={**draft.session.ends, event.cluster: {**seen, **reached}})
+    for split, start in aged:
+        assert split.position is not None
+        count = (start if split.stop is None else min(start, split.stop)) - split.position
+        if lose(draft, Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
+            draft.put(split._replace(position=start, first=start))
+    if behind or before:
+        _sight(draft, event, behind)
+
+
+def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:
+    """Note which logs end before their positions; what was seen often enough is lost."""
+    before = draft.session.sightings
+    # A partition whose leader did not answer this time was not seen to be whole either.
+    cut: dict[SplitId, int] = {}
+    after = {key: seen for key, seen in before.items() if key.cluster != event.cluster or key not in event.ends}
+    for split, end in behind:
+        assert split.position is not None
+        seen = before.get(split.id, Sighting(0, end, -1))
+        if seen.answer != event.answer:
+            seen = Sighting(seen.answers + 1, min(seen.end, end), event.answer)
+        if seen.answers < SIGHTINGS_MAX:
+            after[split.id] = seen
+        elif lose(draft, Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
+            # From there on are records that have never been read.
+            draft.put(split._replace(position=seen.end, first=seen.end))
+            cut[split.id] = end
+    ends = {**draft.session.ends[event.cluster], **cut}
+    draft.tell(sightings={key: after[key] for key in sorted(after)}, ends={**draft.session.ends, event.cluster: ends})
+
+
+def records_lost(draft: Draft, event: RecordsLost) -> None:
+    """Write down what the host has found; positions are as they are."""
+    for loss in event.losses:
+        lose(draft, loss)
+
+
+def skipped(
+    ranges: Iterable[Range],
+    topic_ids: Mapping[SplitId, str],
+    listed: Mapping[SplitId, str],
+    starts: Mapping[SplitId, int],
+) -> tuple[Loss, ...]:
+    """What of `ranges` may have been skipped when they were read: that which is not there any more right after it.
+
+    Args:
+        topic_ids: the topic ids that the ranges were meant for, empty where there are none.
+        listed: the topic id of each split that there is now.
+        starts: where the logs begin now; what is not in it is taken to be there.
+
+    A record that went after it had been read is counted as well: nobody can tell the two apart.
+    """
+    found: list[Loss] = []
+    for part in ranges:
+        if part.split not in listed:
+            found.append(Loss(part.split, Cause.DELETED, part.start, None, part.size))
+        elif topic_ids[part.split] and listed[part.split] and listed[part.split] != topic_ids[part.split]:
+            found.append(Loss(part.split, Cause.RECREATED, part.start, None, part.size))
+        elif (start := starts.get(part.split, part.start)) > part.start:
+            found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, min(start, part.end) - part.start))
+    return tuple(found)
+
+
+def describe_loss(loss: Loss) -> str:
+    """What happened, in one clause."""
+    match loss.cause:
+        case Cause.RECREATED:
+            return "the topic was deleted and created anew"
+        case Cause.DELETED:
+            unread = "" if loss.found is None else f" with offsets {loss.position} to {loss.found - 1} unread"
+            return f"it was deleted{unread}"
+        case Cause.TRUNCATED:
+            return (
+                f"its log ends at offset {loss.found}, before the position {loss.position} that was read up to: "
+                "records were lost by an unclean leader election, or the topic was created anew"
+            )
+        case Cause.AGED_OUT:
+            return f"its log begins at offset {loss.found}, behind the position {loss.position}: it was cut off unread"
+    return (
+        f"reading was to start at offset {loss.position}, which its log, that begins at offset {loss.found}, does not "
+        "have; with failOnDataLoss=false it is read from there"
+    )
+
+
+def extent(loss: Loss) -> str:
+    """How much was lost, in one clause."""
+    if loss.offsets_max is None:
+        return f"How many offsets from {loss.position} on were lost is not known"
+    since = f"from {loss.position} on"
+    return f"At most {counted(loss.offsets_max, f'offset {since} was lost', f'offsets {since} were lost')}"
