@@ -20,18 +20,20 @@ pub struct Appended {
     rows: usize,
     stopped: bool,
     complete_batches: usize,
+    aborted: Vec<kernel::Aborted>,
 }
 
 #[pymethods]
 impl Appended {
     fn __repr__(&self) -> String {
         format!(
-            "Appended(offset_next={}, position={}, rows={}, stopped={}, complete_batches={})",
+            "Appended(offset_next={}, position={}, rows={}, stopped={}, complete_batches={}, aborted={:?})",
             self.offset_next,
             self.position,
             self.rows,
             if self.stopped { "True" } else { "False" },
-            self.complete_batches
+            self.complete_batches,
+            self.aborted
         )
     }
 }
@@ -40,13 +42,13 @@ impl Appended {
 #[pyclass(frozen, get_all, module = "evensplit._kernel")]
 pub struct Columns {
     rows: usize,
-    key: Py<PyAny>,
-    value: Py<PyAny>,
-    topic: Py<PyAny>,
-    partition: Py<Buffer>,
-    offset: Py<Buffer>,
-    timestamp: Py<Buffer>,
-    timestamp_type: Py<Buffer>,
+    key: Option<Py<PyAny>>,
+    value: Option<Py<PyAny>>,
+    topic: Option<Py<PyAny>>,
+    partition: Option<Py<Buffer>>,
+    offset: Option<Py<Buffer>>,
+    timestamp: Option<Py<Buffer>>,
+    timestamp_type: Option<Py<Buffer>>,
     headers: Option<Py<PyAny>>,
     cluster: Option<Py<PyAny>>,
 }
@@ -97,20 +99,15 @@ fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
 #[pymethods]
 impl ColumnBuilder {
     #[new]
-    #[pyo3(signature = (*, headers, cluster, rows_max, bytes_max, uncompressed_bytes_max))]
-    fn new(
-        headers: bool,
-        cluster: bool,
-        rows_max: usize,
-        bytes_max: usize,
-        uncompressed_bytes_max: usize,
-    ) -> PyResult<Self> {
+    #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max))]
+    fn new(columns: Vec<String>, rows_max: usize, bytes_max: usize, uncompressed_bytes_max: usize) -> PyResult<Self> {
+        let selection = kernel::Selection::of(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let limits = kernel::Limits {
             rows_max: at_least_one("rows_max", rows_max)?,
             bytes_max: at_least_one("bytes_max", bytes_max)?,
             uncompressed_bytes_max: at_least_one("uncompressed_bytes_max", uncompressed_bytes_max)?,
         };
-        Ok(ColumnBuilder { inner: kernel::ColumnBuilder::new(headers, cluster, limits) })
+        Ok(ColumnBuilder { inner: kernel::ColumnBuilder::new(selection, limits) })
     }
 
     #[getter]
@@ -128,7 +125,7 @@ impl ColumnBuilder {
         self.inner.full()
     }
 
-    #[pyo3(signature = (frame, begin, end, *, cluster, topic, partition, offset_start, offset_end))]
+    #[pyo3(signature = (frame, begin, end, *, cluster, topic, partition, offset_start, offset_end, aborted=Vec::new()))]
     #[allow(clippy::too_many_arguments)]
     fn append(
         &mut self,
@@ -141,6 +138,7 @@ impl ColumnBuilder {
         partition: i32,
         offset_start: i64,
         offset_end: i64,
+        aborted: Vec<kernel::Aborted>,
     ) -> PyResult<Appended> {
         if offset_start < 0 || offset_end < offset_start {
             return Err(PyValueError::new_err(format!(
@@ -149,8 +147,9 @@ impl ColumnBuilder {
         }
         let range = kernel::Range { start: offset_start, end: offset_end };
         let inner = &mut self.inner;
-        let done = with_bytes(py, frame, begin, end, |bytes| inner.append(bytes, cluster, topic, partition, range))?
-            .map_err(raised)?;
+        let done =
+            with_bytes(py, frame, begin, end, |bytes| inner.append(bytes, cluster, topic, partition, range, &aborted))?
+                .map_err(raised)?;
         Ok(Appended {
             offset_next: done.offset_next,
             // `begin` was checked to be a position in the frame.
@@ -158,6 +157,7 @@ impl ColumnBuilder {
             rows: done.rows,
             stopped: done.stopped,
             complete_batches: done.complete_batches,
+            aborted: done.aborted,
         })
     }
 
@@ -166,13 +166,13 @@ impl ColumnBuilder {
         let columns = py.detach(|| inner.finish());
         Ok(Columns {
             rows: columns.rows,
-            key: binary(py, columns.key)?,
-            value: binary(py, columns.value)?,
-            topic: binary(py, columns.topic)?,
-            partition: owned(py, columns.partition)?,
-            offset: owned(py, columns.offset)?,
-            timestamp: owned(py, columns.timestamp)?,
-            timestamp_type: owned(py, columns.timestamp_type)?,
+            key: columns.key.map(|column| binary(py, column)).transpose()?,
+            value: columns.value.map(|column| binary(py, column)).transpose()?,
+            topic: columns.topic.map(|column| binary(py, column)).transpose()?,
+            partition: columns.partition.map(|column| owned(py, column)).transpose()?,
+            offset: columns.offset.map(|column| owned(py, column)).transpose()?,
+            timestamp: columns.timestamp.map(|column| owned(py, column)).transpose()?,
+            timestamp_type: columns.timestamp_type.map(|column| owned(py, column)).transpose()?,
             headers: columns.headers.map(|column| headers(py, column)).transpose()?,
             cluster: columns.cluster.map(|column| binary(py, column)).transpose()?,
         })

@@ -16,6 +16,7 @@ const PEEK_BYTES: usize = 17;
 
 const CODEC_MASK: i16 = 0b111;
 const LOG_APPEND_TIME: i16 = 1 << 3;
+const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
 
 /// A record batch of which nothing but the first 17 bytes was looked at.
@@ -76,6 +77,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) log_append_time: bool,
     pub(crate) base_timestamp: i64,
     pub(crate) max_timestamp: i64,
+    /// Negative where it has none.
+    pub(crate) producer_id: i64,
+    pub(crate) transactional: bool,
     pub(crate) records_count: usize,
     /// The records, perhaps compressed.
     pub(crate) payload: &'a [u8],
@@ -98,7 +102,8 @@ impl<'a> Batch<'a> {
         let last_offset_delta = reader.i32("a last offset delta")?;
         let base_timestamp = reader.i64("a base timestamp")?;
         let max_timestamp = reader.i64("a largest timestamp")?;
-        reader.take(8 + 2 + 4, "a producer's id, epoch and sequence number")?;
+        let producer_id = reader.i64("a producer's id")?;
+        reader.take(2 + 4, "a producer's epoch and sequence number")?;
         let records_count = reader.i32("a number of records")?;
         let last_offset = match last_offset_delta {
             0.. => base_offset.checked_add(i64::from(last_offset_delta)).filter(|last| *last < i64::MAX),
@@ -116,6 +121,8 @@ impl<'a> Batch<'a> {
             log_append_time: attributes & LOG_APPEND_TIME != 0,
             base_timestamp,
             max_timestamp,
+            producer_id,
+            transactional: attributes & TRANSACTIONAL != 0,
             records_count: usize::try_from(records_count)
                 .map_err(|_| Error::malformed(format!("the number of records is {records_count}")))?,
             payload: reader.take(reader.left(), "records")?,

@@ -53,7 +53,19 @@ impl BinaryColumn {
         self.offsets.len().saturating_sub(1)
     }
 
+    /// The bytes of all rows, offsets included.
     #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        4 * self.rows() + self.data.len()
+    }
+
+    /// The bytes of all rows, offsets left out.
+    #[inline]
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    #[inline(always)]
     pub(crate) fn push(&mut self, row: Option<&[u8]>) -> Result<()> {
         match row {
             Some(bytes) => {

@@ -1,5 +1,6 @@
 //! Record batches in, Arrow columns out.
 
+use crate::aborted::{Aborted, Transactions};
 use crate::batch::{Batch, Frame};
 use crate::binary::Binary;
 use crate::codec::Decompressor;
@@ -8,10 +9,15 @@ use crate::headers::HeaderColumn;
 use crate::record::Record;
 use crate::rows::Rows;
 use crate::runs::{Labels, Runs};
+use crate::selection::Selection;
 use crate::wire::Reader;
 
 /// A record batch is finished although it fills the builder, but not beyond this many times `bytes_max`.
 const HARD_FACTOR: usize = 4;
+
+/// The key of a control record is a version and a type, 16 bits each.
+const CONTROL_KEY_BYTES: usize = 4;
+const ABORT: i16 = 0;
 
 /// How much a builder takes.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +50,7 @@ pub enum TimestampType {
 }
 
 /// What one call of [`ColumnBuilder::append`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The offset to go on from.
     pub offset_next: i64,
@@ -56,30 +62,32 @@ pub struct Appended {
     pub stopped: bool,
     /// The whole record batches that were met, including those that were skipped or stopped at.
     pub complete_batches: usize,
+    /// Those of the aborted transactions that have not ended before `position`, to go on with.
+    pub aborted: Vec<Aborted>,
 }
 
-/// Finished rows, by columns.
+/// Finished rows, by columns: those of the [`Selection`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// The number of rows.
     pub rows: usize,
     /// Record keys.
-    pub key: Binary,
+    pub key: Option<Binary>,
     /// Record values.
-    pub value: Binary,
+    pub value: Option<Binary>,
     /// Topic names.
-    pub topic: Binary,
+    pub topic: Option<Binary>,
     /// Partition numbers.
-    pub partition: Vec<i32>,
+    pub partition: Option<Vec<i32>>,
     /// Offsets.
-    pub offset: Vec<i64>,
+    pub offset: Option<Vec<i64>>,
     /// Timestamps in microseconds since 1970 (UTC).
-    pub timestamp: Vec<i64>,
+    pub timestamp: Option<Vec<i64>>,
     /// [`TimestampType`] as numbers.
-    pub timestamp_type: Vec<i32>,
-    /// Record headers, if they were asked for.
+    pub timestamp_type: Option<Vec<i32>>,
+    /// Record headers.
     pub headers: Option<HeaderColumn>,
-    /// Cluster names, if they were asked for.
+    /// Cluster names.
     pub cluster: Option<Binary>,
 }
 
@@ -87,7 +95,7 @@ pub struct Columns {
 pub struct ColumnBuilder {
     limits: Limits,
     bytes_hard_max: usize,
-    with_cluster: bool,
+    selection: Selection,
     decompressor: Decompressor,
     overflowing: bool,
     rows: Rows,
@@ -95,15 +103,15 @@ pub struct ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// An empty builder; `headers` and `cluster` say whether there are such columns.
-    pub fn new(headers: bool, cluster: bool, limits: Limits) -> Self {
+    /// An empty builder of the columns in `selection`, at least one.
+    pub fn new(selection: Selection, limits: Limits) -> Self {
         ColumnBuilder {
             limits,
             bytes_hard_max: limits.bytes_max.saturating_mul(HARD_FACTOR).min(i32::MAX as usize),
-            with_cluster: cluster,
+            selection,
             decompressor: Decompressor::new(limits.uncompressed_bytes_max),
             overflowing: false,
-            rows: Rows::new(headers),
+            rows: Rows::new(selection),
             runs: Runs::default(),
         }
     }
@@ -125,9 +133,11 @@ impl ColumnBuilder {
 
     /// Adds the records of one partition whose offsets are in `range`.
     ///
-    /// `bytes` are record batches one behind the other, the last of which may be cut off. Control batches hold no rows.
-    /// Without a row in reach, `offset_next` still moves: over what compaction took away, and to the end of the range
-    /// when a record batch begins behind it. After an error the builder holds what it held before the call.
+    /// `bytes` are record batches one behind the other, the last of which may be cut off. Control batches hold no rows,
+    /// nor do those of the transactions in `aborted`: from its first offset on, what the producer wrote in transactions
+    /// is left out, until the marker that aborts it. Without a row in reach, `offset_next` still moves: over what
+    /// compaction took away, and to the end of the range when a record batch begins behind it. After an error the
+    /// builder holds what it held before the call.
     pub fn append(
         &mut self,
         bytes: &[u8],
@@ -135,10 +145,11 @@ impl ColumnBuilder {
         topic: &str,
         partition: i32,
         range: Range,
+        aborted: &[Aborted],
     ) -> Result<Appended> {
         let labels = Labels::new(self.runs.last(), cluster, topic, partition)?;
         let (rows, runs) = (self.rows.mark(), self.runs.mark());
-        let result = self.append_batches(bytes, &labels, range);
+        let result = self.append_batches(bytes, &labels, range, Transactions::new(aborted));
         if result.is_err() {
             self.rows.roll_back(rows);
             self.runs.roll_back(runs);
@@ -146,11 +157,24 @@ impl ColumnBuilder {
         result
     }
 
-    fn append_batches(&mut self, bytes: &[u8], labels: &Labels, range: Range) -> Result<Appended> {
+    fn append_batches(
+        &mut self,
+        bytes: &[u8],
+        labels: &Labels,
+        range: Range,
+        mut transactions: Transactions,
+    ) -> Result<Appended> {
         let rows_before = self.rows();
         let mut rest = bytes;
         let mut offset_min = 0;
-        let mut done = Appended { offset_next: range.start, position: 0, rows: 0, stopped: false, complete_batches: 0 };
+        let mut done = Appended {
+            offset_next: range.start,
+            position: 0,
+            rows: 0,
+            stopped: false,
+            complete_batches: 0,
+            aborted: Vec::new(),
+        };
         while done.offset_next < range.end {
             let Some(frame) = Frame::peek(rest)? else { break };
             done.complete_batches += usize::from(frame.bytes.is_some());
@@ -169,7 +193,8 @@ impl ColumnBuilder {
                 return Err(at_batch(Error::malformed(detail)));
             }
             let batch = Batch::open(frame.base_offset, whole).map_err(at_batch)?;
-            if batch.last_offset >= range.start && !batch.control {
+            let left_out = self.is_left_out(&batch, &mut transactions).map_err(at_batch)?;
+            if batch.last_offset >= range.start && !left_out {
                 if let Some(first_left_out) = self.append_batch(&batch, labels, range).map_err(at_batch)? {
                     self.overflowing = true;
                     done.stopped = true;
@@ -183,7 +208,36 @@ impl ColumnBuilder {
             rest = rest.get(whole.len()..).unwrap_or_default();
         }
         done.rows = self.rows() - rows_before;
+        done.aborted = transactions.rest();
         Ok(done)
+    }
+
+    /// Whether nothing in a batch is for readers; takes note of what it says of transactions.
+    fn is_left_out(&mut self, batch: &Batch<'_>, transactions: &mut Transactions) -> Result<bool> {
+        if transactions.over() || batch.producer_id < 0 {
+            return Ok(batch.control);
+        }
+        transactions.reach(batch.last_offset);
+        let aborted = transactions.has(batch.producer_id);
+        if batch.control && aborted && self.is_abort(batch)? {
+            transactions.end(batch.producer_id);
+        }
+        Ok(batch.control || (aborted && batch.transactional))
+    }
+
+    /// Whether a control batch is the marker of an abort; one that compaction has emptied is none.
+    #[inline(never)]
+    fn is_abort(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        if batch.records_count == 0 {
+            return Ok(false);
+        }
+        let records = self.decompressor.decompress(batch.codec, batch.payload)?;
+        let key = Record::read(&mut Reader::new(records), false)?.key.unwrap_or_default();
+        let mut reader = Reader::new(key);
+        if key.len() < CONTROL_KEY_BYTES || reader.i16("a control record's version")? < 0 {
+            return Err(Error::malformed(format!("a control record's key is {key:?}, expected a version and a type")));
+        }
+        Ok(reader.i16("a control record's type")? == ABORT)
     }
 
     /// Adds the records of one batch, and checks also those that it does not add.
@@ -198,8 +252,9 @@ impl ColumnBuilder {
         let taking = Taking {
             batch,
             range,
-            bytes_elsewhere: labels.row_bytes(self.with_cluster),
+            bytes_elsewhere: labels.row_bytes(self.selection),
             bytes_hard_max: self.bytes_hard_max,
+            headers_wanted: self.selection.headers,
         };
         let first_left_out = taking.append(records, &mut self.rows)?;
         let timestamp_type =
@@ -214,7 +269,7 @@ impl ColumnBuilder {
         self.decompressor.release_beyond(self.bytes_hard_max);
         let rows = self.rows();
         let own = self.rows.finish();
-        let runs = self.runs.finish(self.with_cluster);
+        let runs = self.runs.finish(self.selection);
         Columns {
             rows,
             key: own.key,
@@ -237,16 +292,28 @@ struct Taking<'a> {
     /// What a row needs in the columns that are written later.
     bytes_elsewhere: usize,
     bytes_hard_max: usize,
+    headers_wanted: bool,
 }
 
 impl Taking<'_> {
     fn append(&self, records: &[u8], rows: &mut Rows) -> Result<Option<i64>> {
+        let elsewhere = self.batch.records_count.saturating_mul(self.bytes_elsewhere);
+        let bytes = rows.bytes_max(self.batch.records_count, records.len()).saturating_add(elsewhere);
+        if rows.bytes().saturating_add(bytes) <= self.bytes_hard_max {
+            self.append_records::<false>(records, rows)
+        } else {
+            self.append_records::<true>(records, rows)
+        }
+    }
+
+    /// `BOUNDED`: the bound on all bytes can be reached, so every row is measured.
+    fn append_records<const BOUNDED: bool>(&self, records: &[u8], rows: &mut Rows) -> Result<Option<i64>> {
         let batch = self.batch;
         let mut reader = Reader::new(records);
         let mut first_left_out = None;
         let mut offset_min = batch.base_offset;
         for _ in 0..batch.records_count {
-            let record = Record::read(&mut reader)?;
+            let record = Record::read(&mut reader, self.headers_wanted)?;
             let offset = batch.base_offset.saturating_add(i64::from(record.offset_delta));
             if offset < offset_min || offset > batch.last_offset {
                 let last = batch.last_offset;
@@ -256,12 +323,14 @@ impl Taking<'_> {
             if offset < self.range.start || offset >= self.range.end || first_left_out.is_some() {
                 continue;
             }
-            let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
-            if rows.bytes().saturating_add(bytes) > self.bytes_hard_max && rows.count() > 0 {
-                first_left_out = Some(offset);
-                continue;
+            if BOUNDED && rows.count() > 0 {
+                let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
+                if rows.bytes().saturating_add(bytes) > self.bytes_hard_max {
+                    first_left_out = Some(offset);
+                    continue;
+                }
             }
-            rows.push(&record, offset, self.micros(&record)?, bytes)?;
+            rows.push(&record, offset, self.bytes_elsewhere, || self.micros(&record))?;
         }
         match reader.left() {
             0 => Ok(first_left_out),

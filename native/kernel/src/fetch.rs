@@ -2,6 +2,7 @@
 //!
 //! Source: Apache Kafka, `FetchResponse.json`; flexible versions KIP-482, fetch sessions KIP-227, followers KIP-392.
 
+use crate::aborted::Aborted;
 use crate::error::{Error, Kind, Result};
 use crate::wire::Reader;
 use std::ops::Range;
@@ -41,8 +42,8 @@ pub struct FetchedPartition {
     pub last_stable_offset: i64,
     /// The first offset that still exists; -1 below version 5.
     pub log_start_offset: i64,
-    /// Aborted transactions: producer id, first offset.
-    pub aborted: Vec<(i64, i64)>,
+    /// The aborted transactions that the records can be of; none unless `read_committed` was asked for.
+    pub aborted: Vec<Aborted>,
     /// The broker to fetch from instead; -1 for none and below version 11.
     pub preferred_read_replica: i32,
     /// Where in the given bytes the records are; empty if there are none.

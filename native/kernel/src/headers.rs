@@ -57,6 +57,11 @@ impl HeaderColumnBuilder {
         4 + items.sum::<usize>()
     }
 
+    /// The bytes of all rows, offsets included.
+    pub(crate) fn bytes(&self) -> usize {
+        4 * self.rows() + self.keys.bytes() + self.values.bytes()
+    }
+
     pub(crate) fn push(&mut self, headers: &Headers<'_>) -> Result<()> {
         match headers.count() {
             0 => self.validity.push_null(self.rows()),

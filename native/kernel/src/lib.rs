@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aborted;
 mod batch;
 mod binary;
 mod builder;
@@ -18,11 +19,14 @@ mod lz4;
 mod record;
 mod rows;
 mod runs;
+mod selection;
 mod validity;
 mod wire;
 
+pub use aborted::Aborted;
 pub use binary::Binary;
 pub use builder::{Appended, ColumnBuilder, Columns, Limits, Range, TimestampType};
 pub use error::{Error, Kind, Result};
 pub use fetch::{parse_fetch_response, FetchedPartition, FetchedResponse, VERSION_MAX, VERSION_MIN};
 pub use headers::HeaderColumn;
+pub use selection::{Selection, SelectionError};

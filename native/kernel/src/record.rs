@@ -8,14 +8,14 @@ pub(crate) struct Record<'a> {
     pub(crate) offset_delta: i32,
     pub(crate) key: Option<&'a [u8]>,
     pub(crate) value: Option<&'a [u8]>,
-    /// All of this record's headers; reading them again cannot fail.
+    /// All of this record's headers, unchecked unless they were wanted; reading those again cannot fail.
     pub(crate) headers: Headers<'a>,
 }
 
 impl<'a> Record<'a> {
-    /// Reads the next record, and checks it to its end.
-    #[inline]
-    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
+    /// Reads the next record, and checks it to its end; headers that are not wanted are passed over.
+    #[inline(always)]
+    pub(crate) fn read(reader: &mut Reader<'a>, headers_wanted: bool) -> Result<Self> {
         let Some(length) = reader.nullable_length("a record's length")? else {
             return Err(Error::malformed("a record's length is -1, expected 0 or more"));
         };
@@ -30,6 +30,9 @@ impl<'a> Record<'a> {
         let count = usize::try_from(count).map_err(|_| Error::malformed(format!("a record has {count} headers")))?;
         let headers = Headers { count, reader: body };
         if count > 0 {
+            if !headers_wanted {
+                return Ok(Record { timestamp_delta, offset_delta, key, value, headers });
+            }
             body = headers.checked()?;
         }
         match body.left() {

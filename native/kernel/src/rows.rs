@@ -4,16 +4,18 @@ use crate::binary::{self, Binary, BinaryColumn};
 use crate::error::Result;
 use crate::headers::{self, HeaderColumn, HeaderColumnBuilder};
 use crate::record::Record;
-
-/// The fixed-width columns (partition, offset, timestamp, timestamp type) and the 32-bit offsets of key and value.
-const ROW_BYTES: usize = 4 + 8 + 8 + 4 + 4 + 4;
+use crate::selection::Selection;
 
 pub(crate) struct Rows {
-    bytes: usize,
-    key: BinaryColumn,
-    value: BinaryColumn,
-    offset: Vec<i64>,
-    timestamp: Vec<i64>,
+    count: usize,
+    /// What all rows need in the columns that are written later.
+    bytes_elsewhere: usize,
+    /// What every row needs for numbers and 32-bit offsets.
+    row_bytes: usize,
+    key: Option<BinaryColumn>,
+    value: Option<BinaryColumn>,
+    offset: Option<Vec<i64>>,
+    timestamp: Option<Vec<i64>>,
     headers: Option<HeaderColumnBuilder>,
 }
 
@@ -21,84 +23,116 @@ pub(crate) struct Rows {
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     rows: usize,
-    bytes: usize,
-    key: binary::Mark,
-    value: binary::Mark,
+    bytes_elsewhere: usize,
+    key: Option<binary::Mark>,
+    value: Option<binary::Mark>,
     headers: Option<headers::Mark>,
 }
 
 /// The finished columns.
 pub(crate) struct RowColumns {
-    pub(crate) key: Binary,
-    pub(crate) value: Binary,
-    pub(crate) offset: Vec<i64>,
-    pub(crate) timestamp: Vec<i64>,
+    pub(crate) key: Option<Binary>,
+    pub(crate) value: Option<Binary>,
+    pub(crate) offset: Option<Vec<i64>>,
+    pub(crate) timestamp: Option<Vec<i64>>,
     pub(crate) headers: Option<HeaderColumn>,
 }
 
 impl Rows {
-    pub(crate) fn new(headers: bool) -> Self {
+    pub(crate) fn new(selection: Selection) -> Self {
         Rows {
-            bytes: 0,
-            key: BinaryColumn::default(),
-            value: BinaryColumn::default(),
-            offset: Vec::new(),
-            timestamp: Vec::new(),
-            headers: headers.then(HeaderColumnBuilder::new),
+            count: 0,
+            bytes_elsewhere: 0,
+            row_bytes: selection.row_bytes(),
+            key: selection.key.then(BinaryColumn::default),
+            value: selection.value.then(BinaryColumn::default),
+            offset: selection.offset.then(Vec::new),
+            timestamp: selection.timestamp.then(Vec::new),
+            headers: selection.headers.then(HeaderColumnBuilder::new),
         }
     }
 
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.offset.len()
+        self.count
     }
 
     /// The bytes of all rows, those included that were pushed as `bytes_elsewhere`.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        let data = |column: &Option<BinaryColumn>| column.as_ref().map_or(0, BinaryColumn::data_bytes);
+        let headers = self.headers.as_ref().map_or(0, HeaderColumnBuilder::bytes);
+        self.count * self.row_bytes + data(&self.key) + data(&self.value) + headers + self.bytes_elsewhere
     }
 
-    /// The bytes that a record needs here, in the fixed-width columns, and in 32-bit offsets.
+    /// The bytes that a record needs here, and in the columns of numbers that are written later.
     #[inline]
     pub(crate) fn bytes_of(&self, record: &Record<'_>) -> usize {
-        let headers = match &self.headers {
-            Some(_) => HeaderColumnBuilder::row_bytes(&record.headers),
-            None => 0,
+        let length = |column: &Option<BinaryColumn>, cell: Option<&[u8]>| match (column, cell) {
+            (Some(_), Some(bytes)) => bytes.len(),
+            _ => 0,
         };
-        ROW_BYTES + record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len) + headers
+        let headers = self.headers.as_ref().map_or(0, |_| HeaderColumnBuilder::row_bytes(&record.headers));
+        self.row_bytes + length(&self.key, record.key) + length(&self.value, record.value) + headers
     }
 
-    /// Adds a row, which counts as `bytes`.
-    #[inline]
-    pub(crate) fn push(&mut self, record: &Record<'_>, offset: i64, timestamp: i64, bytes: usize) -> Result<()> {
-        if let Some(headers) = &mut self.headers {
-            headers.push(&record.headers)?;
+    /// No less than what so many records in so many bytes need here.
+    pub(crate) fn bytes_max(&self, records: usize, bytes: usize) -> usize {
+        // Of a byte of a header's key can become three, and of its two lengths two 32-bit offsets and one for the row.
+        let factor = if self.headers.is_some() { 5 } else { 1 };
+        records.saturating_mul(self.row_bytes + 4).saturating_add(bytes.saturating_mul(factor))
+    }
+
+    /// Adds a row, which needs `bytes_elsewhere`. `micros` is asked only if there is a column for it.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        record: &Record<'_>,
+        offset: i64,
+        bytes_elsewhere: usize,
+        micros: impl FnOnce() -> Result<i64>,
+    ) -> Result<()> {
+        if let Some(column) = &mut self.timestamp {
+            column.push(micros()?);
         }
-        self.key.push(record.key)?;
-        self.value.push(record.value)?;
-        self.offset.push(offset);
-        self.timestamp.push(timestamp);
-        self.bytes = self.bytes.saturating_add(bytes);
+        if let Some(column) = &mut self.headers {
+            column.push(&record.headers)?;
+        }
+        if let Some(column) = &mut self.key {
+            column.push(record.key)?;
+        }
+        if let Some(column) = &mut self.value {
+            column.push(record.value)?;
+        }
+        if let Some(column) = &mut self.offset {
+            column.push(offset);
+        }
+        self.count += 1;
+        self.bytes_elsewhere = self.bytes_elsewhere.saturating_add(bytes_elsewhere);
         Ok(())
     }
 
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            rows: self.count(),
-            bytes: self.bytes,
-            key: self.key.mark(),
-            value: self.value.mark(),
+            rows: self.count,
+            bytes_elsewhere: self.bytes_elsewhere,
+            key: self.key.as_ref().map(BinaryColumn::mark),
+            value: self.value.as_ref().map(BinaryColumn::mark),
             headers: self.headers.as_ref().map(HeaderColumnBuilder::mark),
         }
     }
 
     pub(crate) fn roll_back(&mut self, mark: Mark) {
-        self.bytes = mark.bytes;
-        self.key.roll_back(mark.key);
-        self.value.roll_back(mark.value);
-        self.offset.truncate(mark.rows);
-        self.timestamp.truncate(mark.rows);
+        self.count = mark.rows;
+        self.bytes_elsewhere = mark.bytes_elsewhere;
+        for (column, mark) in [(&mut self.key, mark.key), (&mut self.value, mark.value)] {
+            if let (Some(column), Some(mark)) = (column, mark) {
+                column.roll_back(mark);
+            }
+        }
+        for column in [&mut self.offset, &mut self.timestamp].into_iter().flatten() {
+            column.truncate(mark.rows);
+        }
         if let (Some(headers), Some(mark)) = (&mut self.headers, mark.headers) {
             headers.roll_back(mark);
         }
@@ -106,13 +140,14 @@ impl Rows {
 
     /// Hands the rows out and begins anew, with room for as many rows again.
     pub(crate) fn finish(&mut self) -> RowColumns {
-        let rows = self.count();
-        self.bytes = 0;
+        let rows = std::mem::take(&mut self.count);
+        self.bytes_elsewhere = 0;
+        let handed_out = |column: &mut Vec<i64>| std::mem::replace(column, Vec::with_capacity(rows));
         RowColumns {
-            key: self.key.finish(),
-            value: self.value.finish(),
-            offset: std::mem::replace(&mut self.offset, Vec::with_capacity(rows)),
-            timestamp: std::mem::replace(&mut self.timestamp, Vec::with_capacity(rows)),
+            key: self.key.as_mut().map(BinaryColumn::finish),
+            value: self.value.as_mut().map(BinaryColumn::finish),
+            offset: self.offset.as_mut().map(handed_out),
+            timestamp: self.timestamp.as_mut().map(handed_out),
             headers: self.headers.as_mut().map(HeaderColumnBuilder::finish),
         }
     }

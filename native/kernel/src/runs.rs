@@ -3,6 +3,7 @@
 use crate::binary::Binary;
 use crate::builder::TimestampType;
 use crate::error::{Error, Result};
+use crate::selection::Selection;
 use std::sync::Arc;
 
 /// A Kafka string has 16 bits for its length; a cluster's name needs no more.
@@ -32,8 +33,10 @@ impl Labels {
     }
 
     /// The bytes that the string columns need for one row, their offsets included.
-    pub(crate) fn row_bytes(&self, with_cluster: bool) -> usize {
-        4 + self.topic.len() + if with_cluster { 4 + self.cluster.len() } else { 0 }
+    pub(crate) fn row_bytes(&self, selection: Selection) -> usize {
+        let topic = if selection.topic { 4 + self.topic.len() } else { 0 };
+        let cluster = if selection.cluster { 4 + self.cluster.len() } else { 0 };
+        topic + cluster
     }
 }
 
@@ -57,10 +60,10 @@ pub(crate) struct Mark {
 
 /// The finished columns.
 pub(crate) struct RunColumns {
-    pub(crate) topic: Binary,
+    pub(crate) topic: Option<Binary>,
     pub(crate) cluster: Option<Binary>,
-    pub(crate) partition: Vec<i32>,
-    pub(crate) timestamp_type: Vec<i32>,
+    pub(crate) partition: Option<Vec<i32>>,
+    pub(crate) timestamp_type: Option<Vec<i32>>,
 }
 
 impl Runs {
@@ -87,22 +90,24 @@ impl Runs {
         }
     }
 
-    pub(crate) fn finish(&mut self, with_cluster: bool) -> RunColumns {
+    pub(crate) fn finish(&mut self, selection: Selection) -> RunColumns {
         let runs = std::mem::take(&mut self.runs);
         let rows = runs.iter().map(|run| run.rows).sum();
-        let mut partition = Vec::with_capacity(rows);
-        let mut timestamp_type = Vec::with_capacity(rows);
-        for run in &runs {
-            partition.resize(partition.len() + run.rows, run.labels.partition);
-            timestamp_type.resize(timestamp_type.len() + run.rows, run.timestamp_type as i32);
-        }
         RunColumns {
-            topic: repeated(&runs, rows, |labels| &labels.topic),
-            cluster: with_cluster.then(|| repeated(&runs, rows, |labels| &labels.cluster)),
-            partition,
-            timestamp_type,
+            topic: selection.topic.then(|| repeated(&runs, rows, |labels| &labels.topic)),
+            cluster: selection.cluster.then(|| repeated(&runs, rows, |labels| &labels.cluster)),
+            partition: selection.partition.then(|| numbers(&runs, rows, |run| run.labels.partition)),
+            timestamp_type: selection.timestamp_type.then(|| numbers(&runs, rows, |run| run.timestamp_type as i32)),
         }
     }
+}
+
+fn numbers(runs: &[Run], rows: usize, number_of: fn(&Run) -> i32) -> Vec<i32> {
+    let mut all = Vec::with_capacity(rows);
+    for run in runs {
+        all.resize(all.len() + run.rows, number_of(run));
+    }
+    all
 }
 
 fn repeated(runs: &[Run], rows: usize, text_of: fn(&Labels) -> &str) -> Binary {

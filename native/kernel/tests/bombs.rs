@@ -44,7 +44,7 @@ const BOMB: usize = 24 << 20;
 
 fn builder() -> ColumnBuilder {
     let limits = Limits { rows_max: 100, bytes_max: 1 << 20, uncompressed_bytes_max: BOUND };
-    ColumnBuilder::new(false, false, limits)
+    ColumnBuilder::new(common::SEVEN, limits)
 }
 
 /// The allocator watches the whole process, but the other test needs no large blocks.
@@ -74,7 +74,7 @@ fn no_payload_makes_the_kernel_allocate_beyond_the_bound() {
         let batch = Batch::plain(5, codec, &[b"x"]).encode_with(&payload, 1);
         // Whatever the bound is: what is announced is not allocated.
         let limits = Limits { rows_max: 100, bytes_max: 1 << 20, uncompressed_bytes_max: usize::MAX };
-        let mut builder = ColumnBuilder::new(false, false, limits);
+        let mut builder = ColumnBuilder::new(common::SEVEN, limits);
         append(&mut builder, &batch, common::EVERYTHING).unwrap_err();
     }
     let announced = Batch::plain(5, Codec::None, &[b"x"]).encode_with(&[2, 0, 0], i32::MAX);

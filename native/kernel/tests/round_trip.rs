@@ -5,15 +5,15 @@
 mod common;
 
 use common::{append, strategy, Batch, Row};
-use evensplit_kernel::{ColumnBuilder, Limits, Range};
+use evensplit_kernel::{ColumnBuilder, Limits, Range, Selection};
 use proptest::prelude::*;
 
 fn end_of(log: &[Batch]) -> i64 {
     log.last().map_or(0, |batch| batch.base_offset + i64::from(batch.last_offset_delta) + 1)
 }
 
-fn expected(log: &[Batch], range: Range, headers: bool, cluster: bool) -> Vec<Row> {
-    log.iter().flat_map(|batch| batch.rows(range, headers, cluster)).collect()
+fn expected(log: &[Batch], range: Range, selection: Selection) -> Vec<Row> {
+    log.iter().flat_map(|batch| batch.rows(range, selection)).collect()
 }
 
 proptest! {
@@ -22,14 +22,14 @@ proptest! {
     #[test]
     fn every_row_once_and_in_order(
         log in strategy::log(),
-        (headers, cluster) in any::<(bool, bool)>(),
+        selection in strategy::selection(),
         (rows_max, bytes_max) in (1_usize..60, 1_usize..6000),
         (start, length) in (0_i64..300, 0_i64..2000),
     ) {
         let range = Range { start, end: start + length };
         let bytes: Vec<u8> = log.iter().flat_map(Batch::encode).collect();
         let limits = Limits { rows_max, bytes_max, uncompressed_bytes_max: 1 << 20 };
-        let mut builder = ColumnBuilder::new(headers, cluster, limits);
+        let mut builder = ColumnBuilder::new(selection, limits);
         let (mut at, mut position, mut got) = (range, 0, Vec::new());
         loop {
             let rows_before = builder.rows();
@@ -42,15 +42,14 @@ proptest! {
             let counted = builder.bytes();
             let columns = builder.finish();
             prop_assert_eq!(counted, common::bytes(&columns));
-            let bytes_held = columns.key.data.len() + columns.value.data.len();
-            prop_assert!(bytes_held <= 4 * bytes_max || columns.rows == 1);
+            prop_assert!(counted <= 4 * bytes_max || columns.rows == 1);
             got.extend(common::rows(&columns));
             prop_assert!(!done.stopped || columns.rows > 0, "a full builder has rows");
             if !done.stopped {
                 break;
             }
         }
-        prop_assert_eq!(got, expected(&log, range, headers, cluster));
+        prop_assert_eq!(got, expected(&log, range, selection));
         prop_assert_eq!(at.start, range.end.min(range.start.max(end_of(&log))));
     }
 
@@ -58,13 +57,13 @@ proptest! {
     fn a_cut_anywhere_only_postpones(log in strategy::log(), cut in any::<prop::sample::Index>()) {
         let bytes: Vec<u8> = log.iter().flat_map(Batch::encode).collect();
         let cut = cut.index(bytes.len() + 1);
-        let mut builder = ColumnBuilder::new(true, true, common::LIMITS);
+        let mut builder = ColumnBuilder::new(Selection::ALL, common::LIMITS);
         let first = append(&mut builder, &bytes[..cut], common::EVERYTHING).unwrap();
         prop_assert!(first.position <= cut && !first.stopped);
         let rest = Range { start: first.offset_next, ..common::EVERYTHING };
         let second = append(&mut builder, &bytes[first.position..], rest).unwrap();
         prop_assert_eq!(first.position + second.position, bytes.len());
         prop_assert_eq!(first.complete_batches + second.complete_batches, log.len());
-        prop_assert_eq!(common::rows(&builder.finish()), expected(&log, common::EVERYTHING, true, true));
+        prop_assert_eq!(common::rows(&builder.finish()), expected(&log, common::EVERYTHING, Selection::ALL));
     }
 }

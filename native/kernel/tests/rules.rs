@@ -5,17 +5,21 @@
 mod common;
 
 use common::{append, varint, Batch, Codec, Record, EVERYTHING, LIMITS};
-use evensplit_kernel::{Appended, ColumnBuilder, Kind, Limits, Range};
+use evensplit_kernel::{Appended, ColumnBuilder, Kind, Limits, Range, Selection};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use std::io::Write;
 
 fn builder() -> ColumnBuilder {
-    ColumnBuilder::new(true, true, LIMITS)
+    ColumnBuilder::new(Selection::ALL, LIMITS)
 }
 
 fn refused(bytes: &[u8]) -> (Kind, i64, String) {
     let error = append(&mut builder(), bytes, EVERYTHING).unwrap_err();
     (error.kind, error.offset, error.detail)
+}
+
+fn did(offset_next: i64, position: usize, rows: usize, stopped: bool, complete_batches: usize) -> Appended {
+    Appended { offset_next, position, rows, stopped, complete_batches, aborted: Vec::new() }
 }
 
 fn abc(base_offset: i64) -> Batch {
@@ -55,7 +59,7 @@ fn an_error_in_a_later_batch_takes_back_the_whole_call() {
     let bytes = builder.bytes();
     let error = append(&mut builder, &[with_headers(3).encode(), bad].concat(), EVERYTHING).unwrap_err();
     assert_eq!((error.kind, error.offset, builder.rows(), builder.bytes()), (Kind::Crc, 6, 3, bytes));
-    assert_eq!(common::rows(&builder.finish()), with_headers(0).rows(EVERYTHING, true, true));
+    assert_eq!(common::rows(&builder.finish()), with_headers(0).rows(EVERYTHING, Selection::ALL));
 }
 
 #[test]
@@ -141,7 +145,7 @@ fn timestamps_beyond_microseconds() {
 fn a_record_without_a_timestamp_has_minus_one_millisecond() {
     let mut builder = builder();
     append(&mut builder, &Batch { base_timestamp: -1, ..abc(0) }.encode(), EVERYTHING).unwrap();
-    assert_eq!(builder.finish().timestamp, [-1000; 3]);
+    assert_eq!(builder.finish().timestamp.unwrap(), [-1000; 3]);
 }
 
 #[test]
@@ -150,8 +154,8 @@ fn log_append_time_is_that_of_the_batch() {
     append(&mut builder, &Batch { log_append_time: true, max_timestamp: 77, ..abc(0) }.encode(), EVERYTHING).unwrap();
     append(&mut builder, &abc(3).encode(), EVERYTHING).unwrap();
     let columns = builder.finish();
-    assert_eq!(columns.timestamp[..3], [77_000; 3]);
-    assert_eq!(columns.timestamp_type, [1, 1, 1, 0, 0, 0]);
+    assert_eq!(columns.timestamp.unwrap()[..3], [77_000; 3]);
+    assert_eq!(columns.timestamp_type.unwrap(), [1, 1, 1, 0, 0, 0]);
 }
 
 #[test]
@@ -170,8 +174,7 @@ fn a_batch_behind_the_range_ends_it() {
     let bytes = abc(50).encode();
     for length in [17, bytes.len()] {
         let done = append(&mut builder(), &bytes[..length], Range { start: 10, end: 20 }).unwrap();
-        let complete_batches = usize::from(length == bytes.len());
-        assert_eq!(done, Appended { offset_next: 20, position: 0, rows: 0, stopped: false, complete_batches });
+        assert_eq!(done, did(20, 0, 0, false, usize::from(length == bytes.len())));
     }
 }
 
@@ -180,7 +183,7 @@ fn only_a_cut_off_batch_came() {
     let bytes = abc(50).encode();
     for length in 0..bytes.len() {
         let done = append(&mut builder(), &bytes[..length], Range { start: 50, end: 60 }).unwrap();
-        assert_eq!(done, Appended { offset_next: 50, position: 0, rows: 0, stopped: false, complete_batches: 0 });
+        assert_eq!(done, did(50, 0, 0, false, 0));
     }
 }
 
@@ -196,17 +199,17 @@ fn control_and_emptied_batches_move_the_offset_without_rows() {
 
 #[test]
 fn a_full_builder_begins_no_batch_and_finishes_the_one_at_hand() {
-    let mut builder = ColumnBuilder::new(false, false, Limits { rows_max: 2, ..LIMITS });
+    let mut builder = ColumnBuilder::new(common::SEVEN, Limits { rows_max: 2, ..LIMITS });
     let bytes = [abc(0).encode(), abc(3).encode()].concat();
     let done = append(&mut builder, &bytes, EVERYTHING).unwrap();
     let position = bytes.len() / 2;
-    assert_eq!(done, Appended { offset_next: 3, position, rows: 3, stopped: true, complete_batches: 2 });
+    assert_eq!(done, did(3, position, 3, true, 2));
     assert!(builder.full());
     let idle = append(&mut builder, &bytes[position..], Range { start: 3, ..EVERYTHING }).unwrap();
-    assert_eq!(idle, Appended { offset_next: 3, position: 0, rows: 0, stopped: true, complete_batches: 1 });
+    assert_eq!(idle, did(3, 0, 0, true, 1));
     assert_eq!(builder.finish().rows, 3);
     let rest = append(&mut builder, &bytes[position..], Range { start: 3, ..EVERYTHING }).unwrap();
-    assert_eq!(rest, Appended { offset_next: 6, position, rows: 3, stopped: false, complete_batches: 1 });
+    assert_eq!(rest, did(6, position, 3, false, 1));
 }
 
 #[test]
@@ -214,12 +217,12 @@ fn one_batch_far_beyond_the_bytes_is_handed_out_in_parts() {
     let value = vec![b'v'; 500];
     let values: Vec<&[u8]> = (0..100).map(|_| &value[..]).collect();
     let bytes = Batch::plain(0, Codec::Zstd, &values).encode();
-    let mut builder = ColumnBuilder::new(false, false, Limits { bytes_max: 1000, ..LIMITS });
+    let mut builder = ColumnBuilder::new(common::SEVEN, Limits { bytes_max: 1000, ..LIMITS });
     let (mut range, mut parts) = (EVERYTHING, Vec::new());
     loop {
         let done = append(&mut builder, &bytes, range).unwrap();
         assert!(builder.bytes() <= 4000);
-        parts.push(builder.finish().offset);
+        parts.push(builder.finish().offset.unwrap());
         range.start = done.offset_next;
         if !done.stopped {
             break;
@@ -232,7 +235,7 @@ fn one_batch_far_beyond_the_bytes_is_handed_out_in_parts() {
 
 #[test]
 fn a_single_record_always_fits() {
-    let mut builder = ColumnBuilder::new(false, false, Limits { bytes_max: 10, ..LIMITS });
+    let mut builder = ColumnBuilder::new(common::SEVEN, Limits { bytes_max: 10, ..LIMITS });
     let bytes = Batch::plain(0, Codec::None, &[&[1; 5000], &[2; 5000]]).encode();
     let done = append(&mut builder, &bytes, EVERYTHING).unwrap();
     assert_eq!((done.offset_next, done.rows, done.stopped, builder.full()), (1, 1, true, true));
@@ -242,7 +245,7 @@ fn a_single_record_always_fits() {
 fn damage_behind_the_part_that_fits_is_found_at_once() {
     let mut batch = Batch::plain(0, Codec::None, &[&[1; 5000], &[2; 5000]]);
     batch.records.push(Record::plain(1, b"again"));
-    let mut builder = ColumnBuilder::new(false, false, Limits { bytes_max: 10, ..LIMITS });
+    let mut builder = ColumnBuilder::new(common::SEVEN, Limits { bytes_max: 10, ..LIMITS });
     assert_eq!(append(&mut builder, &batch.encode(), EVERYTHING).unwrap_err().kind, Kind::Malformed);
     assert_eq!((builder.rows(), builder.full()), (0, false));
 }
@@ -258,7 +261,10 @@ fn headers_keep_order_duplicates_and_nulls() {
     let rows = common::rows(&builder.finish());
     let expected =
         vec![("b".to_owned(), Some(b"1".to_vec())), ("a\u{fffd}".to_owned(), None), ("b".to_owned(), Some(Vec::new()))];
-    assert_eq!(rows.into_iter().map(|row| row.headers).collect::<Vec<_>>(), [None, Some(expected), None]);
+    assert_eq!(
+        rows.into_iter().map(|row| row.headers).collect::<Vec<_>>(),
+        [Some(None), Some(Some(expected)), Some(None)]
+    );
 }
 
 #[test]
@@ -267,18 +273,20 @@ fn names_follow_the_rows_they_belong_to() {
     for (cluster, topic, partition, base) in
         [("x", "t", 0, 0), ("x", "t", 0, 3), ("y", "longer", 1, 0), ("x", "t", 2, 6)]
     {
-        builder.append(&abc(base).encode(), cluster, topic, partition, EVERYTHING).unwrap();
+        builder.append(&abc(base).encode(), cluster, topic, partition, EVERYTHING, &[]).unwrap();
     }
     let rows = common::rows(&builder.finish());
-    let places: Vec<_> =
-        rows.iter().map(|row| (row.cluster.as_deref().unwrap(), &row.topic[..], row.partition)).collect();
+    let places: Vec<_> = rows
+        .iter()
+        .map(|row| (row.cluster.as_deref().unwrap(), row.topic.as_deref().unwrap(), row.partition.unwrap()))
+        .collect();
     let expected = [[("x", "t", 0); 3], [("x", "t", 0); 3], [("y", "longer", 1); 3], [("x", "t", 2); 3]];
     assert_eq!(places, expected.concat());
 }
 
 #[test]
 fn a_name_longer_than_kafka_can_say_is_refused() {
-    let error = builder().append(&abc(0).encode(), "c", &"t".repeat(40_000), 0, EVERYTHING).unwrap_err();
+    let error = builder().append(&abc(0).encode(), "c", &"t".repeat(40_000), 0, EVERYTHING, &[]).unwrap_err();
     assert_eq!(error.detail, "a topic name of 40000 bytes, at most 32767 fit");
 }
 
@@ -332,9 +340,9 @@ fn every_kind_of_lz4_frame() {
                 let frame = lz4_frame(info.block_checksums(checksums).content_checksum(checksums), &payload);
                 let mut builder = builder();
                 append(&mut builder, &batch.encode_with(&frame, 1), EVERYTHING).unwrap();
-                assert!(builder.finish().value.data == value, "{size:?} {mode:?} {checksums}");
+                assert!(builder.finish().value.unwrap().data == value, "{size:?} {mode:?} {checksums}");
                 let tight = Limits { uncompressed_bytes_max: payload.len() - 1, ..LIMITS };
-                let mut builder = ColumnBuilder::new(false, false, tight);
+                let mut builder = ColumnBuilder::new(common::SEVEN, tight);
                 let error = append(&mut builder, &batch.encode_with(&frame, 1), EVERYTHING).unwrap_err();
                 assert_eq!(error.kind, Kind::TooLarge, "{size:?} {mode:?} {checksums}: {error}");
             }

@@ -1,9 +1,11 @@
 //! An encoder of record batches that shares nothing with the decoder, and the rows that have to come out.
 
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, clippy::indexing_slicing, clippy::unwrap_used)]
 
-use evensplit_kernel::{Binary, ColumnBuilder, Columns, Limits, Range};
+use evensplit_kernel::{Binary, ColumnBuilder, Columns, Limits, Range, Selection};
 use std::io::Write;
+
+pub mod damage;
 
 pub type Header = (Vec<u8>, Option<Vec<u8>>);
 
@@ -38,20 +40,24 @@ pub struct Batch {
     pub log_append_time: bool,
     pub base_timestamp: i64,
     pub max_timestamp: i64,
+    pub producer_id: i64,
+    pub transactional: bool,
     pub records: Vec<Record>,
 }
 
-/// One row as a test compares it.
+type Cell = Option<Vec<u8>>;
+
+/// One row as a test compares it; `None` where there is no such column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    pub key: Option<Vec<u8>>,
-    pub value: Option<Vec<u8>>,
-    pub topic: String,
-    pub partition: i32,
-    pub offset: i64,
-    pub timestamp: i64,
-    pub timestamp_type: i32,
-    pub headers: Option<Vec<(String, Option<Vec<u8>>)>>,
+    pub key: Option<Cell>,
+    pub value: Option<Cell>,
+    pub topic: Option<String>,
+    pub partition: Option<i32>,
+    pub offset: Option<i64>,
+    pub timestamp: Option<i64>,
+    pub timestamp_type: Option<i32>,
+    pub headers: Option<Option<Vec<(String, Cell)>>>,
     pub cluster: Option<String>,
 }
 
@@ -100,6 +106,8 @@ impl Batch {
             log_append_time: false,
             base_timestamp: 1_700_000_000_000,
             max_timestamp: 1_700_000_000_000,
+            producer_id: -1,
+            transactional: false,
             records: values.iter().enumerate().map(|(delta, value)| Record::plain(delta as i32, value)).collect(),
         }
     }
@@ -118,6 +126,14 @@ impl Batch {
         self.encode_with(&compress(self.codec, &self.payload()), self.records.len() as i32)
     }
 
+    /// The marker that ends a producer's transaction: `kind` 0 aborts, 1 commits.
+    pub fn marker(offset: i64, producer_id: i64, kind: i16) -> Self {
+        let key = [0_i16.to_be_bytes(), kind.to_be_bytes()].concat();
+        let mut batch = Batch::plain(offset, Codec::None, &[&[0, 0, 0, 0, 0, 9]]);
+        batch.records[0].key = Some(key);
+        Batch { control: true, producer_id, transactional: true, ..batch }
+    }
+
     /// The batch around a payload that need not fit to it, with a right checksum.
     pub fn encode_with(&self, payload: &[u8], records_count: i32) -> Vec<u8> {
         let number = match self.codec {
@@ -127,7 +143,10 @@ impl Batch {
             Codec::Lz4 => 3,
             Codec::Zstd => 4,
         };
-        let attributes = number | i16::from(self.log_append_time) << 3 | i16::from(self.control) << 5;
+        let attributes = number
+            | i16::from(self.log_append_time) << 3
+            | i16::from(self.transactional) << 4
+            | i16::from(self.control) << 5;
         let mut out = Vec::new();
         out.extend(self.base_offset.to_be_bytes());
         out.extend((49 + payload.len() as i32).to_be_bytes());
@@ -138,7 +157,7 @@ impl Batch {
         out.extend(self.last_offset_delta.to_be_bytes());
         out.extend(self.base_timestamp.to_be_bytes());
         out.extend(self.max_timestamp.to_be_bytes());
-        out.extend((-1_i64).to_be_bytes());
+        out.extend(self.producer_id.to_be_bytes());
         out.extend((-1_i16).to_be_bytes());
         out.extend((-1_i32).to_be_bytes());
         out.extend(records_count.to_be_bytes());
@@ -147,25 +166,27 @@ impl Batch {
         out
     }
 
-    pub fn rows(&self, range: Range, headers: bool, cluster: bool) -> Vec<Row> {
+    pub fn rows(&self, range: Range, selection: Selection) -> Vec<Row> {
         let kept = |record: &&Record| {
             let offset = self.base_offset + i64::from(record.offset_delta);
             !self.control && range.start <= offset && offset < range.end
         };
         let row = |record: &Record| Row {
-            key: record.key.clone(),
-            value: record.value.clone(),
-            topic: TOPIC.to_owned(),
-            partition: PARTITION,
-            offset: self.base_offset + i64::from(record.offset_delta),
-            timestamp: 1000
-                * if self.log_append_time { self.max_timestamp } else { self.base_timestamp + record.timestamp_delta },
-            timestamp_type: i32::from(self.log_append_time),
-            headers: (headers && !record.headers.is_empty()).then(|| {
-                let decoded = |(key, value): &Header| (String::from_utf8(key.clone()).unwrap(), value.clone());
-                record.headers.iter().map(decoded).collect()
+            key: selection.key.then(|| record.key.clone()),
+            value: selection.value.then(|| record.value.clone()),
+            topic: selection.topic.then(|| TOPIC.to_owned()),
+            partition: selection.partition.then_some(PARTITION),
+            offset: selection.offset.then(|| self.base_offset + i64::from(record.offset_delta)),
+            timestamp: selection.timestamp.then(|| {
+                let created = self.base_timestamp + record.timestamp_delta;
+                1000 * if self.log_append_time { self.max_timestamp } else { created }
             }),
-            cluster: cluster.then(|| CLUSTER.to_owned()),
+            timestamp_type: selection.timestamp_type.then(|| i32::from(self.log_append_time)),
+            headers: selection.headers.then(|| {
+                let decoded = |(key, value): &Header| (String::from_utf8(key.clone()).unwrap(), value.clone());
+                (!record.headers.is_empty()).then(|| record.headers.iter().map(decoded).collect())
+            }),
+            cluster: selection.cluster.then(|| CLUSTER.to_owned()),
         };
         self.records.iter().filter(kept).map(row).collect()
     }
@@ -174,6 +195,8 @@ impl Batch {
 pub const CLUSTER: &str = "main";
 pub const TOPIC: &str = "orders";
 pub const PARTITION: i32 = 3;
+/// The columns of Spark's own source.
+pub const SEVEN: Selection = Selection { headers: false, cluster: false, ..Selection::ALL };
 pub const EVERYTHING: Range = Range { start: 0, end: i64::MAX };
 pub const LIMITS: Limits = Limits { rows_max: 1_000_000, bytes_max: 1 << 24, uncompressed_bytes_max: 1 << 24 };
 
@@ -182,7 +205,7 @@ pub fn append(
     bytes: &[u8],
     range: Range,
 ) -> evensplit_kernel::Result<evensplit_kernel::Appended> {
-    builder.append(bytes, CLUSTER, TOPIC, PARTITION, range)
+    builder.append(bytes, CLUSTER, TOPIC, PARTITION, range, &[])
 }
 
 /// Makes the checksum of the record batch that `bytes` begins with right again.
@@ -252,12 +275,16 @@ fn is_valid(validity: Option<&[u8]>, row: usize) -> bool {
 /// The rows in the columns, read as Arrow reads them.
 pub fn rows(columns: &Columns) -> Vec<Row> {
     let count = columns.rows;
-    let (keys, values) = (cells(&columns.key, count), cells(&columns.value, count));
-    let topics = texts(&columns.topic, count);
+    let keys = columns.key.as_ref().map(|column| cells(column, count));
+    let values = columns.value.as_ref().map(|column| cells(column, count));
+    let topics = columns.topic.as_ref().map(|column| texts(column, count));
     let clusters = columns.cluster.as_ref().map(|column| texts(column, count));
-    let lengths =
-        [columns.partition.len(), columns.offset.len(), columns.timestamp.len(), columns.timestamp_type.len()];
-    assert_eq!(lengths, [count; 4]);
+    for column in [&columns.partition, &columns.timestamp_type].into_iter().flatten() {
+        assert_eq!(column.len(), count);
+    }
+    for column in [&columns.offset, &columns.timestamp].into_iter().flatten() {
+        assert_eq!(column.len(), count);
+    }
     let headers = columns.headers.as_ref().map(|column| {
         assert_eq!(column.offsets.len(), count + 1);
         let items = column.offsets[count] as usize;
@@ -270,14 +297,14 @@ pub fn rows(columns: &Columns) -> Vec<Row> {
     });
     (0..count)
         .map(|row| Row {
-            key: keys[row].clone(),
-            value: values[row].clone(),
-            topic: topics[row].clone(),
-            partition: columns.partition[row],
-            offset: columns.offset[row],
-            timestamp: columns.timestamp[row],
-            timestamp_type: columns.timestamp_type[row],
-            headers: headers.as_ref().and_then(|lists| lists[row].clone()),
+            key: keys.as_ref().map(|cells| cells[row].clone()),
+            value: values.as_ref().map(|cells| cells[row].clone()),
+            topic: topics.as_ref().map(|texts| texts[row].clone()),
+            partition: columns.partition.as_ref().map(|numbers| numbers[row]),
+            offset: columns.offset.as_ref().map(|numbers| numbers[row]),
+            timestamp: columns.timestamp.as_ref().map(|numbers| numbers[row]),
+            timestamp_type: columns.timestamp_type.as_ref().map(|numbers| numbers[row]),
+            headers: headers.as_ref().map(|lists| lists[row].clone()),
             cluster: clusters.as_ref().map(|texts| texts[row].clone()),
         })
         .collect()
@@ -290,8 +317,13 @@ pub fn bytes(columns: &Columns) -> usize {
         .headers
         .as_ref()
         .map_or(0, |column| 4 * (column.offsets.len() - 1) + binary(&column.keys) + binary(&column.values));
-    let texts = binary(&columns.topic) + columns.cluster.as_ref().map_or(0, binary);
-    binary(&columns.key) + binary(&columns.value) + texts + headers + columns.rows * (4 + 8 + 8 + 4)
+    let strings = [&columns.key, &columns.value, &columns.topic, &columns.cluster];
+    let ints = [&columns.partition, &columns.timestamp_type];
+    let longs = [&columns.offset, &columns.timestamp];
+    strings.into_iter().flatten().map(binary).sum::<usize>()
+        + ints.into_iter().flatten().map(|column| 4 * column.len()).sum::<usize>()
+        + longs.into_iter().flatten().map(|column| 8 * column.len()).sum::<usize>()
+        + headers
 }
 
 pub mod strategy {
@@ -311,6 +343,12 @@ pub mod strategy {
         )
     }
 
+    /// Any columns, at least one.
+    pub fn selection() -> impl Strategy<Value = Selection> {
+        proptest::sample::subsequence(&Selection::NAMES[..], 1..=Selection::NAMES.len())
+            .prop_map(|names| Selection::of(&names).unwrap())
+    }
+
     /// A log of record batches as compaction leaves one behind.
     pub fn log() -> impl Strategy<Value = Vec<Batch>> {
         let one = (
@@ -321,11 +359,12 @@ pub mod strategy {
             prop::bool::weighted(0.1),
             any::<bool>(),
             (-1..3_000_000_000_000_i64, -1..3_000_000_000_000_i64),
+            (-1..3_i64, any::<bool>()),
         );
         vec(one, 0..6).prop_map(|batches| {
             let mut offset = 0;
             let mut log = Vec::new();
-            for (gap, records, tail, codec, control, log_append_time, (base_timestamp, max_timestamp)) in batches {
+            for (gap, records, tail, codec, control, log_append_time, times, producer) in batches {
                 let mut delta = 0;
                 let mut spaced = Vec::new();
                 for (gap, mut record) in records {
@@ -343,8 +382,10 @@ pub mod strategy {
                     codec,
                     control,
                     log_append_time,
-                    base_timestamp,
-                    max_timestamp,
+                    base_timestamp: times.0,
+                    max_timestamp: times.1,
+                    producer_id: producer.0,
+                    transactional: producer.1,
                     records: spaced,
                 });
             }
