@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evensplit._kernel import FetchedPartition, FetchedResponse
-from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
+from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError
 from evensplit.kafka.api import error_name, is_retriable
-from evensplit.kafka.fetch import BATCHES_WALKED_MAX, FETCH_BYTES_MAX, PartitionRead, walk
+from evensplit.kafka.fetch import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
+from evensplit.kafka.lost import does_not_grow, undecided
+from evensplit.kafka.port import access_advice
+from evensplit.kafka.undecodable import DAMAGED, too_long
 
 UNKNOWN_SERVER_ERROR = -1
 OFFSET_OUT_OF_RANGE = 1
@@ -23,6 +26,7 @@ class Span:
     """Record batches of one partition, at `begin` to `end` of a frame, to be decoded from `start` up to `offset_end`.
 
     `position`: the offset from which the read goes on already; None if that is to be found out by decoding.
+    `aborted`: the aborted transactions that the records can be of, as (producer id, first offset).
     """
 
     read: PartitionRead
@@ -31,6 +35,7 @@ class Span:
     start: int
     offset_end: int
     position: int | None
+    aborted: Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -62,11 +67,16 @@ def sort_out(
     *,
     partition_bytes_max: int,
     response_bytes_max: int,
+    batch_bytes_max: int,
+    read_committed: bool = False,
 ) -> Answer:
     """Note in each of `asked` how far it has come by `response`, whose frame is `data`.
 
+    `batch_bytes_max`: how long a record batch may be.
+
     Raises:
         BrokerError: the broker refused a partition for good.
+        BatchTooLarge: a record batch is longer.
         CorruptRecordsError: a record batch cannot be what it claims, or the broker itself found it damaged.
     """
     answer = Answer()
@@ -84,11 +94,15 @@ def sort_out(
         if fetched.error_code:
             _refuse(answer, read, fetched.error_code)
         elif fetched.records_begin < fetched.records_end:
-            walks_left -= _take(answer, read, fetched, data, now_s, walks_left, unlimited, partition_bytes_max)
+            if fetched.records_end - fetched.records_begin > batch_bytes_max:
+                _raise_if_too_long(read, data, fetched, batch_bytes_max)
+            walks_left -= _take(
+                answer, read, fetched, data, now_s, walks_left, unlimited, partition_bytes_max, batch_bytes_max
+            )
         elif fetched.preferred_read_replica >= 0:
             _redirect(answer, read, fetched.preferred_read_replica)
         elif unlimited:
-            _take_nothing(answer, read, fetched, alone=len(asked) == 1)
+            _take_nothing(answer, read, fetched, alone=len(asked) == 1, read_committed=read_committed)
         else:
             # The others filled the response, or this one's next batch is longer than what it was asked for.
             if read.trouble is None:
@@ -112,6 +126,7 @@ def _take(
     walks_left: int,
     unlimited: bool,
     partition_bytes_max: int,
+    batch_bytes_max: int,
 ) -> int:
     """Take what came for `read`. Returns how many batches were walked."""
     begin, end = fetched.records_begin, fetched.records_end
@@ -122,29 +137,38 @@ def _take(
             *read.split,
             read.position,
             f"a record batch claims to begin at offset {walked.ended_by}, but the log ends at "
-            f"{fetched.high_watermark}; the records are damaged in the broker's log or on the way from it",
+            f"{fetched.high_watermark}; {DAMAGED}",
         )
     if walked.position is not None and not walked.batches and walked.cut_bytes:
         asked_bytes = read.fetch_bytes(partition_bytes_max)
+        if walked.cut_bytes > batch_bytes_max:
+            raise too_long(read.split, read.position, walked.cut_bytes, batch_bytes_max)
         # Once is overcome by asking for enough; a broker that then still sends less does not have what it claims.
-        if walked.cut_bytes > FETCH_BYTES_MAX or (unlimited and read.fetch_bytes_min >= walked.cut_bytes):
+        if unlimited and read.fetch_bytes_min >= walked.cut_bytes:
             raise CorruptRecordsError(
                 *read.split,
                 read.position,
                 f"a record batch claims a length of {walked.cut_bytes} bytes, but the broker, asked for {asked_bytes}, "
-                f"sent {end - begin} of them; the records are damaged in the broker's log or on the way from it",
+                f"sent {end - begin} of them; {DAMAGED}",
             )
-        read.fetch_bytes_min = min(max(walked.cut_bytes, 2 * asked_bytes), FETCH_BYTES_MAX)
+        read.fetch_bytes_min = max(walked.cut_bytes, min(2 * asked_bytes, batch_bytes_max))
         answer.starved.append(read)
         answer.progressed = True
         return 0
-    answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position))
+    answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position, fetched.aborted))
     answer.served.append(read)
     if walked.position is not None and walked.position > read.position:
         read.bytes_per_offset = max(1.0, walked.used / (walked.position - read.position))
         read.advance(walked.position, now_s)
         answer.progressed = True
     return walked.batches
+
+
+def _raise_if_too_long(read: PartitionRead, data: bytearray, fetched: FetchedPartition, batch_bytes_max: int) -> None:
+    """A broker sends one batch whole, whatever its length, so that it can be above the bound without being cut off."""
+    for base, length in batch_lengths(data, fetched.records_begin, fetched.records_end):
+        if length > batch_bytes_max and base < read.end:
+            raise too_long(read.split, max(base, read.position), length, batch_bytes_max)
 
 
 def _redirect(answer: Answer, read: PartitionRead, node_id: int) -> None:
@@ -159,7 +183,9 @@ def _redirect(answer: Answer, read: PartitionRead, node_id: int) -> None:
         answer.moved.append(read)
 
 
-def _take_nothing(answer: Answer, read: PartitionRead, fetched: FetchedPartition, *, alone: bool) -> None:
+def _take_nothing(
+    answer: Answer, read: PartitionRead, fetched: FetchedPartition, *, alone: bool, read_committed: bool
+) -> None:
     """Nothing came, although no limit stood in the way.
 
     That may be because there is nothing: it was compacted away. But it also is what a broker answers that did not get
@@ -172,12 +198,12 @@ def _take_nothing(answer: Answer, read: PartitionRead, fetched: FetchedPartition
     elif fetched.high_watermark < read.end:
         read.believe()
         answer.served.append(read)
-        read.trouble = DataLossError(
-            *read.split,
-            f"offsets {read.position} to {read.end - 1} were to be read, but its log ends at offset "
-            f"{fetched.high_watermark} and did not grow: it was cut off by an unclean leader election, or the topic "
-            "was created anew. To go on with what there is, start with a new checkpoint",
-        )
+        read.trouble = does_not_grow(read, fetched.high_watermark)
+    elif read_committed and fetched.last_stable_offset < read.end:
+        # The records are there, and may come yet: nothing may be passed over.
+        read.believe()
+        answer.served.append(read)
+        read.trouble = undecided(read, fetched.last_stable_offset)
     else:
         read.doubtful = True
         read.empties += alone
@@ -204,4 +230,5 @@ def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
         read.trouble = BrokerError(read.split.cluster, refused, code)
         answer.moved.append(read)
     else:
-        raise BrokerError(read.split.cluster, f"{refused}; this does not change by trying again", code)
+        advice = access_advice(code) or "; this does not change by trying again"
+        raise BrokerError(read.split.cluster, f"{refused}{advice}", code)

@@ -13,8 +13,31 @@ from typing import Any
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import for_code
-    from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-    from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+    from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
+    from kafka.protocol.consumer import (
+        FetchRequest,
+        FetchResponse,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+    )
+    from kafka.protocol.metadata import (
+        ApiVersionsRequest,
+        ApiVersionsResponse,
+        FindCoordinatorRequest,
+        FindCoordinatorResponse,
+        MetadataRequest,
+        MetadataResponse,
+    )
+    from kafka.protocol.sasl import (
+        SaslAuthenticateRequest,
+        SaslAuthenticateResponse,
+        SaslHandshakeRequest,
+        SaslHandshakeResponse,
+    )
 
 UNSUPPORTED_VERSION = 35
 
@@ -41,11 +64,17 @@ class Api:
 
 API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse, 0, 3)
 
+SASL_HANDSHAKE = Api(SaslHandshakeRequest, SaslHandshakeResponse, 1, 1)
+"""With version 1, what follows are SaslAuthenticate requests, and not bytes without a frame (KIP-152)."""
+
+SASL_AUTHENTICATE = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, 0, 2)
+"""From version 1 on the broker says for how long it holds (KIP-368)."""
+
 METADATA = Api(MetadataRequest, MetadataResponse, 4, 12)
 """Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
 
-LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, 1, 9)
-"""From version 1 on there is one offset for a time; version 2 brings the isolation level."""
+LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, 2, 9)
+"""From version 1 on there is one offset for a time; version 2 (Kafka 0.11) brings the isolation level (KIP-98)."""
 
 EARLIEST_LOCAL = -4
 """Instead of a time in ListOffsets: the first offset that is not in remote storage alone (KIP-405)."""
@@ -54,6 +83,19 @@ EARLIEST_LOCAL_VERSION = 8
 
 FETCH = Api(FetchRequest, FetchResponse, 4, 12)
 """Version 4 has the record format v2 (KIP-98); from 13 on topics go by ids instead of names (KIP-516)."""
+
+FIND_COORDINATOR = Api(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6)
+"""From version 1 on there are other coordinators than those of groups, from 4 on several in one request (KIP-699)."""
+
+OFFSET_FETCH = Api(OffsetFetchRequest, OffsetFetchResponse, 1, 9)
+"""Version 1 is the first without ZooKeeper; from 8 on for several groups; from 10 on topics go by ids (KIP-848)."""
+
+OFFSET_COMMIT = Api(OffsetCommitRequest, OffsetCommitResponse, 2, 9)
+"""Version 2 is the first without a time; from 5 on the broker alone says how long commits are kept (KIP-211), as it
+does with the default of the versions before; from 10 on topics go by ids (KIP-848)."""
+
+DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse, 3, 5)
+"""Version 3 is the first that says what the user may do with the group (KIP-430)."""
 
 
 def error_name(code: int) -> str:

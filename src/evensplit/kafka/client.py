@@ -6,21 +6,22 @@ replaces what broke. One call has one deadline, `request_timeout_ms`, which all 
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Collection, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.starting import TopicPartition
-from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
+from evensplit.core.words import counted
+from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
+from evensplit.kafka.calls import Calls
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicState, list_subscribed
-from evensplit.kafka.session import Backoff, Broker, Leaders, Session, topic_id
+from evensplit.kafka.groups import commit, fetch_committed
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicState, access_advice, list_subscribed
+from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session, topic_id
 from evensplit.kafka.settings import Address, ClientSettings
 
 ATTEMPT_S = 1.0
@@ -28,9 +29,6 @@ ATTEMPT_S = 1.0
 
 CONNECT_MIN_S = 0.25
 """No leader leaves the next one less time to be connected to."""
-
-UNKNOWN_TOPIC_GRACE_S = 2.0
-"""A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
 
 
 class ClusterClient:
@@ -42,7 +40,9 @@ class ClusterClient:
     def __init__(self, cluster: str, settings: ClientSettings) -> None:
         self.cluster = cluster
         self.settings = settings
-        self._session = Session(cluster, settings)
+        self._calls = Calls(cluster, settings)
+        # Apart, since a group's coordinator can be long in coming, and nothing else is to wait for it.
+        self._group_calls = Calls(cluster, settings)
 
     def list_partitions(self, subscription: Subscription) -> Listing:
         """See `ClusterPort.list_partitions`."""
@@ -54,81 +54,91 @@ class ClusterClient:
                 topics = sorted(by_topic)
             case TopicPattern():
                 topics = None
-        with self._call() as (session, deadline):
+        with self._calls.call() as (session, deadline):
             response = session.metadata(topics, deadline)
         return list_subscribed(subscription, response.cluster_id or "", map(_topic_state, response.topics))
 
     def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+        self,
+        wanted: Mapping[TopicPartition, int],
+        *,
+        complete: bool = True,
+        undecided: bool = False,
+        cluster_id: str = "",
     ) -> Mapping[TopicPartition, int]:
-        """See `ClusterPort.list_offsets`."""
-        with self._call() as (session, deadline):
-            lookup = _OffsetLookup(session, wanted, deadline)
+        """See `ClusterPort.list_offsets`. `cluster_id` as for `leaders`."""
+        with self._calls.call() as (session, deadline):
+            lookup = _OffsetLookup(session, wanted, deadline, cluster_id, undecided=undecided)
             return lookup.run() if complete else lookup.run_twice()
 
-    def earliest_local(self, key: TopicPartition, *, timeout_s: float) -> int:
+    def earliest_local(self, key: TopicPartition, *, timeout_s: float, cluster_id: str = "") -> int:
         """The first offset that the leader of a partition has itself; what is before it is in remote storage (KIP-405).
 
-        -1 if the leader is from before such storage.
+        -1 if the leader is from before such storage. `cluster_id` as for `leaders`.
 
         Raises:
             ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
         """
-        with self._call(timeout_s) as (session, deadline):
-            return _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline).run()[key]
+        with self._calls.call(timeout_s) as (session, deadline):
+            return _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id).run()[key]
 
     def leaders(
-        self, partitions: Collection[TopicPartition], *, refresh: bool = False, timeout_s: float | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        refresh: bool = False,
+        timeout_s: float | None = None,
+        cluster_id: str = "",
     ) -> Leaders:
         """Who leads `partitions`: as is known already, or with `refresh`, or if one is not known, as a broker says now.
 
         `timeout_s`: how long that may take, if not the whole request deadline.
+        `cluster_id`: what the cluster has to call itself, as far as it does; empty where that is not known. Brokers of
+        another cluster are passed over for those at other addresses.
 
         Raises:
             ClusterUnreachable, UnsupportedBroker: as `list_partitions`.
+            ClusterError: all bootstrap servers lead to another cluster; or one of them does, and none to the right one
+                in time.
         """
-        with self._call(timeout_s) as (session, deadline):
-            return session.find_leaders(partitions, deadline, refresh=refresh)
+        with self._calls.call(timeout_s) as (session, deadline):
+            return session.find_leaders(partitions, deadline, refresh=refresh, cluster_id=cluster_id)
 
     def broker(self, node_id: int) -> Broker | None:
         """One broker by its id, as far as is known already. Asks nobody."""
-        return self._session.brokers.get(node_id)
+        return self._calls.session.brokers.get(node_id)
+
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `ClusterPort.committed_offsets`."""
+        with self._group_calls.call() as (session, deadline):
+            return fetch_committed(session, group, partitions, deadline)
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """See `ClusterPort.commit_offsets`."""
+        with self._group_calls.call() as (session, deadline):
+            commit(session, group, offsets, deadline)
 
     def close(self) -> None:
         """See `ClusterPort.close`. A call that is under way in another thread ends as if nothing had happened."""
-        session, self._session = self._session, Session(self.cluster, self.settings)
-        if session.pid != os.getpid():
-            # Forked: nobody here uses it, and its lock may have been held at that moment.
-            session.close()
-        elif session.lock.acquire(blocking=False):
-            session.close()
-            session.lock.release()
-
-    @contextmanager
-    def _call(self, timeout_s: float | None = None) -> Iterator[tuple[Session, Deadline]]:
-        """One call at a time, and all of it, waiting for another one included, within one deadline."""
-        deadline = Deadline.after(self.settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
-        if self._session.pid != os.getpid():
-            self.close()
-        session = self._session
-        if not session.lock.acquire(timeout=deadline.remaining_s):
-            raise ClusterUnreachable(
-                self.cluster,
-                f"an earlier call did not end within {self.settings.request_timeout_ms} ms (kafka.request.timeout.ms)",
-            )
-        try:
-            yield session, deadline
-        finally:
-            if session is not self._session:
-                session.close()
-            session.lock.release()
+        self._calls.close()
+        self._group_calls.close()
 
 
 class _OffsetLookup:
     """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there."""
 
-    def __init__(self, session: Session, wanted: Mapping[TopicPartition, int], deadline: Deadline) -> None:
+    def __init__(
+        self,
+        session: Session,
+        wanted: Mapping[TopicPartition, int],
+        deadline: Deadline,
+        cluster_id: str,
+        *,
+        undecided: bool = False,
+    ) -> None:
         self._session = session
+        self._isolation_level = int(session.settings.read_committed and not undecided)
+        self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
         self._wanted = wanted
         self._deadline = deadline
         self._local = EARLIEST_LOCAL in wanted.values()
@@ -142,19 +152,33 @@ class _OffsetLookup:
         backoff = Backoff(self._session.settings)
         refresh = False
         while pending := [key for key in self._wanted if key not in self._found]:
-            if self._errors:
+            earlier = dict(self._errors)
+            if earlier:
                 backoff.pause(self._deadline)
                 self._raise_if_over(pending, grace)
                 self._errors.clear()
-            leaders = self._session.find_leaders(pending, self._deadline, refresh=refresh)
+            said: dict[TopicPartition, ClusterError] = {}
+            if self._deadline.remaining_s < HURRIED_S:
+                said = {key: error for key, error in earlier.items() if _tells(error, grace)}
+            try:
+                leaders = self._find_leaders(pending, self._deadline, refresh=refresh)
+            except ClusterUnreachable:
+                if not said or not self._deadline.passed:
+                    raise
+                self._errors.update(earlier)
+                continue
             # Half of the time is for another attempt, should a leader have stopped and another one taken over.
-            self._try(leaders, self._deadline.within(self._deadline.remaining_s / 2))
+            share = self._deadline.within(self._deadline.remaining_s / 2)
+            self._try(leaders, share)
+            if share.passed:
+                unheard = [key for key, error in self._errors.items() if isinstance(error, ClusterUnreachable)]
+                self._errors.update({key: said[key] for key in unheard if key in said})
             refresh = True
         return {key: self._found[key] for key in self._wanted}
 
     def run_twice(self) -> Mapping[TopicPartition, int]:
         """Like `run`, but after a second attempt without what is still not there."""
-        leaders = self._session.find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
+        leaders = self._find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
         self._try(leaders, self._deadline.within(ATTEMPT_S))
         if pending := [key for key in self._wanted if key not in self._found]:
             Backoff(self._session.settings).pause(self._deadline)
@@ -162,7 +186,7 @@ class _OffsetLookup:
             # Once there is something to return, that does not wait for metadata either.
             limit = self._deadline.within(ATTEMPT_S) if self._found else self._deadline
             try:
-                leaders = self._session.find_leaders(pending, limit, refresh=True, patience_s=ATTEMPT_S)
+                leaders = self._find_leaders(pending, limit, refresh=True, patience_s=ATTEMPT_S)
             except ClusterUnreachable:
                 if not self._found:
                     raise
@@ -208,15 +232,13 @@ class _OffsetLookup:
 
     def _request(self, keys: Collection[TopicPartition], version: int) -> Any:
         topic_class = LIST_OFFSETS.request.ListOffsetsTopic
-        partition_class = topic_class.ListOffsetsPartition
         topics: defaultdict[str, list[Any]] = defaultdict(list)
         for topic, number in keys:
-            topics[topic].append(
-                partition_class(version=version, partition_index=number, timestamp=self._wanted[topic, number])
-            )
+            topics[topic].append(_wanted_offset(version, number, self._wanted[topic, number]))
         return LIST_OFFSETS.request(
             version=version,
             replica_id=-1,
+            isolation_level=self._isolation_level,
             topics=[topic_class(version=version, name=name, partitions=listed) for name, listed in topics.items()],
         )
 
@@ -232,7 +254,8 @@ class _OffsetLookup:
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(
             self._session.cluster,
-            f"topic {key[0]!r}, partition {key[1]}: its offset is not known: {error_name(code)} ({code})",
+            f"topic {key[0]!r}, partition {key[1]}: its offset is not known: {error_name(code)} ({code})"
+            f"{access_advice(code)}",
             code,
         )
         if not is_retriable(code):
@@ -243,11 +266,13 @@ class _OffsetLookup:
         """Raise the error of the first partition that there is no hope for (any more)."""
         failed = sorted(key for key in pending if key in self._errors)
         for key in failed:
+            if isinstance(self._errors[key], AuthenticationError):
+                raise self._errors[key]
             if self._deadline.passed or (grace.passed and key in self._absent):
                 raise self._explained(key, self._errors[key], len(failed) - 1)
 
     def _explained(self, key: TopicPartition, error: ClusterError, others: int) -> ClusterError:
-        more = f" (and {others} more partitions)" if others else ""
+        more = f" (and {counted(others, 'more partition')})" if others else ""
         where = f"topic {key[0]!r}, partition {key[1]}"
         timeout = f"within {self._session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
         if not isinstance(error, BrokerError):
@@ -258,6 +283,18 @@ class _OffsetLookup:
         else:
             advice = f"retried in vain {timeout}; see whether the partition has a leader and in-sync replicas"
         return BrokerError(self._session.cluster, f"{error.detail}{more}; {advice}", error.code)
+
+
+def _tells(error: ClusterError, grace: Deadline) -> bool:
+    """Whether it tells more than that there was no time for an answer. A topic may be unknown only as yet."""
+    return isinstance(error, BrokerError) and (error.code != UNKNOWN_TOPIC_OR_PARTITION or grace.passed)
+
+
+@lru_cache(maxsize=10_000)
+def _wanted_offset(version: int, number: int, wanted: int) -> Any:
+    """One partition in a request: the same object for all topics, since it takes time to make and is only read."""
+    partition_class = LIST_OFFSETS.request.ListOffsetsTopic.ListOffsetsPartition
+    return partition_class(version=version, partition_index=number, timestamp=wanted)
 
 
 def _topic_state(topic: Any) -> TopicState:

@@ -4,23 +4,28 @@ A connection belongs to one thread at a time, and to the process that opened it.
 taken on trust: the length of a response is bounded, memory grows with what has really arrived, and a response has to
 carry the number of its request. Whatever goes wrong, the connection is closed, since what would come next is unknown.
 
-Sources: Kafka's protocol guide (framing, correlation ids); KIP-35 and KIP-511 (ApiVersions).
+Sources: Kafka's protocol guide (framing, correlation ids); KIP-35, KIP-511 (ApiVersions); KIP-368 (sessions that end).
 """
 
 from __future__ import annotations
 
 import os
 import select
+import ssl
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import API_VERSIONS, UNSUPPORTED_VERSION, Api, error_name
+from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka.api import API_VERSIONS, SASL_HANDSHAKE, UNSUPPORTED_VERSION, Api, error_name
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.probe import PROBE_S, speaks_tls
+from evensplit.kafka.sasl import ILLEGAL_SASL_STATE, log_in
 from evensplit.kafka.settings import Address, ClientSettings, join_address
+from evensplit.kafka.tls import reason_of, refused
 from evensplit.kafka.transport import open_transport
 
 FRAME_BYTES_MAX = 1 << 30
@@ -29,9 +34,19 @@ FRAME_BYTES_MAX = 1 << 30
 BODY_BEGIN = 4
 """Where in a frame the rest begins, behind the number of the request that it answers."""
 
+SESSION_USED = 0.85
+"""So much of the time that the broker lets a login hold, a connection is used."""
+
 _LENGTH_BYTES = 4
 _GROWTH_BYTES = 1 << 20
 _TLS_RECORDS = (b"\x14\x03", b"\x15\x03", b"\x16\x03", b"\x17\x03")
+_SPEAKS_TLS = (
+    "the listener speaks TLS; set kafka.security.protocol to SSL or SASL_SSL, or use the port of one without TLS"
+)
+_WANTS_SASL = (
+    "the listener lets nobody in without a login; set kafka.security.protocol to SASL_SSL or SASL_PLAINTEXT, and give "
+    "kafka.sasl.mechanism and kafka.sasl.jaas.config"
+)
 
 
 class Frame:
@@ -50,14 +65,15 @@ class _Sent(NamedTuple):
 
 
 class Connection:
-    """A connection to `address`, with the versions agreed on.
+    """A connection to `address`, with the versions agreed on, and logged in where that is needed.
 
     Requests are answered in the order in which they were sent, and several may be under way: `send`, `send`,
     `receive`, `receive`. Every method that talks to the broker raises
 
     - ClusterUnreachable: no connection, none any more, or no answer before the deadline;
     - UnsupportedBroker: what listens there is no Kafka broker, or one without a version of the request that this
-      package knows.
+      package knows;
+    - AuthenticationError: TLS or the login failed, or the listener wants them and they are not in the settings.
 
     and the connection is then closed. Errors name the cluster and `host:port`.
     """
@@ -72,29 +88,58 @@ class Connection:
         self._sent: deque[_Sent] = deque()
         self._scratch = Frame()
         self._versions: Mapping[int, tuple[int, int]] = {}
+        self.muted_until = 0.0
+        """Before that moment of `time.monotonic` the broker, which throttles this client, reads nothing from it."""
         self._open = True
-        self._socket = open_transport(cluster, address, settings, deadline)
+        self._settings = settings
+        self._answered = self._greetings = 0
+        self._heard = False
+        self._renew_at_s: float | None = None
+        access = settings.security.resolve(cluster)
+        self._secured, self._logged_in = access.tls is not None, access.sasl is not None
+        self._socket = open_transport(cluster, address, settings, deadline, access.tls)
         # Tried first and waited for only then: most of the time the bytes are there, and it is one call instead of two.
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, 0)
         try:
             self._versions = self._negotiate(deadline)
+            self._greetings = self._answered
+            if access.sasl is not None:
+                begun_s = time.monotonic()
+                ask = partial(self.request, deadline=deadline)
+                life_ms = log_in(cluster, address, access.sasl, ask, deadline)
+                self._renew_at_s = begun_s + SESSION_USED * life_ms / 1000 if life_ms > 0 else None
         except BaseException:
             self.close()
             raise
 
     @property
     def usable(self) -> bool:
-        """Whether it is open, was opened by this process, and owes no response."""
-        return self._open and not self._sent and self._pid == os.getpid()
+        """Whether it is open, was opened by this process, owes no response, and its login holds for long enough."""
+        if not self._open or self._sent or self._pid != os.getpid():
+            return False
+        return self._renew_at_s is None or time.monotonic() < self._renew_at_s
 
     def is_quiet(self) -> bool:
         """Whether it is usable, and the other side has neither closed it nor sent anything unasked. Does not wait."""
         if not self.usable:
             return False
         self._poll.modify(self._socket, select.POLLIN)
-        return not self._poll.poll(0)
+        if not self._poll.poll(0):
+            return not self.has_bytes()
+        if not self._secured:
+            return False
+        try:
+            # It may be for TLS alone, as a session ticket or a new key.
+            self._socket.recv(1)
+        except OSError as error:
+            return isinstance(error, ssl.SSLWantReadError)
+        return False
+
+    def has_bytes(self) -> bool:
+        """Whether there is something to receive that the socket's file descriptor does not tell of any more."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._open and self._socket.pending() > 0
 
     def fileno(self) -> int:
         """The socket's file descriptor, to wait for a response on several connections at once."""
@@ -154,7 +199,10 @@ class Connection:
         with memoryview(prefix) as view:
             self._receive_exactly(view, what, deadline)
         length = int.from_bytes(prefix, "big", signed=True)
-        if not BODY_BEGIN <= length <= FRAME_BYTES_MAX or (not self._versions and prefix[:2] in _TLS_RECORDS):
+        if not self._versions and prefix[:2] in _TLS_RECORDS:
+            self.close()
+            raise AuthenticationError(self.cluster, f"{self._where}: {_SPEAKS_TLS}")
+        if not BODY_BEGIN <= length <= FRAME_BYTES_MAX:
             raise self._nonsense(_describe(bytes(prefix), length, what))
         received = 0
         while received < length:
@@ -168,6 +216,7 @@ class Connection:
         if number != expected.number:
             raise self._nonsense(f"it answered {what} number {expected.number} with number {number}")
         self._sent.popleft()
+        self._answered += 1
         return length
 
     def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
@@ -196,7 +245,7 @@ class Connection:
         except TimeoutError:
             raise self._failed(f"{api.name} could not be sent in time") from None
         except OSError as error:
-            raise self._failed(f"the connection broke while {api.name} was sent: {error.strerror or error}") from error
+            raise self._broken(error, f"the connection broke while {api.name} was sent", api.name, deadline) from error
         except BaseException:
             self.close()
             raise
@@ -207,8 +256,10 @@ class Connection:
         while sent < len(view):
             try:
                 sent += self._socket.send(view[sent:])
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 self._wait(select.POLLOUT, deadline)
+            except ssl.SSLWantReadError:
+                self._wait(select.POLLIN, deadline)
 
     def _receive_exactly(self, view: memoryview, what: str, deadline: Deadline) -> None:
         """Fill `view` from the socket, whatever the number of pieces that it comes in."""
@@ -216,19 +267,25 @@ class Connection:
         try:
             while received < len(view):
                 try:
-                    size = self._socket.recv_into(view[received:])
-                except BlockingIOError:
+                    # Let go of at once: an error of TLS has a traceback that would keep it, and the buffer, as it is.
+                    with view[received:] as rest:
+                        size = self._socket.recv_into(rest)
+                except (BlockingIOError, ssl.SSLWantReadError):
                     self._wait(select.POLLIN, deadline)
                     continue
+                except ssl.SSLWantWriteError:
+                    self._wait(select.POLLOUT, deadline)
+                    continue
                 if not size:
-                    raise self._failed(self._closed(what))
+                    raise self._hung_up(self._closed(what), what, deadline)
                 received += size
+                self._heard = True
         except TimeoutError:
             raise self._failed(
                 f"connected, but no complete answer to {what} in time, as from a broker that is stopped or overloaded"
             ) from None
         except OSError as error:
-            raise self._failed(f"the connection broke before {what} was answered: {error.strerror or error}") from error
+            raise self._broken(error, f"the connection broke before {what} was answered", what, deadline) from error
         except BaseException:
             self.close()
             raise
@@ -241,8 +298,48 @@ class Connection:
             raise TimeoutError
 
     def _closed(self, what: str) -> str:
-        expected = " and may expect TLS or SASL" if not self._versions or what == "Metadata" else ""
-        return f"it closed the connection instead of answering {what}{expected}"
+        return f"it closed the connection instead of answering {what}"
+
+    def _broken(self, error: OSError, what: str, asked: str, deadline: Deadline) -> ClusterError:
+        """What an error of the socket means. The other side may have said why before it hung up."""
+        if self._secured and not isinstance(error, ssl.SSLError):
+            try:
+                self._socket.recv(1)
+            except OSError as said:
+                error = said if isinstance(said, ssl.SSLError) else error
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            if self._heard:
+                # Both sides were content with each other, so it is damage.
+                return self._failed(f"TLS broke: {reason_of(error)}")
+            self.close()
+            return refused(self.cluster, self.address, error)
+        return self._hung_up(f"{what}: {error.strerror or error}", asked, deadline)
+
+    def _hung_up(self, what: str, asked: str, deadline: Deadline) -> ClusterError:
+        """The other side closed the connection. A broker does that, without a word, to those who do not keep to its
+        rules, so whether these are others is found out by a connection that keeps to them."""
+        self.close()
+        deadline = deadline.within(PROBE_S)
+        if not self._heard and not self._secured and speaks_tls(self.address, deadline):
+            return AuthenticationError(self.cluster, f"{self._where}: {_SPEAKS_TLS}")
+        first = self._answered == self._greetings > 0
+        if first and not self._logged_in and asked != SASL_HANDSHAKE.name and self._wants_sasl(deadline):
+            return AuthenticationError(self.cluster, f"{self._where}: {_WANTS_SASL}")
+        return self._failed(what)
+
+    def _wants_sasl(self, deadline: Deadline) -> bool:
+        try:
+            other = Connection(self.cluster, self.address, self._settings, deadline)
+        except ClusterError:
+            return False
+        try:
+            build = partial(SASL_HANDSHAKE.request, mechanism="")
+            code = other.request(SASL_HANDSHAKE, lambda version: build(version=version), deadline).error_code
+        except ClusterError:
+            return False
+        finally:
+            other.close()
+        return int(code) != ILLEGAL_SASL_STATE
 
     def _failed(self, what: str) -> ClusterUnreachable:
         self.close()
@@ -254,7 +351,7 @@ class Connection:
         self.close()
         if stranger:
             return UnsupportedBroker(
-                self.cluster, f"{self._where}: {what}; expected a listener that speaks Kafka's protocol without TLS"
+                self.cluster, f"{self._where}: {what}; expected a listener that speaks Kafka's protocol"
             )
         return ClusterUnreachable(self.cluster, f"{self._where}: {what}; the connection was damaged on the way")
 
@@ -262,8 +359,6 @@ class Connection:
 def _describe(prefix: bytes, length: int, what: str) -> str:
     if prefix == b"HTTP":
         return f"it answered {what} in HTTP, so the port belongs to another service"
-    if prefix[:2] in _TLS_RECORDS:
-        return f"it answered {what} in TLS"
     return f"its answer to {what} claims a length of {length} bytes, expected {BODY_BEGIN} to {FRAME_BYTES_MAX}"
 
 

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from concurrent.futures import wait
+from typing import TypeVar
+
+from evensplit.kafka.background import in_background
+
+_Found = TypeVar("_Found")
 
 
 class Deadline:
@@ -35,3 +42,22 @@ class Deadline:
     def pause(self, pause_s: float) -> None:
         """Sleep for `pause_s` seconds, but not beyond the deadline."""
         time.sleep(min(pause_s, self.remaining_s))
+
+
+class Overdue(Exception):
+    """The deadline has passed, and there is no answer yet."""
+
+
+def in_time(work: Callable[[], _Found], name: str, deadline: Deadline) -> _Found:
+    """What `work`, which knows of no deadline, returns or raises.
+
+    A thread does it, called after `name`, which is left to itself when the deadline passes.
+
+    Raises:
+        Overdue: that has happened.
+    """
+    found = in_background(work, f"evensplit-{name}")
+    wait((found,), timeout=max(deadline.remaining_s, 0.001))
+    if not found.done():
+        raise Overdue
+    return found.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from evensplit.core.model import Range, SplitId
@@ -15,8 +15,6 @@ from evensplit.kafka.settings import ClientSettings
 
 FETCH_BYTES_MIN = 64 << 10
 """Nothing is gained by asking a partition for less."""
-
-FETCH_BYTES_MAX = 1 << 30
 
 BATCHES_WALKED_MAX = 5_000
 """Walking costs about a microsecond for each batch; beyond so many in one response, decoding comes first instead."""
@@ -30,6 +28,8 @@ _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 _BATCH_OVERHEAD = 12
 _BATCH_HEADER = 61
+# What is shorter says nothing, to the kernel neither: a batch of which only the format could be told.
+_BATCH_PEEK = 17
 
 
 class PartitionRead:
@@ -98,6 +98,15 @@ class PartitionRead:
         while self._ranges and self.finished:
             following = self._ranges.popleft()
             self.position, self.end = following.start, following.end
+
+    def skip(self, behind: int, now_s: float) -> int:
+        """Pass over everything before offset `behind`, in this range and in those after it. Returns how much it was."""
+        skipped = 0
+        while not self.finished and self.position < behind:
+            position = min(behind, self.end)
+            skipped += position - self.position
+            self.advance(position, now_s)
+        return skipped
 
     def believe(self) -> None:
         """Forget what was in doubt."""
@@ -182,7 +191,7 @@ def fetch_request(
         max_wait_ms=wait_ms,
         min_bytes=1,
         max_bytes=max(response_bytes_max, *(read.fetch_bytes_min for read in reads)),
-        isolation_level=0,
+        isolation_level=int(settings.read_committed),
         session_id=0,
         session_epoch=-1,
         topics=[topic_class(version=version, topic=topic, partitions=listed) for topic, listed in by_topic.items()],
@@ -213,7 +222,7 @@ def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, 
     The kernel comes to the same position when it decodes them, or to an error if a header lies.
     """
     at, batches = begin, 0
-    while at + _BATCH_OVERHEAD <= end:
+    while at + _BATCH_PEEK <= end:
         base, length = _BATCH_PREFIX.unpack_from(data, at)
         behind = at + _BATCH_OVERHEAD + length
         if batches == batches_max:
@@ -230,4 +239,15 @@ def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, 
         at = behind
         if position >= offset_end:
             return Walked(offset_end, batches, at - begin, 0)
-    return Walked(position, batches, at - begin, _BATCH_HEADER if 0 < end - at < _BATCH_OVERHEAD else 0)
+    return Walked(position, batches, at - begin, _BATCH_HEADER if 0 < end - at < _BATCH_PEEK else 0)
+
+
+def batch_lengths(data: bytearray, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The first offset and the length of each record batch in `data[begin:end]`, as they claim; the last may be cut."""
+    at = begin
+    while at + _BATCH_OVERHEAD <= end:
+        base, length = _BATCH_PREFIX.unpack_from(data, at)
+        yield base, _BATCH_OVERHEAD + length
+        if length <= 0:
+            return
+        at += _BATCH_OVERHEAD + length

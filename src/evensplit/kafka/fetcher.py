@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import select
 import time
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
 from evensplit._kernel import FetchedResponse, KernelError, parse_fetch_response
 from evensplit.core.starting import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, DataLossError
+from evensplit.kafka import lost
 from evensplit.kafka.answer import OFFSET_OUT_OF_RANGE, Answer, Span, sort_out
 from evensplit.kafka.api import FETCH, error_name, is_retriable
-from evensplit.kafka.client import UNKNOWN_TOPIC_GRACE_S
-from evensplit.kafka.connection import BODY_BEGIN, Connection, Frame
+from evensplit.kafka.connection import BODY_BEGIN, Frame
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.fetch import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
+from evensplit.kafka.leader import Leader, wait_for_answers
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.session import UNKNOWN_TOPIC_GRACE_S
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 
 PATIENCE_MIN_S = 0.2
 """A leader always has at least so long to answer."""
-
-
-class _Leader:
-    """One broker, and the partitions that it is asked for."""
-
-    def __init__(self, cluster: str, address: Address, frame: Frame) -> None:
-        self.cluster = cluster
-        self.address = address
-        self.frame = frame
-        self.connection: Connection | None = None
-        self.queue: deque[PartitionRead] = deque()
-        """Those that are not asked for at the moment, in the order in which they are to be."""
-        self.asked: list[PartitionRead] = []
-        self.version = 0
-        self.response_bytes_max = 0
-        self.asked_at_s = 0.0
-        self.patience_s = 0.0
-        self.answered = 0
-        self.rests_until = 0.0
 
 
 class Fetcher:
@@ -58,17 +40,24 @@ class Fetcher:
         pool: Pool,
         *,
         topic_ids: Mapping[tuple[str, str], str],
+        cluster_ids: Mapping[str, str],
+        skip_lost: bool,
         response_bytes_max: int,
         buffer_bytes_max: int,
+        batch_bytes_max: int,
     ) -> None:
         self._settings = clusters
         self._pool = pool
         self._topic_ids = topic_ids
-        # What is known already of these may be from before their topic was created anew.
+        self._cluster_ids = defaultdict(str, cluster_ids)
+        self._skip_lost = skip_lost
+        # What is known already of these may be from before their topic was created anew, or from another cluster.
         self._unseen = {cluster for (cluster, _), topic_id in topic_ids.items() if topic_id}
+        self._unseen |= {cluster for cluster, cluster_id in cluster_ids.items() if cluster_id}
         self._response_bytes_max = response_bytes_max
         self._buffer_bytes_max = buffer_bytes_max
-        self._leaders: dict[tuple[str, Address], _Leader] = {}
+        self._batch_bytes_max = batch_bytes_max
+        self._leaders: dict[tuple[str, Address], Leader] = {}
         self._homeless = list(reads)
         self._frames: list[Frame] = []
         self._waited_s = 0.0
@@ -115,7 +104,8 @@ class Fetcher:
         by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
         for read in self._homeless:
             self._raise_if_overdue(read)
-            by_cluster[read.split.cluster].append(read)
+            if not read.finished:
+                by_cluster[read.split.cluster].append(read)
         self._homeless = []
         for cluster, reads in by_cluster.items():
             client = self._pool.client(cluster, self._settings[cluster])
@@ -124,6 +114,7 @@ class Fetcher:
                     [read.key for read in reads],
                     refresh=cluster in self._unseen or any(read.trouble is not None for read in reads),
                     timeout_s=max(min(map(self._left_s, reads)), PATIENCE_MIN_S),
+                    cluster_id=self._cluster_ids[cluster],
                 )
             self._unseen.discard(cluster)
             for read in reads:
@@ -136,17 +127,18 @@ class Fetcher:
                 else:
                     read.absent_s, read.follows, read.empties = None, False, 0
                     self._leader(cluster, broker.address).queue.append(read)
+        self._homeless = [read for read in self._homeless if not read.finished]
         if self._homeless:
             self._rest_from_failure(self._homeless[0].split.cluster)
 
-    def _leader(self, cluster: str, address: Address) -> _Leader:
+    def _leader(self, cluster: str, address: Address) -> Leader:
         found = self._leaders.get((cluster, address))
         if found is None:
             frame = self._frames.pop() if self._frames else Frame()
-            found = self._leaders[cluster, address] = _Leader(cluster, address, frame)
+            found = self._leaders[cluster, address] = Leader(cluster, address, frame)
         return found
 
-    def _ask(self, leader: _Leader) -> None:
+    def _ask(self, leader: Leader) -> None:
         """Send the next request, if there is something to ask for."""
         if time.monotonic() < leader.rests_until:
             return
@@ -161,7 +153,8 @@ class Fetcher:
                 # So far it waited for its turn only.
                 read.stamp_s = self._waited_s
         # Half of the time is for another attempt, should this leader have stopped and another one taken over.
-        leader.patience_s = max(min(map(self._left_s, leader.asked)) / 2, PATIENCE_MIN_S)
+        left_s = min(*map(self._left_s, leader.asked), settings.request_timeout_ms / 1000)
+        leader.patience_s = max(left_s / 2, PATIENCE_MIN_S)
         leader.asked_at_s = self._waited_s
         deadline = Deadline.after(leader.patience_s)
         wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
@@ -171,13 +164,17 @@ class Fetcher:
         build = partial(fetch_request, leader.asked, settings, leader.response_bytes_max, wait_ms)
         try:
             with self._waiting():
+                leader.drop_spent()
                 if leader.connection is None:
                     leader.connection = self._pool.take(leader.cluster, settings, leader.address, deadline)
+                if leader.connection.muted_until > time.monotonic():
+                    leader.rest(leader.connection.muted_until)
+                    return
                 leader.version = leader.connection.send(FETCH, build, deadline)
         except ClusterUnreachable as error:
             self._lose(leader, error)
 
-    def _next_to_answer(self) -> _Leader | None:
+    def _next_to_answer(self) -> Leader | None:
         """Wait for a leader to answer. None: something else is due, or one took too long."""
         asked = [leader for leader in self._leaders.values() if leader.asked]
         due = [leader.rests_until for leader in self._leaders.values() if not leader.asked and leader.queue]
@@ -187,15 +184,8 @@ class Fetcher:
             return asked[0]
         waits = [moment - time.monotonic() for moment in due]
         waits.extend(leader.asked_at_s + leader.patience_s - self._waited_s for leader in asked)
-        poll = select.poll()
-        by_descriptor = {}
-        for leader in asked:
-            assert leader.connection is not None
-            by_descriptor[leader.connection.fileno()] = leader
-            poll.register(leader.connection.fileno(), select.POLLIN)
         with self._waiting():
-            # A millisecond more, so that what is due then is due.
-            ready = [by_descriptor[descriptor] for descriptor, _ in poll.poll(max(0.0, min(waits)) * 1000 + 1)]
+            ready = wait_for_answers(asked, min(waits))
         if ready:
             return min(ready, key=lambda leader: leader.answered)
         for leader in asked:
@@ -204,7 +194,7 @@ class Fetcher:
                 self._lose(leader, ClusterUnreachable(leader.cluster, f"{where}: no answer to Fetch in time"))
         return None
 
-    def _receive(self, leader: _Leader) -> Answer | None:
+    def _receive(self, leader: Leader) -> Answer | None:
         """The answer of `leader`, into its frame; None if the connection broke."""
         connection, frame = leader.connection, leader.frame
         assert connection is not None
@@ -224,45 +214,57 @@ class Fetcher:
         leader.answered = self._answers
         return self._take(leader, response, frame)
 
-    def _take(self, leader: _Leader, response: FetchedResponse, frame: Frame) -> Answer | None:
+    def _take(self, leader: Leader, response: FetchedResponse, frame: Frame) -> Answer | None:
         if response.error_code:
-            what = f"{join_address(leader.address)}: it refused Fetch"
             code = response.error_code
-            self._lose(leader, BrokerError(leader.cluster, f"{what}: {error_name(code)} ({code})", code))
+            what = f"{join_address(leader.address)}: it refused Fetch: {error_name(code)} ({code})"
+            self._lose(leader, BrokerError(leader.cluster, what, code))
+            return None
+        if leader.throttle(response):
             return None
         asked, leader.asked = leader.asked, []
+        settings = self._settings[leader.cluster]
         answer = sort_out(
             asked,
             response,
             frame.data,
             self._waited_s,
-            partition_bytes_max=self._settings[leader.cluster].max_partition_fetch_bytes,
+            partition_bytes_max=settings.max_partition_fetch_bytes,
             response_bytes_max=leader.response_bytes_max,
+            batch_bytes_max=self._batch_bytes_max,
+            read_committed=settings.read_committed,
         )
         leader.queue.extendleft(reversed(answer.starved))
         leader.queue.extend(read for read in answer.served if not read.finished)
         self._homeless.extend(answer.moved)
         for read, node_id in answer.redirected:
             self._redirect(leader, read, node_id)
+        failed = bool(answer.moved)
         for read in answer.gaps:
-            answer.progressed |= self._settle(read)
-            if not read.finished:
+            settled = self._look(read, self._settle)
+            answer.progressed |= bool(settled)
+            if settled is None:
+                failed = True
+                self._homeless.append(read)
+            elif not read.finished:
                 leader.queue.append(read)
         for read in answer.out_of_range:
-            self._check_loss(read)
+            failed |= not self._look(read, self._check_loss)
             self._homeless.append(read)
+        # Of some it is known only when they are decoded that they got on.
+        unknown = [span.read for span in answer.spans if span.position is None]
         for read in asked:
-            if not read.finished:
+            if not read.finished and read not in unknown:
                 self._raise_if_overdue(read)
-        if answer.moved or answer.out_of_range:
+        if failed:
             self._rest_from_failure(leader.cluster)
         if answer.progressed:
             self._failures = 0
         elif not answer.spans:
-            leader.rests_until = time.monotonic() + self._settings[leader.cluster].retry_backoff_ms / 1000
+            leader.rest(time.monotonic() + self._settings[leader.cluster].retry_backoff_ms / 1000)
         return answer
 
-    def _redirect(self, leader: _Leader, read: PartitionRead, node_id: int) -> None:
+    def _redirect(self, leader: Leader, read: PartitionRead, node_id: int) -> None:
         """Ask another replica from now on, one that is closer (KIP-392)."""
         broker = self._pool.client(leader.cluster, self._settings[leader.cluster]).broker(node_id)
         if broker is None or broker.address == leader.address:
@@ -272,7 +274,7 @@ class Fetcher:
             read.follows = True
             self._leader(leader.cluster, broker.address).queue.append(read)
 
-    def _lose(self, leader: _Leader, error: ClusterError) -> None:
+    def _lose(self, leader: Leader, error: ClusterError) -> None:
         """Look for new leaders of all that `leader` had; it did not do its part."""
         if leader.connection is not None:
             leader.connection.close()
@@ -300,60 +302,68 @@ class Fetcher:
             if not is_retriable(code):
                 raise read.trouble
             return
-        self._note_absent(read, "the topic or the partition does not exist (any more). To go on without it")
+        self._note_absent(read, lost.absent(read))
 
     def _is_another_topic(self, read: PartitionRead, found: str) -> bool:
         """Whether what has the topic's name now, with the id `found`, is another topic; raises if that is final."""
         expected = self._topic_ids.get((read.split.cluster, read.split.topic))
         if not expected or not found or found == expected:
             return False
-        what = (
-            f"the topic was deleted and created anew after the batch was planned: expected the topic id {expected}, "
-            f"found {found}. To read the new topic"
-        )
-        self._note_absent(read, what)
+        self._note_absent(read, lost.created_anew(read, expected, found))
         return True
 
-    def _note_absent(self, read: PartitionRead, what: str) -> None:
+    def _note_absent(self, read: PartitionRead, error: DataLossError) -> None:
         """Remember that the metadata does not have what is to be read; raises if it is no broker's lagging behind."""
-        wanted = f"offsets {read.position} to {read.end - 1} were to be read"
-        read.trouble = DataLossError(*read.split, f"{wanted}, but {what}, start with a new checkpoint")
+        read.trouble = error
         if read.absent_s is None:
             read.absent_s = self._waited_s
         if self._waited_s - read.absent_s >= UNKNOWN_TOPIC_GRACE_S:
-            raise read.trouble
+            self._lost(read, error)
 
-    def _check_loss(self, read: PartitionRead) -> None:
-        """The leader says that there is no such offset: raise that it is lost, unless it is there after all."""
+    def _look(self, read: PartitionRead, look: Callable[[PartitionRead], bool]) -> bool | None:
+        """What `look` has the leader say; None if the partition is not there any more, which is for the metadata."""
+        try:
+            return look(read)
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            read.trouble = error
+            return None
+
+    def _check_loss(self, read: PartitionRead) -> bool:
+        """The leader says that there is no such offset. Whether it is lost, which raises if it may not be passed over.
+
+        Otherwise it is there after all, and asked for again.
+        """
         client = self._pool.client(read.split.cluster, self._settings[read.split.cluster])
+        look = partial(client.list_offsets, undecided=True, cluster_id=self._cluster_ids[read.split.cluster])
         with self._waiting():
-            first = client.list_offsets({read.key: EARLIEST})[read.key]
-            behind = client.list_offsets({read.key: LATEST})[read.key]
-        wanted = (
-            f"offsets {read.position} to {read.end - 1} were to be read, but its log now has {first} to {behind - 1}"
-        )
+            first, behind = look({read.key: EARLIEST})[read.key], look({read.key: LATEST})[read.key]
         if read.position < first:
-            raise DataLossError(
-                *read.split,
-                f"{wanted}: what comes before was deleted, by retention or on request. Let retention be longer than a "
-                "query may lag behind; to go on with what there is, start with a new checkpoint",
-            )
-        if read.position > behind:
-            raise DataLossError(
-                *read.split,
-                f"{wanted}: it was cut off by an unclean leader election, or the topic was created anew. To go on with "
-                "what there is, start with a new checkpoint",
-            )
-        read.trouble = BrokerError(
-            read.split.cluster, f"{read}: the broker does not find the offset, although {wanted}", OFFSET_OUT_OF_RANGE
-        )
+            self._lost(read, lost.starts_later(read, first, behind), first)
+        elif read.position > behind:
+            self._lost(read, lost.ends_before(read, first, behind))
+        else:
+            detail = f"{read}: the broker does not find the offset, although its log now has {first} to {behind - 1}"
+            read.trouble = BrokerError(read.split.cluster, detail, OFFSET_OUT_OF_RANGE)
+            return False
+        # What there is may be another topic's, so who leads it, and its id, is asked for anew.
+        self._unseen.add(read.split.cluster)
+        return True
+
+    def _lost(self, read: PartitionRead, error: DataLossError, behind: int = lost.EVERYTHING) -> None:
+        """Raise that what is before offset `behind` is lost, or pass over it."""
+        if not self._skip_lost:
+            raise error
+        lost.pass_over(read, error, behind, self._waited_s)
 
     def _settle(self, read: PartitionRead) -> bool:
         """Pass over what `read` seems not to have up to the end of its range, unless that is in remote storage."""
+        cluster_id, left_s = self._cluster_ids[read.split.cluster], max(self._left_s(read), PATIENCE_MIN_S)
         client = self._pool.client(read.split.cluster, self._settings[read.split.cluster])
         with self._waiting():
             # Asked for after the answers: the first local offset only ever grows.
-            local = client.earliest_local(read.key, timeout_s=max(self._left_s(read), PATIENCE_MIN_S))
+            local = client.earliest_local(read.key, timeout_s=left_s, cluster_id=cluster_id)
         if read.position >= local:
             read.advance(read.end, self._waited_s)
             return True
@@ -367,19 +377,16 @@ class Fetcher:
 
     def _left_s(self, read: PartitionRead) -> float:
         """How long `read` may wait for brokers until it has to get on; negative if that is over."""
-        return self._settings[read.split.cluster].request_timeout_ms / 1000 - (self._waited_s - read.stamp_s)
+        return self._settings[read.split.cluster].progress_timeout_ms / 1000 - (self._waited_s - read.stamp_s)
 
     def _raise_if_overdue(self, read: PartitionRead) -> None:
+        """Raise what has kept `read` from getting on for too long; what is lost may be passed over instead."""
         trouble = read.trouble
         if trouble is None or self._left_s(read) > 0:
             return
-        timeout_ms = self._settings[read.split.cluster].request_timeout_ms
-        late = f"{read}: nothing came within {timeout_ms} ms (kafka.request.timeout.ms)"
-        if isinstance(trouble, BrokerError):
-            raise BrokerError(trouble.cluster, f"{late}. {trouble.detail}", trouble.code)
-        if isinstance(trouble, ClusterError):
-            raise ClusterUnreachable(trouble.cluster, f"{late}. {trouble.detail}")
-        raise trouble
+        if not isinstance(trouble, DataLossError):
+            raise lost.overdue(read, trouble, self._settings[read.split.cluster].progress_timeout_ms)
+        self._lost(read, trouble)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

@@ -24,7 +24,8 @@ from evensplit.kafka.columns import to_record_batch
 from evensplit.kafka.fetch import reads_of
 from evensplit.kafka.fetcher import Fetcher
 from evensplit.kafka.pool import POOL, Pool
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.settings import BATCH_BYTES_MAX, ClientSettings
+from evensplit.kafka.undecodable import DAMAGED, refused_by_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +38,62 @@ class LaneLimits:
       CPU's cache until it is decoded.
     - buffer_bytes_max: of all receive buffers together; with many leaders, responses become smaller. A single record
       batch that is longer still is received.
-    - uncompressed_bytes_max: a record batch that decompresses to more is an error.
+    - batch_bytes_max: a record batch that is longer, as the broker keeps it or once it is decompressed, is an error.
     """
 
     rows_max: int = 20_000
     bytes_max: int = 2 << 20
     response_bytes_max: int = 4 << 20
     buffer_bytes_max: int = 32 << 20
-    uncompressed_bytes_max: int = 256 << 20
+    batch_bytes_max: int = BATCH_BYTES_MAX
 
 
 def read_ranges(
     ranges: Sequence[Range],
     clusters: Mapping[str, ClientSettings],
     *,
-    headers: bool,
-    with_cluster: bool,
+    columns: tuple[str, ...],
     topic_ids: Mapping[tuple[str, str], str] | None = None,
+    cluster_ids: Mapping[str, str] | None = None,
+    skip_lost: bool = False,
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `ranges`, each exactly once, in batches of `columns.row_schema` with at least one row each.
+    """The records of `ranges`, each exactly once, in batches of `row_schema(columns)` with at least one row each.
+
+    `columns`: some of `columns.COLUMNS`, at least one, in that order; the others cost next to nothing.
 
     `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap; each of
     their clusters has its settings in `clusters`. Within a split offsets ascend, from batch to batch too; how splits
-    alternate is not defined. Offsets that hold no record (compacted, or a transaction's markers) are left out; records
-    of open and aborted transactions are not (read_uncommitted).
+    alternate is not defined. Offsets that hold no record (compacted, or a transaction's markers) are left out. Records
+    of open and aborted transactions are not, unless a cluster's settings say `read_committed`: then the latter are left
+    out, and what is not decided yet is waited for, as long as for a leader.
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
     for; where it is empty or missing, whatever has that name is read. What the brokers say of it now, when reading
     starts, and whenever leaders are looked for anew has to agree.
+
+    `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
+    the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
+    no record is read, and none is taken for lost. Where some servers lead elsewhere, the others are used.
+
+    With `skip_lost`, records that are not there any more are no error. Where a log begins later than it did, reading
+    goes on at its beginning; where it ends before the range, or its topic or partition does not exist or has another
+    id, the rest of the split's ranges is passed over. Each such loss is logged once, as a warning of the logger
+    `evensplit`, with the number of offsets that it can be at most. A log that ends within a range may still grow, so
+    that is waited for as long as without `skip_lost`: for `request_timeout_ms`.
 
     Closing the iterator early closes what is under way. Connections that owe nothing go back to `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
         ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time.
+        ClusterError: the bootstrap servers lead to another cluster than `cluster_ids` has.
         BrokerError: a leader refused a partition, for good or until the deadline.
-        DataLossError: records that were to be read are not there any more, or their topic was created anew.
-        CorruptRecordsError: records that cannot be decoded.
+        DataLossError: records that were to be read are not there any more, or their topic was created anew, without
+            `skip_lost`.
+        CorruptRecordsError: records that cannot be decoded: as `BatchTooLarge` a record batch above
+            `limits.batch_bytes_max`, as `OldMessageFormat` records from before Kafka 0.11.
     """
     limits = limits or LaneLimits()
     reads = reads_of(ranges)
@@ -83,28 +101,30 @@ def read_ranges(
     if unknown:
         raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
     builder = ColumnBuilder(
-        headers=headers,
-        cluster=with_cluster,
+        columns=columns,
         rows_max=limits.rows_max,
         bytes_max=limits.bytes_max,
-        uncompressed_bytes_max=limits.uncompressed_bytes_max,
+        uncompressed_bytes_max=limits.batch_bytes_max,
     )
     fetcher = Fetcher(
         reads,
         clusters,
         pool,
         topic_ids=topic_ids or {},
+        cluster_ids=cluster_ids or {},
+        skip_lost=skip_lost,
         response_bytes_max=limits.response_bytes_max,
         buffer_bytes_max=limits.buffer_bytes_max,
+        batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, builder)
+    return _read(fetcher, builder, limits.batch_bytes_max)
 
 
-def _read(fetcher: Fetcher, builder: ColumnBuilder) -> Iterator[pa.RecordBatch]:
+def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Iterator[pa.RecordBatch]:
     try:
         for data, spans in fetcher.responses():
             for span in spans:
-                yield from _decode(data, span, builder, fetcher)
+                yield from _decode(data, span, builder, fetcher, batch_bytes_max)
             if builder.full:
                 yield to_record_batch(builder.finish())
         if builder.rows:
@@ -113,10 +133,12 @@ def _read(fetcher: Fetcher, builder: ColumnBuilder) -> Iterator[pa.RecordBatch]:
         fetcher.close()
 
 
-def _decode(data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetcher) -> Iterator[pa.RecordBatch]:
+def _decode(
+    data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetcher, batch_bytes_max: int
+) -> Iterator[pa.RecordBatch]:
     """Append the records of one span; a batch is handed out whenever the builder is full before they all are in it."""
     cluster, topic, partition = span.read.split
-    begin, offset = span.begin, span.start
+    begin, offset, aborted = span.begin, span.start, span.aborted
     while True:
         try:
             appended = builder.append(
@@ -128,20 +150,14 @@ def _decode(data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetche
                 partition=partition,
                 offset_start=offset,
                 offset_end=span.offset_end,
+                aborted=aborted,
             )
         except KernelError as error:
-            kind, base, detail = error.args
-            raise CorruptRecordsError(
-                cluster,
-                topic,
-                partition,
-                base if base >= 0 else offset,
-                f"{detail} ({kind}). The records are damaged in the broker's log or on the way from it; see what "
-                "another consumer reads there, and start behind them to go on without them",
-            ) from error
+            raise refused_by_kernel(span.read.split, offset, data, begin, error, batch_bytes_max) from error
         begin, offset = appended.position, appended.offset_next
         if not appended.stopped:
             break
+        aborted = appended.aborted
         yield to_record_batch(builder.finish())
     if span.position is None:
         fetcher.advance(span.read, offset)
@@ -151,6 +167,5 @@ def _decode(data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetche
             topic,
             partition,
             span.start,
-            f"the headers of its record batches lead to offset {span.position}, what is in them to {offset}; the "
-            "records are damaged in the broker's log or on the way from it",
+            f"the headers of its record batches lead to offset {span.position}, what is in them to {offset}; {DAMAGED}",
         )

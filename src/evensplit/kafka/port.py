@@ -12,11 +12,23 @@ from typing import NamedTuple, Protocol
 
 from evensplit.core.model import ListedPartition, Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.starting import TopicPartition
+from evensplit.errors import CommitRefused
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
 _NAMELESS = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
+_MAY_NOT = {
+    29: ": this user may not do that; allow it the operations Describe and Read on the topic (an ACL)",
+    30: ": this user may not do that; allow it the operations Describe and Read on the group (an ACL)",
+    31: ": this user may not do that; allow it the operation Describe on the cluster (an ACL)",
+}
+
+ILLEGAL_GENERATION = 22
+UNKNOWN_MEMBER_ID = 25
+REBALANCE_IN_PROGRESS = 27
+_LIVE_GROUP = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
+_NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ class ClusterPort(Protocol):
         ...
 
     def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
     ) -> Mapping[TopicPartition, int]:
         """One offset for each partition in `wanted`, in its order: all of them or an error.
 
@@ -61,10 +73,14 @@ class ClusterPort(Protocol):
 
         `wanted` has -2 for the first offset that the log still has, -1 for its end (the offset of the next record), or
         a time in milliseconds since 1970, for the first record with that time or a later one: -1 if there is none.
-        Records of open and aborted transactions count (read_uncommitted).
+
+        Under `read_committed` the end is the last stable offset, and no time leads behind it: it is where the first
+        transaction begins that is still open, or the end of the log. Records of aborted transactions count. Under
+        `read_uncommitted`, or if `undecided`, those of open ones do as well.
 
         Raises:
-            ClusterUnreachable: a leader did not answer in time; without `complete`, no broker at all did.
+            ClusterUnreachable: a leader did not answer in time, unless all that was left was a moment after it had
+                refused; without `complete`, no broker at all did.
             UnsupportedBroker: no broker speaks a usable version.
             BrokerError: a partition does not exist, or its leader did not give the offset, for as long as the deadline
                 lasts; it names topic, partition and Kafka's error. Without `complete`, only for what trying again
@@ -72,9 +88,81 @@ class ClusterPort(Protocol):
         """
         ...
 
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """What the consumer group `group` has committed for each of `partitions`, in their order: the next offset that
+        it would read. Those without a commit, with a group that does not exist all of them, are left out.
+
+        Raises:
+            ClusterUnreachable: no broker, or not the group's coordinator, answered in time.
+            UnsupportedBroker: no broker speaks a usable version.
+            BrokerError: the group has no coordinator for as long as the deadline lasts, or an offset cannot be had; it
+                names the group, topic and partition, and Kafka's error.
+        """
+        ...
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Let `offsets`, each the next one to read, be what the consumer group `group` has committed.
+
+        It is done as by a consumer that is in no group, which Kafka allows while the group has no live members, and
+        creates the group if need be. Where a partition is refused, as one that does not exist, the others are committed
+        all the same.
+
+        Raises:
+            ValueError: an offset is negative; nothing was committed.
+            ClusterUnreachable: no broker, or not the group's coordinator, answered in time. Some offsets may have been
+                committed.
+            UnsupportedBroker: no broker speaks a usable version.
+            CommitRefused: offsets were refused; it names the group, topics and partitions, and Kafka's error. The
+                others are committed.
+            BrokerError: the group has no coordinator for as long as the deadline lasts, or an offset was not committed
+                in that time; it names the group, and Kafka's error. Some offsets may have been committed.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of all connections. A later call opens new ones. May be called twice."""
         ...
+
+
+def check_commit(offsets: Mapping[TopicPartition, int]) -> None:
+    """Raise `ValueError` for offsets that nothing can have, which Kafka would take for none or refuse."""
+    negative = sorted(key for key, offset in offsets.items() if offset < 0)
+    if negative:
+        raise ValueError(
+            f"negative offsets cannot be committed: {', '.join(f'{key}: {offsets[key]}' for key in negative)}"
+        )
+
+
+def explain_refused_commit(
+    cluster: str, group: str, refused: Mapping[TopicPartition, tuple[int, str]], total: int
+) -> CommitRefused:
+    """The error for a commit of `total` offsets of which some, at least one, were refused: Kafka's code and its name.
+
+    It has the code of the first one.
+    """
+    by_error: dict[tuple[int, str], list[str]] = {}
+    for (topic, number), error in refused.items():
+        by_error.setdefault(error, []).append(f"topic {topic!r}, partition {number}")
+    reasons: list[str] = []
+    for (code, name), where in by_error.items():
+        more = f"; and {len(where) - _NAMED_MAX} more" if len(where) > _NAMED_MAX else ""
+        reasons.append(f"{name} ({code}) for {'; '.join(where[:_NAMED_MAX])}{more}{_advice(code)}")
+    first = next(iter(refused.values()))[0]
+    what = f"group {group!r}: {len(refused)} of {total} offsets could not be committed"
+    return CommitRefused(cluster, f"{what}: {'. '.join(reasons)}", first, tuple(refused))
+
+
+def access_advice(code: int) -> str:
+    """What to do about an error code that says that the user may not do this, behind a colon; empty for all others."""
+    return _MAY_NOT.get(code, "")
+
+
+def _advice(code: int) -> str:
+    if code in _LIVE_GROUP:
+        return ": the group has live consumers, and only they can commit its offsets; use a group of its own"
+    if code == UNKNOWN_TOPIC_OR_PARTITION:
+        return ": it was deleted, or this client may not see it"
+    return access_advice(code)
 
 
 class TopicState(NamedTuple):
@@ -101,7 +189,9 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
             if not isinstance(subscription, TopicPattern):
                 missing.append(f"topic {name!r} does not exist")
         elif topic.code:
-            incomplete.append(f"topic {name!r} cannot be listed: {topic.error} ({topic.code})")
+            incomplete.append(
+                f"topic {name!r} cannot be listed: {topic.error} ({topic.code}){access_advice(topic.code)}"
+            )
         else:
             numbers = sorted(topic.partitions)
             if isinstance(subscription, Partitions):

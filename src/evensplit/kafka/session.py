@@ -8,22 +8,30 @@ from __future__ import annotations
 import base64
 import os
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from evensplit.core.starting import TopicPartition
-from evensplit.errors import ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import METADATA
+from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka.api import METADATA, Api
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 
+HURRIED_S = 1.0
+"""In less than that a broker need not answer: that it did not tells less than what it had said before."""
+
+UNKNOWN_TOPIC_GRACE_S = 2.0
+"""A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
+
 _ADVICE = (
     "check kafka.bootstrap.servers, and that the addresses which the brokers advertise can be reached from this host"
 )
+
+_CORRECTION = "correct the bootstrap servers (kafka.bootstrap.servers), so that they lead to the cluster from before"
 
 
 class Broker(NamedTuple):
@@ -52,6 +60,10 @@ class Leaders:
     topic_ids: Mapping[str, str]
 
 
+class _AnotherCluster(ClusterError):
+    """A broker of a cluster that is not the one meant answered. Goes no further than this module."""
+
+
 class Backoff:
     """The pauses between attempts: from the first one on they double, up to a maximum."""
 
@@ -67,7 +79,7 @@ class Backoff:
 
 
 class Session:
-    """Connections, brokers and leaders of one cluster, in the process that made it."""
+    """Connections, brokers, leaders and coordinators of one cluster, in the process that made it."""
 
     def __init__(self, cluster: str, settings: ClientSettings) -> None:
         self.cluster = cluster
@@ -75,9 +87,12 @@ class Session:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.brokers: dict[int, Broker] = {}
+        self.coordinators: dict[str, Address] = {}
+        """Where the coordinator of each group is, as far as is known."""
         self._connections: dict[Address, Connection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
         self._topic_ids: dict[str, str] = {}
+        self._cluster_id = ""
 
     def close(self) -> None:
         """Close all connections."""
@@ -94,11 +109,38 @@ class Session:
             found = self._connections[address] = Connection(self.cluster, address, self.settings, deadline)
         return found
 
-    def metadata(self, topics: Collection[str] | None, deadline: Deadline, patience_s: float | None = None) -> Any:
-        """One broker's metadata about `topics`, or about all with None. What it says of leaders is kept.
+    def metadata(
+        self,
+        topics: Collection[str] | None,
+        deadline: Deadline,
+        patience_s: float | None = None,
+        *,
+        cluster_id: str = "",
+    ) -> Any:
+        """One broker's metadata about `topics`, or about all with None, from any broker as `ask_any` has it.
+
+        What it says of leaders is kept. `cluster_id`: what the cluster has to call itself, if it says so; what a broker
+        of another one answers counts as none.
+        """
+        build = partial(_metadata_request, topics)
+        check = partial(self._check_metadata, cluster_id)
+        response = self.ask_any(METADATA, build, deadline, patience_s, check=check)
+        self._learn(response)
+        return response
+
+    def ask_any(
+        self,
+        api: Api,
+        build: Callable[[int], Any],
+        deadline: Deadline,
+        patience_s: float | None = None,
+        *,
+        check: Callable[[Address, Any], None] = lambda address, response: None,
+    ) -> Any:
+        """The first response to a request that every broker can answer.
 
         Every address that is known is tried, again and again, until one answers or the deadline is over; the first time
-        for `patience_s` each at most.
+        for `patience_s` each at most. A response that `check` raises a `ClusterError` for counts as none.
         """
         backoff = Backoff(self.settings)
         failures: dict[Address, ClusterError] = {}
@@ -109,18 +151,13 @@ class Session:
                 share_s = deadline.remaining_s / (len(addresses) - number)
                 share = deadline.within(share_s if patience_s is None else min(share_s, patience_s))
                 try:
-                    build = partial(_metadata_request, topics)
-                    response = self.connection(address, share).request(METADATA, build, share)
-                    if not response.brokers:
-                        raise ClusterUnreachable(
-                            self.cluster, f"{join_address(address)}: it knows no brokers yet, as while it starts"
-                        )
+                    response = self.connection(address, share).request(api, build, share)
+                    check(address, response)
                 except ClusterError as error:
                     # That time ran out tells less than what was wrong before.
                     if address not in failures or not share.passed:
                         failures[address] = error
                 else:
-                    self._learn(response)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
             patience_s = None
@@ -132,11 +169,17 @@ class Session:
         *,
         refresh: bool,
         patience_s: float | None = None,
+        cluster_id: str = "",
     ) -> Leaders:
-        """Who leads `partitions`; asks, as `metadata` does, only for `refresh` or if one of them is not known."""
+        """Who leads `partitions`; asks, as `metadata` does, only for `refresh` or if one of them is not known.
+
+        What is known from a cluster that calls itself otherwise than `cluster_id` is not.
+        """
         codes: dict[str, int] = {}
+        refresh = refresh or _differ(cluster_id, self._cluster_id)
         if refresh or not all(self._leader(key) for key in partitions):
-            response = self.metadata(sorted({topic for topic, _ in partitions}), deadline, patience_s)
+            topics = sorted({topic for topic, _ in partitions})
+            response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id)
             codes = {topic.name: int(topic.error_code) for topic in response.topics if topic.error_code}
         known: dict[TopicPartition, Broker] = {}
         unknown: dict[TopicPartition, int] = {}
@@ -159,7 +202,20 @@ class Session:
         brokers = [self.brokers[node].address for node in sorted(self.brokers)]
         return list(dict.fromkeys([*usable, *self.settings.addresses, *brokers]))
 
+    def _check_metadata(self, cluster_id: str, address: Address, response: Any) -> None:
+        if not response.brokers:
+            raise ClusterUnreachable(
+                self.cluster, f"{join_address(address)}: it knows no brokers yet, as while it starts"
+            )
+        found = response.cluster_id or ""
+        if _differ(cluster_id, found):
+            # The next connection to the same address may lead elsewhere.
+            self._connections[address].close()
+            what = f"expected Kafka's cluster id {cluster_id}, found {found}"
+            raise _AnotherCluster(self.cluster, f"{join_address(address)}: it leads to another Kafka cluster: {what}")
+
     def _learn(self, response: Any) -> None:
+        self._cluster_id = response.cluster_id or ""
         self.brokers = {
             int(one.node_id): Broker(int(one.node_id), one.host, int(one.port), one.rack or "")
             for one in response.brokers
@@ -169,12 +225,26 @@ class Session:
             self._topic_ids[topic.name] = topic_id(topic)
 
     def _give_up_or_pause(self, failures: Mapping[Address, ClusterError], deadline: Deadline, backoff: Backoff) -> None:
+        distrust = [error for error in failures.values() if isinstance(error, AuthenticationError)]
+        if distrust:
+            # No broker let us in, and one has said why. The others may be away, but that is no better.
+            details = "; ".join(dict.fromkeys(error.detail for error in distrust))
+            raise AuthenticationError(self.cluster, details)
+        details = "; ".join(error.detail for error in failures.values())
+        misled = {address for address, error in failures.items() if isinstance(error, _AnotherCluster)}
+        # Where one server of several is another cluster's, the right one may be about to start.
+        if misled and (deadline.passed or misled.issuperset(self.settings.addresses)):
+            raise ClusterError(self.cluster, f"{details}. Offsets mean nothing in another one: {_CORRECTION}")
         hopeless = all(isinstance(error, UnsupportedBroker) for error in failures.values())
         if hopeless or deadline.passed:
-            details = "; ".join(error.detail for error in failures.values())
             kind = UnsupportedBroker if hopeless else ClusterUnreachable
             raise kind(self.cluster, f"no broker could be asked. {details}. Please {_ADVICE}")
         backoff.pause(deadline)
+
+
+def _differ(expected: str, found: str) -> bool:
+    """Whether two cluster ids are of two clusters; empty ones are not known."""
+    return bool(expected and found) and expected != found
 
 
 def topic_id(topic: Any) -> str:

@@ -11,11 +11,23 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
+from evensplit.kafka.security import (
+    PLAINTEXT,
+    SECURITY_IGNORED,
+    SECURITY_NAMES,
+    SECURITY_REFUSED,
+    SecuritySettings,
+    parse_security,
+)
+
 INT_MAX = 2**31 - 1
+
+BATCH_BYTES_MAX = 256 << 20
+"""How long a record batch may be, as it is kept and decompressed, where nothing else is said (`maxBatchBytes`)."""
 
 Address = tuple[str, int]
 """Host (a name, or an IPv4 or IPv6 address without brackets) and port."""
@@ -29,12 +41,15 @@ class ClientSettings:
     - `client_id`: what the brokers' logs and quotas know this client by.
     - `client_rack`: where this client is, for fetching from the closest replica (KIP-392); empty if nowhere.
     - `request_timeout_ms`: how long one call may take, whatever happens in it.
+    - `poll_timeout_ms`: how long a partition that is read may not get on; None: as long as one call.
     - `connect_timeout_ms`: how long one attempt to connect may take.
     - `retry_backoff_ms`, `retry_backoff_max_ms`: the pause before a second attempt; it doubles up to the maximum.
     - `receive_buffer_bytes`: SO_RCVBUF of every socket; -1 leaves it to the operating system.
     - `fetch_max_bytes`: about how much one Fetch response may hold. `max_partition_fetch_bytes`: of one partition; as
       no partition can keep others waiting here, it may fill a response, unlike in Kafka, whose default is 1 MiB.
     - `fetch_max_wait_ms`: how long a broker may wait for new records before it answers with none.
+    - `read_committed`: whether records of aborted and open transactions are left out (isolation.level).
+    - `security`: TLS and SASL, as they were written; no value of it is in any repr.
     """
 
     bootstrap_servers: tuple[str, ...]
@@ -45,9 +60,17 @@ class ClientSettings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     receive_buffer_bytes: int = -1
+    poll_timeout_ms: int | None = None
     fetch_max_bytes: int = 52_428_800
     max_partition_fetch_bytes: int = 4_194_304
     fetch_max_wait_ms: int = 500
+    read_committed: bool = False
+    security: SecuritySettings = PLAINTEXT
+
+    @property
+    def progress_timeout_ms(self) -> int:
+        """How long a partition that is read may not get on."""
+        return self.request_timeout_ms if self.poll_timeout_ms is None else self.poll_timeout_ms
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -85,10 +108,12 @@ def parse_settings(values: Mapping[str, str]) -> tuple[ClientSettings | None, li
     """
     problems: list[str] = []
     ignored: list[str] = []
-    given: dict[str, str | int | tuple[str, ...]] = {}
+    given: dict[str, str | int | tuple[str, ...] | SecuritySettings] = {}
+    security: dict[str, str] = {}
     if not any(name.strip().lower() == _BOOTSTRAP for name in values):
         problems.append(
-            f"kafka.{_BOOTSTRAP} is missing; expected host:port of one or more brokers, separated by commas"
+            f"kafka.{_BOOTSTRAP} is missing, and must be specified; expected host:port of one or more brokers, "
+            "separated by commas"
         )
     for name in sorted(values):
         key, value = name.strip().lower(), values[name].strip()
@@ -102,25 +127,25 @@ def parse_settings(values: Mapping[str, str]) -> tuple[ClientSettings | None, li
         elif key in _TEXTS:
             if value:
                 given[_TEXTS[key]] = value
-        elif key in _CHECKED:
-            problem = _CHECKED[key](value)
-            if problem:
-                problems.append(f"kafka.{key} {problem}")
+        elif key == _ISOLATION:
+            given["read_committed"] = _is_committed(value, problems)
         elif key in _REFUSED:
             problems.append(f"kafka.{key} {_REFUSED[key]}")
-        elif key.startswith(("sasl.", "ssl.")):
-            problems.append(f"kafka.{key} is given, but this version supports {_PLAIN_ONLY}; leave it out")
+        elif key in SECURITY_NAMES:
+            security[key] = value
         elif key in _IGNORED:
             ignored.append(key)
         else:
             problems.append(_unknown(name))
+    given["security"], insecure = parse_security(security)
+    problems.extend(insecure)
     if problems:
         return None, problems, ignored
     return ClientSettings(**given), [], ignored  # type: ignore[arg-type]
 
 
 _BOOTSTRAP = "bootstrap.servers"
-_PLAIN_ONLY = "security.protocol PLAINTEXT only, without TLS and SASL"
+_ISOLATION = "isolation.level"
 
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 
@@ -138,51 +163,41 @@ _NUMBERS: Mapping[str, tuple[str, int]] = {
 
 _TEXTS: Mapping[str, str] = {"client.id": "client_id", "client.rack": "client_rack"}
 
-_BYTES = "is given, but keys and values are always read as bytes; leave it out, and convert the columns in the query"
+_BYTES = (
+    "is given, but it is not supported, as keys and values are always read as byte arrays; leave it out, and convert "
+    "the columns in the query, with DataFrame operations"
+)
 
 _REFUSED: Mapping[str, str] = {
     "auto.offset.reset": (
-        "is given, but where reading starts is decided here and not in Kafka's client, so that nothing is left out "
-        "silently; use the option startingOffsets"
+        "is given, but it is not supported: where reading starts is decided here and not in Kafka's client, so that "
+        "nothing is left out silently; use the option startingOffsets"
     ),
     "config.providers": (
-        "is given, but values are taken literally here, so what stands for a secret would be sent as it is; leave it "
-        "out, and give the values themselves"
+        "is given, but such providers are Java; leave it out: ${env:NAME}, ${file:PATH} and ${file:PATH:KEY} are "
+        "understood without it"
     ),
     "enable.auto.commit": (
-        "is given, but no offsets are committed to Kafka: the positions are in Spark's checkpoint; leave it out"
+        "is given, but it is not supported: it would commit what is fetched and not yet processed; leave it out, and "
+        "give commitGroup to have the positions of finished batches committed"
     ),
     "interceptor.classes": (
-        "is given, but an interceptor could change what is read, and is Java; leave it out, and transform the rows in "
-        "the query"
+        "is given, but it is not supported: an interceptor could change what is read, and is Java; leave it out, and "
+        "transform the rows in the query"
     ),
     "key.deserializer": _BYTES,
     "value.deserializer": _BYTES,
+    **SECURITY_REFUSED,
 }
 
 
-def _check_isolation(value: str) -> str | None:
-    if value.lower() == "read_uncommitted":
-        return None
-    if value.lower() == "read_committed":
-        return "is 'read_committed', which this version does not support yet; expected read_uncommitted, the default"
-    return f"is {_shown(value)}; expected read_uncommitted"
+def _is_committed(value: str, problems: list[str]) -> bool:
+    if value.lower() not in ("read_committed", "read_uncommitted"):
+        problems.append(f"kafka.{_ISOLATION} is {_shown(value)}; expected read_uncommitted or read_committed")
+    return value.lower() == "read_committed"
 
 
-def _check_protocol(value: str) -> str | None:
-    if value.upper() == "PLAINTEXT":
-        return None
-    if value.upper() in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"):
-        return f"is {_shown(value)}, which this version does not support yet; it supports {_PLAIN_ONLY}"
-    return f"is {_shown(value)}; expected PLAINTEXT"
-
-
-_CHECKED: Mapping[str, Callable[[str], str | None]] = {
-    "isolation.level": _check_isolation,
-    "security.protocol": _check_protocol,
-}
-
-_IGNORED = frozenset(
+_IGNORED = SECURITY_IGNORED | frozenset(
     (
         "allow.auto.create.topics",
         "auto.commit.interval.ms",
@@ -222,12 +237,15 @@ _IGNORED = frozenset(
     )
 )
 
-_KNOWN = sorted({_BOOTSTRAP, *_NUMBERS, *_TEXTS, *_CHECKED, *_REFUSED, *_IGNORED})
+_KNOWN = sorted({_BOOTSTRAP, _ISOLATION, *_NUMBERS, *_TEXTS, *_REFUSED, *_IGNORED, *SECURITY_NAMES})
 
 
 def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
     expected = "expected host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
     entries = [entry.strip() for entry in value.split(",")]
+    if not entries[-1]:
+        # A comma at the end does no harm; one in between is more likely a server that was forgotten.
+        entries.pop()
     servers: list[str] = []
     for entry in entries if any(entries) else ():
         try:

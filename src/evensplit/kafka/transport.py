@@ -1,47 +1,57 @@
 """From an address to a socket over which Kafka's protocol can be spoken.
 
-This is the only place where connections are made. TLS and SASL have theirs here, between the connected socket and the
-first request.
+This is the only place where connections are made. TLS begins here, between the connected socket and the first request.
 """
 
 from __future__ import annotations
 
-import queue
 import socket
-import threading
 from collections.abc import Sequence
 from typing import Any
 
-from evensplit.errors import ClusterUnreachable
-from evensplit.kafka.deadline import Deadline
+from evensplit.errors import AuthenticationError, ClusterUnreachable
+from evensplit.kafka.deadline import Deadline, Overdue, in_time
+from evensplit.kafka.probe import PROBE_S, speaks_kafka
 from evensplit.kafka.settings import Address, ClientSettings, join_address
+from evensplit.kafka.tls import SPEAKS_NO_TLS, start_tls, tls_context
+from evensplit.kafka.tls_options import TlsOptions
 
 _Found = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]]
 
 
-def open_transport(cluster: str, address: Address, settings: ClientSettings, deadline: Deadline) -> socket.socket:
-    """A connected socket, with every address that the host's name stands for tried in turn.
+def open_transport(
+    cluster: str, address: Address, settings: ClientSettings, deadline: Deadline, tls: TlsOptions | None = None
+) -> socket.socket:
+    """A connected socket, with every address that the host's name stands for tried in turn; over TLS with `tls`.
 
     Raises:
         ClusterUnreachable: the name cannot be resolved, or no address accepted a connection in time.
+        AuthenticationError: what is needed for TLS cannot be read, or TLS failed for good.
     """
     where = join_address(address)
+    context = None if tls is None else tls_context(cluster, tls)
     deadline = deadline.within(settings.connect_timeout_ms / 1000)
-    found = _resolve(cluster, address, deadline)
+    found = resolve_name(cluster, address, deadline)
     failures: list[str] = []
     for number, (family, kind, protocol, _, target) in enumerate(found):
         # Each of the addresses that are left has an equal share of the time that is left.
         share_s = deadline.remaining_s / (len(found) - number)
+        connected = False
         connection = socket.socket(family, kind, protocol)
         try:
             _configure(connection, settings)
             connection.settimeout(max(share_s, 0.001))
             connection.connect(target)
+            if context is not None:
+                connected = True
+                return start_tls(cluster, address, connection, context, deadline.within(max(share_s, 0.001)))
         except BaseException as error:
             connection.close()
             if not isinstance(error, OSError):
                 raise
-            failures.append(_reason(error, share_s))
+            if connected and isinstance(error, ConnectionError) and speaks_kafka(address, deadline.within(PROBE_S)):
+                raise AuthenticationError(cluster, f"{where}: {SPEAKS_NO_TLS}") from None
+            failures.append(_reason(error, share_s, connected=connected))
         else:
             return connection
     raise ClusterUnreachable(cluster, f"{where}: {'; '.join(dict.fromkeys(failures))}")
@@ -55,38 +65,33 @@ def _configure(connection: socket.socket, settings: ClientSettings) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
 
 
-def _resolve(cluster: str, address: Address, deadline: Deadline) -> _Found:
-    """What a name stands for. A thread asks, as a name server that does not answer would break the deadline."""
+def resolve_name(cluster: str, address: Address, deadline: Deadline) -> _Found:
+    """What a name stands for, as `socket.getaddrinfo` has it. Raises ClusterUnreachable."""
+    # A thread asks, as a name server that does not answer would break the deadline.
     host, port = address
     try:
         return _look_up(host, port, socket.AI_NUMERICHOST)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):
+        # It is a name, or cannot be one, which is found out once more below.
         pass
-    answers: queue.SimpleQueue[_Found | OSError | UnicodeError] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            answers.put(_look_up(host, port, 0))
-        except (OSError, UnicodeError) as error:
-            answers.put(error)
-
-    threading.Thread(target=ask, name=f"evensplit-resolve-{host}", daemon=True).start()
     patience_s = deadline.remaining_s
     try:
-        answer = answers.get(timeout=max(patience_s, 0.001))
-    except queue.Empty:
-        answer = TimeoutError(f"no name server answered within {patience_s:.1f} s")
-    if isinstance(answer, Exception):
-        reason = answer.strerror if isinstance(answer, OSError) and answer.strerror else str(answer)
-        raise ClusterUnreachable(cluster, f"{join_address(address)}: the name cannot be resolved: {reason}")
-    return answer
+        return in_time(lambda: _look_up(host, port, 0), f"resolve-{host}", deadline)
+    except Overdue:
+        reason = f"no name server answered within {patience_s:.1f} s"
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    raise ClusterUnreachable(cluster, f"{join_address(address)}: the name cannot be resolved: {reason}")
 
 
 def _look_up(host: str, port: int, flags: int) -> _Found:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
 
 
-def _reason(error: OSError, share_s: float) -> str:
+def _reason(error: OSError, share_s: float, *, connected: bool) -> str:
+    if connected:
+        what = f"it did not end within {share_s:.1f} s" if isinstance(error, TimeoutError) else error.strerror or error
+        return f"connected, but the TLS handshake failed: {what}"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused, nothing listens there"
     if isinstance(error, TimeoutError):
