@@ -1,0 +1,169 @@
+"""What is answered: the page, the part of it that changes, the story of a split, the news, and assets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from evensplit.core.words import counted
+from evensplit.observe.dashboard import page, words
+from evensplit.observe.dashboard.feed import Feed
+from evensplit.observe.dashboard.guard import Guard
+from evensplit.observe.dashboard.shelf import Shelf
+from evensplit.observe.dashboard.stories import Stories, Told
+from evensplit.observe.dashboard.wish import BadWish, Wish
+
+HERE = Path(__file__).parent
+
+ASSETS = {
+    "dashboard.css": "text/css",
+    "dashboard.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "htmx-ext-sse.min.js": "text/javascript",
+    "idiomorph-ext.min.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+RENDERED_AT_ONCE_MAX = 2
+"""So many pages are made at a time, however many browsers ask: the driver has other things to do."""
+
+PAGES_MAX = 32
+"""So many of the pages that were made from the latest news are kept, for all who look at the same."""
+
+Answer = tuple[bytes, int]
+"""What is answered, and the code that says whether it is what was asked for."""
+
+
+class Pages:
+    """Makes the pages of what `shelf` has. `notes`: what stands above each, a sentence each."""
+
+    def __init__(self, shelf: Shelf, feed: Feed, notes: Callable[[], Sequence[str]]) -> None:
+        self._shelf = shelf
+        self._feed = feed
+        self._notes = notes
+        self._splits = page.Splits()
+        self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
+        self._stories = Stories(shelf)
+        self._revision = ""
+        self._made: OrderedDict[tuple[str, str], asyncio.Task[Answer]] = OrderedDict()
+        self._templates = _templates()
+
+    async def show(self, request: Request) -> Response:
+        """The page, or the part of it that htmx asks for."""
+        try:
+            wish = Wish.of(request.query_params.multi_items())
+        except BadWish as error:
+            return PlainTextResponse(f"This address is of no page: {error}.\n", 400)
+        part = request.headers.get("hx-target", "") if request.headers.get("hx-request") == "true" else ""
+        if part == "story":
+            return await self._told(request, wish)
+        text, code = await self._shared(wish, "live" if part == "live" else "")
+        return HTMLResponse(text, code)
+
+    async def _told(self, request: Request, wish: Wish) -> Response:
+        """The story of a split, for as long as somebody waits for it."""
+        watched = page.find(self._shelf, wish)
+        told: Told | None = Told()
+        if watched is not None and wish.split is not None:
+            told = await self._stories.tell(request, watched, wish.split)
+        if told is None:
+            return PlainTextResponse("Nobody waits for this any longer.\n", 503)
+        text = self._templates.get_template("story.html").render(split=wish.split, told=told)
+        return HTMLResponse(_encoded(text), 404 if watched is None and wish.source is not None else 200)
+
+    async def _shared(self, wish: Wish, part: str) -> Answer:
+        """What is made once for all who ask for the same, until there is news."""
+        if self._revision != self._feed.revision:
+            self._revision = self._feed.revision
+            self._made.clear()
+        key = (wish.address(), part)
+        task = self._made.get(key)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._made[key] = asyncio.ensure_future(self._one_of_few(wish, part))
+            if len(self._made) > PAGES_MAX:
+                self._made.popitem(last=False)
+        # Who goes takes it from nobody else.
+        return await asyncio.shield(task)
+
+    async def _one_of_few(self, wish: Wish, part: str) -> Answer:
+        async with self._slots:
+            return await run_in_threadpool(self.make, wish, part, self._revision)
+
+    async def news(self, request: Request) -> Response:
+        """The stream of news for one browser."""
+        if self._feed.full:
+            return PlainTextResponse("Too many browsers look at this dashboard: close some of them.\n", 503)
+        frames = self._feed.frames(request.query_params.get("since", ""))
+        return StreamingResponse(frames, media_type="text/event-stream")
+
+    async def asset(self, request: Request) -> Response:
+        """A file that a page is made of."""
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            return PlainTextResponse("There is no such file.\n", 404)
+        # Asked for anew where it has changed, as with another version of the package.
+        return FileResponse(HERE / "assets" / name, media_type=ASSETS[name], headers={"Cache-Control": "no-cache"})
+
+    def make(self, wish: Wish, part: str, revision: str) -> Answer:
+        """The page, or the part of it that changes, from the news `revision` or later."""
+        watched = page.find(self._shelf, wish)
+        code = 404 if watched is None and wish.source is not None else 200
+        found: dict[str, Any] = {"watched": watched, "wish": wish, "notes": list(self._notes())}
+        if watched is not None:
+            found |= page.live(watched, wish, self._splits)
+        found["choices"] = page.choices(self._shelf, watched)
+        if part != "live":
+            awaited = None if watched is None or wish.split is None else wish.at(watched.view.source)
+            found |= {"revision": revision, "split": wish.split, "told": Told(awaited=awaited)}
+        return _encoded(self._templates.get_template("live.html" if part else "page.html").render(found)), code
+
+
+def _encoded(text: str) -> bytes:
+    """Names can have halves of characters in them."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+@cache
+def _templates() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for one in (words.exact, words.short, counted, words.lasted, words.utc, words.stamp, words.attribute):
+        found.globals[one.__name__] = one
+    return found
+
+
+def make_app(
+    shelf: Shelf,
+    feed: Feed,
+    *,
+    loopback: bool = True,
+    token: str | None = None,
+    notes: Callable[[], Sequence[str]] = tuple,
+) -> ASGIApp:
+    """The whole application, guarded. `feed` has to be told of the news of `shelf`."""
+    pages = Pages(shelf, feed, notes)
+    app = Starlette(
+        routes=[
+            Route("/", pages.show, methods=["GET"]),
+            Route("/news", pages.news, methods=["GET"]),
+            Route("/assets/{name}", pages.asset, methods=["GET"]),
+        ]
+    )
+    return Guard(app, loopback=loopback, token=token)

@@ -1,0 +1,77 @@
+"""The stories of splits: each takes long, so there is one at a time, for those alone who still wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from evensplit.core.model import SplitId
+from evensplit.errors import CheckpointError
+from evensplit.observe.dashboard import page
+from evensplit.observe.dashboard.shelf import Shelf
+from evensplit.observe.dashboard.wish import Wish
+from evensplit.observe.model import Source
+from evensplit.observe.recorder import Watched
+
+STORIES_MAX = 64
+"""So many of those that were told last are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A story as it is shown, or why there is none. `awaited`: what to ask for where it is still to be told."""
+
+    story: Mapping[str, Any] | None = None
+    problem: str = ""
+    awaited: Wish | None = None
+
+
+class Stories:
+    """Tells the stories of what `shelf` has."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._slot = asyncio.Semaphore(1)
+        self._told: OrderedDict[tuple[Source, SplitId, str, int], Told] = OrderedDict()
+
+    async def tell(self, request: Request, watched: Watched, split: SplitId) -> Told | None:
+        """The story of `split` as of the last batch of `watched`; None: whoever made `request` has gone."""
+        last = watched.view.last
+        key = (last.source, split, last.run_id, last.number)
+        if key in self._told:
+            return self._told[key]
+        gone = threading.Event()
+        waits = asyncio.create_task(_until_gone(request, gone))
+        try:
+            async with self._slot:
+                told = self._told.get(key)
+                if told is None and not gone.is_set():
+                    told = await run_in_threadpool(self._tell, last.source, split, gone)
+        finally:
+            waits.cancel()
+        if told is None or gone.is_set():
+            return None
+        self._told[key] = told
+        if len(self._told) > STORIES_MAX:
+            self._told.popitem(last=False)
+        return told
+
+    def _tell(self, source: Source, split: SplitId, gone: threading.Event) -> Told:
+        try:
+            found = self._shelf.story(source, split, lambda: not gone.is_set())
+        except CheckpointError as error:
+            return Told(problem=str(error))
+        return Told(problem="None of the last batches knows it.") if found is None else Told(page.story(found))
+
+
+async def _until_gone(request: Request, gone: threading.Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gone.set()

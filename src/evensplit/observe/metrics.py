@@ -1,0 +1,335 @@
+"""What is told as numbers: one table of metrics, and their values by what is known of each source.
+
+Names and units are Prometheus' conventions: counters end in `_total` and never go down as long as the process lives,
+times are seconds, and a value that is not known is not there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from evensplit.core.explain import ClusterView
+from evensplit.core.model import Lifecycle
+from evensplit.observe.model import Source, View
+from evensplit.observe.recorder import Stage, Watched
+
+CLUSTERS_MAX = 100
+"""So many clusters of a source have series of their own, those that came first for good; the others are summed up."""
+
+READERS_MAX = 1_000
+"""So many readers of a source have series of their own, those that came first for good; the others are summed up."""
+
+PARTITIONS_MAX = 20_000
+"""So many partitions of a source have series of their own, where partitions have any; the others have none."""
+
+OTHERS = "others"
+"""The cluster and the reader of what is summed up."""
+
+Kind = Literal["counter", "gauge"]
+
+_SOURCE = ("query", "source")
+_CLUSTER = (*_SOURCE, "cluster")
+_READER = (*_SOURCE, "reader")
+_PARTITION = (*_CLUSTER, "topic", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `labels`: in their order. `by_partition`: only there if partitions are asked for."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether it has a series for each partition, and so is there only if that is asked for."""
+        return "partition" in self.labels
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of the metric `name`. `labels`: the values, in the order in which the metric has its labels."""
+
+    name: str
+    labels: tuple[str, ...]
+    value: float
+
+
+METRICS = (
+    Metric(
+        "evensplit_source_info",
+        "gauge",
+        (*_SOURCE, "query_id", "policy", "plan"),
+        "Always 1: the query's id, and the settings of the source. `query` is the query's name, or its id where it has "
+        "none or another one that ran already had that name; it stays so as long as the query runs. `source` counts "
+        "the query's sources from 0.",
+    ),
+    Metric("evensplit_batches_total", "counter", _SOURCE, "Batches that were done."),
+    Metric("evensplit_moving_batches_total", "counter", _SOURCE, "Batches in which any split went to another reader."),
+    Metric("evensplit_records_total", "counter", _SOURCE, "Records that Spark was given."),
+    Metric("evensplit_batch_number", "gauge", _SOURCE, "The number of the last batch."),
+    Metric("evensplit_batch_timestamp_seconds", "gauge", _SOURCE, "When the last batch began, as Unix time."),
+    Metric(
+        "evensplit_heard_timestamp_seconds",
+        "gauge",
+        _SOURCE,
+        "When the query was last heard of, as Unix time: a batch was done, it had nothing to do, or it was started.",
+    ),
+    Metric("evensplit_batch_duration_seconds", "gauge", _SOURCE, "How long Spark took for all of the last batch."),
+    Metric("evensplit_batch_offsets", "gauge", _SOURCE, "Offsets of the last batch; records are at most as many."),
+    Metric(
+        "evensplit_batch_reader_max_offsets", "gauge", _SOURCE, "Offsets that the busiest reader had in the last batch."
+    ),
+    Metric(
+        "evensplit_batch_reader_bound_offsets",
+        "gauge",
+        _SOURCE,
+        "Offsets that the busiest reader of the last batch had to have at least with this kind of plan (see "
+        "evensplit_source_info); with another kind it may be fewer.",
+    ),
+    Metric("evensplit_readers", "gauge", _SOURCE, "Readers that splits are given to."),
+    Metric(
+        "evensplit_spread_splits",
+        "gauge",
+        _SOURCE,
+        "How many splits the reader with the most has more than the one with the fewest.",
+    ),
+    Metric(
+        "evensplit_even",
+        "gauge",
+        _SOURCE,
+        "1 if it is proven that no owners are more even than those that there are, 0 if some are; none if not known.",
+    ),
+    Metric(
+        "evensplit_unreachable_clusters", "gauge", _SOURCE, "Clusters that did not answer when the query last looked."
+    ),
+    Metric(
+        "evensplit_summed_up",
+        "gauge",
+        (*_SOURCE, "label"),
+        f"How many clusters, readers or partitions have no series of their own. Clusters and readers are summed up as "
+        f"`{OTHERS}` then.",
+    ),
+    Metric(
+        "evensplit_cluster_up",
+        "gauge",
+        _CLUSTER,
+        f"1 if the cluster answered when the query last looked, 0 if not (`{OTHERS}`: if one of them did not).",
+    ),
+    Metric(
+        "evensplit_cluster_lag_offsets",
+        "gauge",
+        _CLUSTER,
+        "Offsets that are still to be read, of all splits whose end is known, by what the query last saw.",
+    ),
+    Metric(
+        "evensplit_cluster_lag_max_offsets", "gauge", _CLUSTER, "The same of the one split that has the most to read."
+    ),
+    Metric(
+        "evensplit_cluster_lag_unknown_splits",
+        "gauge",
+        _CLUSTER,
+        "Splits that are to be read and of which it is not known where they end: no lag counts them.",
+    ),
+    Metric(
+        "evensplit_cluster_splits",
+        "gauge",
+        (*_CLUSTER, "state"),
+        f"Splits by where they stand: {', '.join(Lifecycle)}.",
+    ),
+    Metric("evensplit_offsets_total", "counter", _CLUSTER, "Offsets that were read; records are at most as many."),
+    Metric("evensplit_moves_total", "counter", _CLUSTER, "Splits that went from one reader to another."),
+    Metric("evensplit_discoveries_total", "counter", _CLUSTER, "Splits that were discovered."),
+    Metric(
+        "evensplit_losses_total", "counter", _CLUSTER, "Losses: records of a split were gone before they were read."
+    ),
+    Metric(
+        "evensplit_lost_offsets_total",
+        "counter",
+        _CLUSTER,
+        "Offsets that were lost at most, of the losses of which that is known.",
+    ),
+    Metric(
+        "evensplit_unknown_losses_total",
+        "counter",
+        _CLUSTER,
+        "Losses of which it is not known how many offsets they are; evensplit_lost_offsets_total is without them.",
+    ),
+    Metric("evensplit_reader_splits", "gauge", _READER, "Splits that the reader owns."),
+    Metric("evensplit_reader_offsets_total", "counter", _READER, "Offsets that the reader had to go through."),
+    Metric("evensplit_partition_position", "gauge", _PARTITION, "The next offset to read."),
+    Metric("evensplit_partition_lag_offsets", "gauge", _PARTITION, "Offsets that are still to be read."),
+    Metric("evensplit_partition_reader", "gauge", _PARTITION, "The number of the reader that owns it."),
+)
+"""All of them, in the order in which they are shown."""
+
+
+class Names:
+    """The label `query` of each query: decided when it is first asked for, and the same as long as the query runs.
+
+    So no series breaks off because another query of the same name begins or ends. Safe for several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._labels: dict[str, str] = {}
+
+    def of(self, sources: Iterable[Source]) -> Mapping[str, str]:
+        """query id -> label, for the sources of all queries that run; others are forgotten."""
+        running = {one.query_id: one.name or one.query_id for one in sources}
+        with self._lock:
+            self._labels = {query: label for query, label in self._labels.items() if query in running}
+            taken = set(self._labels.values())
+            for query, name in running.items():
+                if query not in self._labels:
+                    label = query if name in taken else name
+                    while label in taken:
+                        label += "_"
+                    taken.add(label)
+                    self._labels[query] = label
+            return dict(self._labels)
+
+
+def samples(watched: Sequence[Watched], *, partitions: bool = False, names: Names | None = None) -> Iterator[Sample]:
+    """The values of all sources whose queries run. No two of them have the same name and labels.
+
+    `partitions`: with a series for each partition, and not only for each cluster and reader. `names`: what queries are
+    called; whoever asks again and again keeps it, so that they are called the same.
+    """
+    running = {
+        (one.view.source.query_id, one.view.source.number): one
+        for one in watched
+        if one.stage in (Stage.RUNNING, Stage.IDLE)
+    }
+    called = (names or Names()).of(one.view.source for one in running.values())
+    for one in running.values():
+        source = one.view.source
+        labels = (called[source.query_id], str(source.number))
+        yield from _of_source(one, labels)
+        yield from _summed_up(one.view, labels, partitions=partitions)
+        yield from _of_clusters(one.view, labels)
+        yield from _of_readers(one.view, labels)
+        if partitions:
+            yield from _of_partitions(one.view, labels)
+
+
+def _of_source(one: Watched, labels: tuple[str, ...]) -> Iterator[Sample]:
+    view = one.view
+    last, found, totals, settings = view.last, view.explanation, view.totals, view.last.end.settings
+    even = [proof.even for proof in found.evenness]
+    values: dict[str, float | None] = {
+        "evensplit_batches_total": totals.batches,
+        "evensplit_moving_batches_total": totals.moving,
+        "evensplit_records_total": totals.rows,
+        "evensplit_batch_number": last.number,
+        "evensplit_batch_timestamp_seconds": _seconds(last.at_ms),
+        "evensplit_heard_timestamp_seconds": _seconds(one.heard_ms),
+        "evensplit_batch_duration_seconds": _seconds(last.duration_ms),
+        "evensplit_batch_offsets": found.offsets,
+        "evensplit_batch_reader_max_offsets": found.plan.offsets_max,
+        "evensplit_batch_reader_bound_offsets": found.plan.bound,
+        "evensplit_readers": len(found.readers),
+        "evensplit_spread_splits": found.spread,
+        "evensplit_even": None if not even or None in even else all(even),
+        "evensplit_unreachable_clusters": sum(bool(cluster.unreachable) for cluster in found.clusters),
+    }
+    yield Sample("evensplit_source_info", (*labels, view.source.query_id, settings.policy, settings.plan), 1)
+    yield from (Sample(name, labels, value) for name, value in values.items() if value is not None)
+
+
+def _summed_up(view: View, labels: tuple[str, ...], *, partitions: bool) -> Iterator[Sample]:
+    """How many have no series of their own."""
+    found, own, readers = view.explanation, _own_clusters(view), _own_readers(view)
+    counts = {
+        "cluster": sum(one.id not in own for one in found.clusters),
+        "reader": sum(one.reader not in readers for one in found.readers),
+        **({"partition": len(view.last.end.splits) - PARTITIONS_MAX} if partitions else {}),
+    }
+    yield from (Sample("evensplit_summed_up", (*labels, label), max(0, count)) for label, count in counts.items())
+
+
+def _own_clusters(view: View) -> frozenset[str]:
+    return frozenset(view.totals.clusters[:CLUSTERS_MAX])
+
+
+def _own_readers(view: View) -> frozenset[int]:
+    return frozenset(islice((one for one in view.totals.work if one is not None), READERS_MAX))
+
+
+def _of_clusters(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
+    clusters, own, totals = view.explanation.clusters, _own_clusters(view), view.totals
+    sums: Mapping[str, Mapping[str | None, int]] = {
+        "evensplit_offsets_total": totals.offsets,
+        "evensplit_moves_total": totals.moves,
+        "evensplit_discoveries_total": totals.discoveries,
+        "evensplit_losses_total": totals.losses,
+        "evensplit_lost_offsets_total": totals.lost_offsets,
+        "evensplit_unknown_losses_total": totals.losses_unknown,
+    }
+    # Zeros are there as well: of a series that begins with its first event, Prometheus sees no increase.
+    for one in clusters:
+        if one.id in own:
+            yield from _of_some((one,), (*labels, one.id))
+            yield from (Sample(name, (*labels, one.id), by.get(one.id, 0)) for name, by in sums.items())
+    others = [one for one in clusters if one.id not in own]
+    # Sums of those that have gone stay in it, as it must never go down.
+    if others or any(key not in own for by in sums.values() for key in by):
+        name = OTHERS
+        while name in own:
+            name += "_"
+        yield from _of_some(others, (*labels, name))
+        for metric, by in sums.items():
+            yield Sample(metric, (*labels, name), sum(count for key, count in by.items() if key not in own))
+
+
+def _of_some(ones: Sequence[ClusterView], labels: tuple[str, ...]) -> Iterator[Sample]:
+    """How one cluster stands, or several together."""
+    to_read = [one for one in ones if one.removed_at_ms is None]
+    if to_read:
+        yield Sample("evensplit_cluster_up", labels, not any(one.unreachable for one in to_read))
+        yield Sample("evensplit_cluster_lag_unknown_splits", labels, sum(one.lag_unknown for one in to_read))
+    for name, lags, whole in (
+        ("evensplit_cluster_lag_offsets", [one.lag_sum for one in to_read], sum),
+        ("evensplit_cluster_lag_max_offsets", [one.lag_max for one in to_read], max),
+    ):
+        known = [lag for lag in lags if lag is not None]
+        if known:
+            yield Sample(name, labels, whole(known))
+    for state in Lifecycle:
+        count = sum(one.splits.get(state, 0) for one in ones)
+        yield Sample("evensplit_cluster_splits", (*labels, str(state)), count)
+
+
+def _of_readers(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
+    readers, work, own = view.explanation.readers, view.totals.work, _own_readers(view)
+    for one in readers:
+        if one.reader in own:
+            name = str(one.reader)
+            yield Sample("evensplit_reader_splits", (*labels, name), one.splits)
+            yield Sample("evensplit_reader_offsets_total", (*labels, name), work.get(one.reader, 0))
+    if any(key not in own for key in work):
+        splits = sum(one.splits for one in readers if one.reader not in own)
+        yield Sample("evensplit_reader_splits", (*labels, OTHERS), splits)
+        offsets = sum(count for key, count in work.items() if key not in own)
+        yield Sample("evensplit_reader_offsets_total", (*labels, OTHERS), offsets)
+
+
+def _of_partitions(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
+    for one in islice(view.splits(), PARTITIONS_MAX):
+        values = {
+            "evensplit_partition_position": one.position,
+            "evensplit_partition_lag_offsets": one.lag,
+            "evensplit_partition_reader": one.owner,
+        }
+        key = (*labels, one.id.cluster, one.id.topic, str(one.id.partition))
+        yield from (Sample(name, key, value) for name, value in values.items() if value is not None)
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
