@@ -10,13 +10,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from evensplit.core.enumerator import step
 from evensplit.core.events import BatchPlanned
 from evensplit.core.model import SplitId
-from evensplit.core.plan import plan_batch
-from evensplit.core.starting import Earliest, Latest, resolve
+from evensplit.core.starting import Earliest, Latest, named_offset
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import SubscriptionError
 from evensplit.spark.coordinator import Coordinator
+from evensplit.spark.late import late_bounds
 from evensplit.spark.options import SourceOptions
-from evensplit.spark.partition import input_partitions
 from evensplit.spark.read import read_partition
 
 
@@ -32,36 +31,69 @@ class EvenSplitReader(DataSourceReader):
 
         Raises SubscriptionError for topics, partitions and offsets that do not exist, all at once.
         """
-        coordinator = Coordinator(self._options, readers_default=self._readers_default, starting_default=Earliest())
+        coordinator = Coordinator(
+            self._options, readers_default=self._readers_default, starting_default=Earliest(), batch=True
+        )
         try:
             start = coordinator.observe(EnumeratorState(), fix_ends=True)
-            end = step(start, BatchPlanned(self._ends(start, coordinator))).state
+            found = ends(start, coordinator)
+            end = step(start, BatchPlanned(found)).state
+            return coordinator.partitions(start, end, late_bounds(coordinator.clusters(), start, found))
         finally:
             coordinator.close()
-        return input_partitions(plan_batch(start, end), end, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one reader, on an executor."""
         return read_partition(partition)
 
-    def _ends(self, start: EnumeratorState, coordinator: Coordinator) -> Mapping[SplitId, int]:
-        ends: dict[SplitId, int] = {}
-        problems: list[str] = []
-        for cluster in self._options.clusters:
-            strategy = cluster.ending or Latest()
-            own = [key for key in start.splits if key.cluster == cluster.id]
-            bounds = coordinator.bounds(cluster.id, [(key.topic, key.partition) for key in own])
-            found = resolve(strategy, bounds)
-            problems.extend(f"cluster {cluster.id!r}, endingOffsets: {problem}" for problem in found.problems)
-            for key in own:
-                position, end = start.splits[key].position, found.offsets.get((key.topic, key.partition))
-                if end is not None and position is not None and end < position:
-                    problems.append(
-                        f"cluster {cluster.id!r}: topic {key.topic!r}, partition {key.partition} would be read from "
-                        f"{position} to {end}; expected startingOffsets at or before endingOffsets"
-                    )
-                elif end is not None:
-                    ends[key] = end
-        if problems:
-            raise SubscriptionError(problems)
-        return ends
+
+def ends(start: EnumeratorState, coordinator: Coordinator) -> Mapping[SplitId, int]:
+    """Where reading ends that begins at `start`, as the last look had it; a cluster that did not answer has no ends.
+
+    Under read_committed, what starts behind what is decided, and would end there, ends where it starts.
+
+    Raises SubscriptionError for all ends that do not exist, are not decided yet, or lie before the starts.
+    """
+    found: dict[SplitId, int] = {}
+    problems: list[str] = []
+    for cluster in coordinator.clusters():
+        own = [key for key in start.splits if key.cluster == cluster.id]
+        strategy = cluster.ending or Latest()
+        resolved = coordinator.ends(cluster, strategy, [(key.topic, key.partition) for key in own])
+        if resolved is None:
+            continue
+        where = f"cluster {cluster.id!r}, ending offsets"
+        problems.extend(f"{where}: {problem}" for problem in resolved.problems)
+        problems.extend(
+            f"{where}: topic {topic!r}, partition {partition} has no {wanted}; "
+            "expected an offset from the start of its log to its end"
+            for (topic, partition), wanted in resolved.out_of_range.items()
+        )
+        logs = coordinator.bounds(cluster)
+        for key in own:
+            at = (key.topic, key.partition)
+            position, end = start.splits[key].position, resolved.offsets.get(at)
+            if end is None or at in resolved.out_of_range:
+                continue
+            log = logs[at]
+            if position is not None and end == log.latest < position <= log.undecided:
+                end = position if named_offset(strategy, at) is None else end
+            if position is not None and end < position:
+                problems.append(
+                    f"cluster {cluster.id!r}: The resolved start offset {position} is greater than the resolved end "
+                    f"offset {end} for topic {key.topic!r}, partition {key.partition}; expected "
+                    f"{cluster.starting_option or 'startingOffsets'} at or before "
+                    f"{cluster.ending_option or 'endingOffsets'}"
+                )
+            elif end > log.latest and end != position:
+                problems.append(
+                    f"{where}: topic {key.topic!r}, partition {key.partition} cannot be read to {end} yet: a "
+                    f"transaction is open in it since offset {log.latest}, and its log ends at {log.undecided}; "
+                    f"expected an end at {log.latest} or before. Read again when the transaction has ended, or with "
+                    "kafka.isolation.level=read_uncommitted"
+                )
+            else:
+                found[key] = end
+    if problems:
+        raise SubscriptionError(problems)
+    return found

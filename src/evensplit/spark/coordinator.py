@@ -4,47 +4,51 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.codec import same
-from evensplit.core.effects import ReportLoss, ResolveStart
-from evensplit.core.enumerator import Step, step
 from evensplit.core.events import (
     BatchOpened,
     BatchPlanned,
-    ClustersListed,
     Event,
-    ListedCluster,
-    OffsetsResolved,
     ParallelismChanged,
-    PartitionsListed,
     ReaderRegistered,
-    SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import SplitId, StartBy
-from evensplit.core.plan import plan_ends
+from evensplit.core.explain import told_plan
+from evensplit.core.model import SplitId
+from evensplit.core.plan import plan_batch, plan_ends
 from evensplit.core.report import Report
-from evensplit.core.starting import Bounds, Earliest, Strategy, TopicPartition, resolve
+from evensplit.core.starting import Bounds, Resolution, Strategy, TopicPartition
 from evensplit.core.state import EnumeratorState, Session
-from evensplit.core.story import changes
-from evensplit.errors import ClusterError, DataLossError, EvenSplitError, SubscriptionError
+from evensplit.core.tasks import plan_tasks
+from evensplit.core.words import counted
+from evensplit.errors import MetadataError, line_of
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.port import ClusterPort
-from evensplit.spark.options import ClusterOptions, SourceOptions
-from evensplit.spark.world import Answer, View, World
+from evensplit.metadata import MetadataService
+from evensplit.spark.briefing import Briefing, declare, tell
+from evensplit.spark.fleet import Fleet, open_metadata
+from evensplit.spark.handover import deal
+from evensplit.spark.hanging import Hanging
+from evensplit.spark.health import Health
+from evensplit.spark.intent import due_ms, settings_changed
+from evensplit.spark.late import Late, carry
+from evensplit.spark.logs import say_changes
+from evensplit.spark.minimum import Minimum
+from evensplit.spark.options import UNREACHABLE_TIMEOUT_MS_DEFAULT, ClusterOptions, MetadataOptions, SourceOptions
+from evensplit.spark.partition import ReaderPartition, input_partitions
+from evensplit.spark.skips import SURE_WITHIN, SkipCheck
+from evensplit.spark.starts import StartFinder, bounds
+from evensplit.spark.stops import stops_that_differ
+from evensplit.spark.watch import Answer, View
+from evensplit.spark.world import World
 
 log = logging.getLogger("evensplit")
 
-LOSS_SIGHTINGS_MAX = 3
-"""How many answers in a row may show a log without what is unread, until that is loss and not a stale answer."""
-
 SIGHTING_INTERVAL_S = 0.5
 """How long to wait for another answer where nobody would look again."""
-
-DUE_INTERVAL_MS = 1000
-"""How often an idle query looks at what is due, and cannot be done because a cluster gives no complete answer."""
 
 
 def connect_client(cluster: ClusterOptions) -> ClusterPort:
@@ -53,7 +57,7 @@ def connect_client(cluster: ClusterOptions) -> ClusterPort:
 
 
 class Coordinator:
-    """Plans the batches of one source. Lives in the driver's process for as long as the query does."""
+    """Plans batches. Lives as long as the driver's process; what must survive it is in the states it returns."""
 
     def __init__(
         self,
@@ -62,50 +66,70 @@ class Coordinator:
         readers_default: int,
         starting_default: Strategy,
         connect: Callable[[ClusterOptions], ClusterPort] = connect_client,
+        opened: Callable[[MetadataOptions], MetadataService] = open_metadata,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        batch: bool = False,
     ) -> None:
         self._options = options
         self._readers_default = readers_default
-        self._starting_default = starting_default
         self._clock = clock
+        self._batch = batch
         self._given: EnumeratorState | None = None
         self._session = Session()
-        self._answered: dict[str, int] = {}
-        self._world = World(options.clusters, connect)
+        self._fleet = Fleet(options, batch=batch, opened=opened, clock=monotonic)
+        self._world = World(options, connect, clock=monotonic)
+        self._starts = StartFinder(self._world, starting_default, self._now_ms)
+        self._briefing = Briefing(options, self._fleet, self._world, self._starts, monotonic)
+        self._skips = SkipCheck(not options.fail_on_data_loss)
         self._answers: Mapping[str, Answer] = {}
-        self._latest: dict[SplitId, int] = {}
-        self._ends_seen: dict[SplitId, int] = {}
-        self._sightings: dict[SplitId, frozenset[int]] = {}
-        self._unreachable: dict[str, str] = {}
-        self._notices: frozenset[str] = frozenset()
-        self._version = -1
+        limit_ms = options.unreachable_timeout_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT
+        self._health = Health(self._fleet, self._world, Hanging(limit_ms, monotonic, self._now_ms))
+        self._unread = 0
+        self._seen: object = None
         self._due_ms: int | None = None
         self._fixed = False
-        if options.ignored:
-            log.warning("these Kafka settings have no meaning here and are ignored: %s", ", ".join(options.ignored))
+        self._fixing = False
+        self._waits = False
+        self._unconfirmed: tuple[str, ...] = ()
+        self._stops: tuple[str, ...] = ()
+        self._compared: Sequence[ClusterOptions] | None = None
+        self._monotonic = monotonic
+        self._minimum = Minimum(options.offsets_min, options.trigger_delay_ms, monotonic)
+        ignored = sorted({*options.ignored, *(options.ignored_in_batch if batch else ())})
+        if ignored:
+            log.warning("these options have no meaning here and are ignored: %s", ", ".join(ignored))
 
     def plan(self, start: EnumeratorState, *, limited: bool, fix_ends: bool = False) -> EnumeratorState:
         """The state at the end of the batch that begins at `start`; `start` itself where nothing has changed.
 
         An untouched `start` is given a full state with resolved positions, even where there is nothing to read.
-        `limited`: `maxOffsetsPerTrigger` holds. `fix_ends` (AvailableNow): partitions and ends stay those of the first
-        call. Raises what `observe` raises.
+        `limited`: `maxOffsetsPerTrigger` and `minOffsetsPerTrigger` hold. `fix_ends` (AvailableNow): partitions and
+        ends stay those of the first call, and no minimum holds anything back. Raises what `observe` raises.
         """
         state = self.observe(start, fix_ends=fix_ends)
+        # Where the options end reading, nothing is read before it is known where that is.
+        ending = frozenset(cluster.id for cluster in self._fleet.clusters if cluster.ends_stream)
         positions = {
             key: split.position
             for key, split in state.splits.items()
-            if split.position is not None and split.owner is not None
+            if split.position is not None
+            and split.owner is not None
+            and (split.stop is not None or key[0] not in ending)
         }
-        ends = plan_ends(positions, self._latest, self._options.offsets_max if limited else None)
-        state = self._tell(state, BatchPlanned(ends)).state
+        latest = self._briefing.latest
+        stops = {key: split.stop for key, split in state.splits.items() if split.stop is not None}
+        if stops:
+            latest = {key: min(end, stops.get(key, end)) for key, end in latest.items()}
+        held = limited and not fix_ends and self._minimum.holds_back(positions, latest, known=self._world.is_known())
+        ends = {} if held else plan_ends(positions, latest, self._options.offsets_max if limited else None)
+        state = tell(state, BatchPlanned(ends)).state
         self._session = state.session
-        self._due_ms = _due_ms(state)
+        self._due_ms = due_ms(state, self._skips.missing_since)
         if start.begun and same(state, start):
             self._given = start
             return start
-        for sentence in changes(start, state).sentences():
-            log.info(sentence)
+        self._say(start, state)
         self._given = state
         return state
 
@@ -113,55 +137,191 @@ class Coordinator:
         """`start` after a look at the clusters: with the splits that are new, their starts and their owners.
 
         Raises:
+            MetadataError: the metadata cannot be read, and there is no state yet; or for too many times.
             SubscriptionError: topics, partitions or offsets that were asked for do not exist, and there is no state
                 yet; it lists all problems of all clusters.
             ClusterError: a cluster does not answer, and there is no state yet or the ends are to be fixed; or it has
-                not answered for too long.
-            DataLossError: a topic was created anew, or deleted with unread records, or a log ends before its position.
+                not answered for too long. A cluster is not the one that it was, or the same as another one.
+            DataLossError: records that were still to be read are gone, and that ends the run.
         """
+        self._fixing = fix_ends
         opened = self._open(start)
         if self._fixed:
-            return self._register(opened)
+            return self._register(self._look_back(opened))
         while True:
-            answers = self._world.refresh(patient=fix_ends or not opened.begun)
-            self._answers, self._version = answers, self._world.version
-            self._check(answers, fresh=not opened.begun, complete=fix_ends)
-            state = self._register(self._discover(opened, answers))
-            self._watch_losses(state, answers)
-            if not (fix_ends and self._sightings):
+            patient = fix_ends or not opened.begun
+            self._fleet.refresh(opened, patient=patient)
+            self._world.want(self._fleet.clusters)
+            since = self._skips.asked(self._world.count)
+            answers = self._world.refresh(patient=patient, discover=self._discovers(opened.session), since=since)
+            self._answers, self._seen = answers, self._versions()
+            fresh = not opened.begun
+            bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
+            self._health.check(answers, fresh=fresh, complete=fix_ends, bear=bear)
+            state = self._register(self._look_through(opened, answers, patient=patient))
+            if not self._is_unsure(state, fix_ends=fix_ends):
                 break
-            # There is no later look that would correct a stale answer: look again, until it is gone or it is loss.
+            # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
             time.sleep(SIGHTING_INTERVAL_S)
+            opened = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
+        self._compare_stops(state)
         self._fixed = fix_ends
         return state
 
     def has_news(self) -> bool:
         """Whether there is anything that the last `plan` has not taken in.
 
-        That is an answer which differs, or so much time that what is missing is gone, or what is gone is forgotten.
-        Looks at no split.
+        That is an answer which differs, or the first one since a batch was read, or so much time that what is missing
+        is gone, what is gone is forgotten, or a batch has been held back for long enough. Looks at no split.
         """
         if self._fixed:
-            return False
-        self._world.refresh(patient=False)
-        due = self._due_ms is not None and self._now_ms() >= self._due_ms
-        return due or self._world.version != self._version or bool(self._sightings)
+            return self._skips.pending
+        if self._given is None:
+            return True
+        self._fleet.refresh(self._given, patient=False)
+        self._world.want(self._fleet.clusters)
+        answers = self._world.refresh(patient=False, discover=self._discovers(self._session))
+        if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
+            return True
+        if any(self._briefing.is_behind(key.cluster, answers) for key in self._session.sightings):
+            return True
+        if self._briefing.retry_at is not None and self._monotonic() >= self._briefing.retry_at:
+            return True
+        if self._health.has_news(answers) or self._minimum.has_news():
+            return True
+        return self._world.look_ups_done()
+
+    @property
+    def questions(self) -> int:
+        """How many questions the clusters have been asked."""
+        return self._world.count
+
+    def rest(self, asked: int) -> bool:
+        """See `World.rest`; false where the clusters are not asked again."""
+        return not self._fixed and self._world.rest(asked)
 
     def report(self) -> Report:
         """What the last `plan` or `observe` saw."""
-        return Report(dict(self._latest), dict(self._unreachable))
+        return Report(
+            dict(self._briefing.latest),
+            dict(self._health.unreachable),
+            (*self._health.notices, *self._unconfirmed, *self._stops),
+            self._health.left_out,
+            {name: self._now_ms() - self._world.away_ms(name) for name in self._health.unreachable},
+        )
 
-    def bounds(self, cluster: str, keys: Iterable[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
-        """The bounds of the logs of `keys`, as the last `observe` saw them."""
-        view = self._answers.get(cluster)
-        return bounds(view, keys) if isinstance(view, View) else {}
+    def ends(self, cluster: ClusterOptions, strategy: Strategy, keys: Sequence[TopicPartition]) -> Resolution | None:
+        """Where `strategy` lets a bounded read of `keys` end; None if the cluster did not answer."""
+        view = self._answers.get(cluster.id)
+        return self._starts.ends(cluster.id, strategy, keys, view, patient=True) if isinstance(view, View) else None
+
+    def bounds(self, cluster: ClusterOptions) -> Mapping[TopicPartition, Bounds]:
+        """What the logs of a cluster have, decided and not; nothing if it did not answer."""
+        view = self._answers.get(cluster.id)
+        return bounds(view, view.latest, undecided=True) if isinstance(view, View) else {}
+
+    def clusters(self) -> Sequence[ClusterOptions]:
+        """The clusters that are to be read, as the options or the metadata have them."""
+        return self._fleet.clusters
+
+    def cluster(self, name: str) -> ClusterOptions | None:
+        """How a cluster is reached at the moment."""
+        return self._world.options(name)
+
+    def partitions(
+        self, start: EnumeratorState, end: EnumeratorState, late: Late | None = None
+    ) -> list[ReaderPartition]:
+        """What the tasks of the batch from `start` to `end` read: a function of the two (law S11), but for credentials.
+
+        Clusters are where `end` says that they are. How they are reached beyond that comes from options and metadata,
+        which are read if that was not done yet; where that fails, the options are enough. `late`: the bounds that tasks
+        look up anew.
+        """
+        try:
+            self._fleet.refresh(end, patient=False)
+        except MetadataError as error:
+            log.warning("this batch is read with what options and checkpoint say: %s", line_of(error))
+        if not end.readers:
+            end = deal(start, end, self._options, self._fleet.clusters, self._readers_default)
+        self._skips.add(start, end)
+        plan = plan_batch(start, end)
+        for sentence in told_plan(plan):
+            log.info(sentence)
+        settings = end.settings
+        tasks = plan_tasks(plan, tasks_min=settings.tasks_min, offsets_max=settings.task_offsets_max)
+        tasks = carry(tasks, late, end) if late is not None else tasks
+        read = sorted({part.split.cluster for task in tasks for part in task.ranges})
+        return input_partitions(
+            tasks,
+            end,
+            {name: self._fleet.reached(end.clusters[name], self.cluster(name)) for name in read},
+            columns=self._options.columns,
+            skip_lost=not self._options.fail_on_data_loss,
+            batch_bytes_max=self._options.batch_bytes_max,
+            late=late,
+            timeout_ms=self._options.poll_timeout_ms,
+        )
 
     def close(self) -> None:
         """Drop all connections."""
         self._world.close()
+        self._fleet.close()
+
+    def _say(self, start: EnumeratorState, state: EnumeratorState) -> None:
+        """One line in the log for each change."""
+        say_changes(start, state, self.report)
+        unread = [split.id for split in state.load() if split.owner is None] if self._options.pins else []
+        if len(unread) != self._unread:
+            self._unread = len(unread)
+            log.warning("%s may be read by no reader (option pin): %s", counted(len(unread), "split"), _some(unread))
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
+
+    def _versions(self) -> object:
+        return self._world.version, self._fleet.answers, self._fleet.notice
+
+    def _is_due(self) -> bool:
+        return self._due_ms is not None and self._now_ms() >= self._due_ms
+
+    def _discovers(self, session: Session) -> bool:
+        """Whether something can be sure only by a look at all that there is."""
+        if self._options.discovery_interval_ms <= 0:
+            # What the one discovery at the start did not find is confirmed by another one.
+            return self._is_due() and any(isinstance(key, SplitId) for key in session.missing_since)
+        return self._fixing or self._is_due() or bool(session.sightings)
+
+    def _is_unsure(self, state: EnumeratorState, *, fix_ends: bool) -> bool:
+        """Whether another look may say something else, and there will be none after this one."""
+        views = {name: view for name, view in self._answers.items() if isinstance(view, View)}
+        if not state.begun and any(not view.whole for view in views.values()):
+            # A topic was created anew at this very moment.
+            return True
+        if not fix_ends:
+            return False
+        session, interval_ms = state.session, self._options.discovery_interval_ms
+        missing = {
+            key: since for key, since in session.missing_since.items() if isinstance(key, str) or key.cluster in views
+        }
+        wait_ms = SURE_WITHIN * interval_ms
+        waits = any((session.now_ms or 0) - since < wait_ms for since in missing.values())
+        if waits and not self._waits:
+            log.info(
+                "clusters or partitions are missing, %d in all; waiting until that is sure (discoveryInterval)",
+                len(missing),
+            )
+        self._waits = waits
+        if waits or any(key.cluster in views for key in session.sightings):
+            return True
+        if missing and interval_ms > 0:
+            # Answers with gaps, or none at all: they would be waited for without end.
+            self._unconfirmed = (
+                f"{_some(sorted(map(str, missing)))}: missing from a complete answer, which no other one has confirmed "
+                f"for {wait_ms / 1000:g} s ({SURE_WITHIN} times discoveryInterval); positions are kept, and the next "
+                "run looks again",
+            )
+            log.warning(self._unconfirmed[0])
+        return False
 
     def _open(self, start: EnumeratorState) -> EnumeratorState:
         """`start` at the beginning of a batch. The session goes on if `start` is what was given out last.
@@ -170,19 +330,19 @@ class Coordinator:
         """
         if start is not self._given and start != self._given:
             self._session = Session()
-            self._answered = {}
+            self._briefing.begin()
+            self._compared = None
         # What is compared is the durable part: the object that comes back has the session of back then.
         state = replace(start, session=self._session)
         now_ms = max(self._now_ms(), state.session.now_ms or 0)
-        events: list[Event] = [BatchOpened(), TimePassed(now_ms)]
+        events: list[Event] = [BatchOpened()]
         if not state.session.assigned:
-            wanted = self._options
-            chosen = replace(state.settings, policy=wanted.policy, scope=wanted.scope, rebalance=wanted.rebalance)
-            events.append(SettingsChanged(chosen))
-        readers = self._options.readers or state.readers or self._readers_default
-        events.append(ParallelismChanged(readers))
+            # Before the time: how long something is kept is for the options of today to say.
+            events.append(settings_changed(self._options, state.settings, self._fleet.clusters))
+        events.append(TimePassed(now_ms))
+        events.append(ParallelismChanged(self._options.readers or state.readers or self._readers_default))
         for event in events:
-            state = self._tell(state, event).state
+            state = tell(state, event).state
         return state
 
     def _register(self, state: EnumeratorState) -> EnumeratorState:
@@ -198,174 +358,42 @@ class Coordinator:
                 owned[split.owner][key] = split.position
         generation = state.generation
         for reader, reported in owned.items():
-            state = self._tell(state, ReaderRegistered(reader, reported=reported, generation=generation)).state
+            state = tell(state, ReaderRegistered(reader, reported=reported, generation=generation)).state
         return state
 
-    def _tell(self, state: EnumeratorState, event: Event) -> Step:
-        after = step(state, event)
-        for effect in after.effects:
-            if isinstance(effect, ReportLoss):
-                raise DataLossError(
-                    *effect.split,
-                    f"{effect.detail}. To read the new topic from its beginning, start with a new checkpoint",
-                )
-        return after
+    def _look_through(self, state: EnumeratorState, answers: Mapping[str, Answer], *, patient: bool) -> EnumeratorState:
+        state = self._briefing.tell_all(state, answers, self._health.left_out, patient=patient)
+        return declare(state, self._skips.losses(answers, state))
 
-    def _check(self, answers: Mapping[str, Answer], *, fresh: bool, complete: bool) -> None:
-        """Before the first batch everything must be there; to fix the ends, every cluster must have answered."""
-        failed = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterError)}
-        missing: list[str] = []
-        incomplete: list[str] = []
-        for name, answer in sorted(answers.items()):
-            if isinstance(answer, View):
-                missing.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.missing)
-                incomplete.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.incomplete)
-        errors = list(failed.values()) if fresh or complete else []
-        _raise_all(errors, [*(missing if fresh else []), *(incomplete if fresh or complete else [])])
-        for name, error in failed.items():
-            if name not in self._unreachable:
-                log.warning("cluster %s does not answer; its splits keep their positions: %s", name, error)
-        for name in self._unreachable:
-            if name not in failed:
-                log.warning("cluster %s answers again", name)
-        self._unreachable = {name: str(error) for name, error in failed.items()}
-        notices = [*missing, *incomplete]
-        for notice in notices:
-            if notice not in self._notices:
-                log.warning("%s; what is known of it keeps its position, and nothing of it is read", notice)
-        self._notices = frozenset(notices)
+    def _compare_stops(self, state: EnumeratorState) -> None:
+        """Say where splits do not stop as the options say, once for each word of the options."""
+        if self._compared is self._fleet.clusters:
+            return
+        self._compared, before = self._fleet.clusters, self._stops
+        self._stops = stops_that_differ(state, self._fleet.clusters)
+        for notice in self._stops:
+            if notice not in before:
+                log.warning(notice)
 
-    def _discover(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> EnumeratorState:
-        """Tell the core what the clusters answered, and resolve the starts that it asks for."""
-        listed = tuple(
-            ListedCluster(
-                cluster.id, cluster.settings.bootstrap_servers, cluster.starts_by_itself, cluster.subscription
-            )
-            for cluster in self._options.clusters
-        )
-        state = self._tell(state, ClustersListed(listed)).state
-        self._latest = {}
-        starts: dict[SplitId, int] = {}
-        problems: list[str] = []
-        for name, view in sorted(answers.items()):
-            if not isinstance(view, View):
-                continue
-            self._latest.update((SplitId(name, *key), end) for key, end in view.latest.items())
-            bounded = tuple(
-                one
-                for one in view.listing.partitions
-                if (one.topic, one.partition) in view.earliest and (one.topic, one.partition) in view.latest
-            )
-            # An answer with gaps is not a first discovery, and never says what is not there.
-            whole = not view.listing.incomplete and len(bounded) == len(view.listing.partitions)
-            if whole or not state.clusters[name].initial:
-                # An answer that is looked at again is no second one; only for a first discovery it makes no difference.
-                fresh = state.clusters[name].initial or self._answered.get(name) != view.number
-                after = self._tell(state, PartitionsListed(name, bounded, complete=whole and fresh))
-                self._answered[name] = view.number
-                self._check_gone(state, after.state, name)
-                state = after.state
-                for order in after.effects:
-                    if isinstance(order, ResolveStart):
-                        starts.update(self._starts(order, view, problems))
-        _raise_all([], problems)
-        self._ends_seen.update(self._latest)
-        return self._tell(state, OffsetsResolved(starts)).state if starts else state
-
-    def _starts(self, order: ResolveStart, view: View, problems: list[str]) -> Mapping[SplitId, int]:
-        """Where the splits of `order` start; what the user's strategy cannot give goes to `problems`."""
-        options = self._options.cluster(order.cluster)
-        strategy: Strategy = Earliest()
-        if order.by is StartBy.STRATEGY:
-            strategy = (options.starting if options else None) or self._starting_default
-        found = resolve(strategy, bounds(view, [(split.topic, split.partition) for split in order.splits]))
-        problems.extend(f"cluster {order.cluster!r}, startingOffsets: {problem}" for problem in found.problems)
-        return {SplitId(order.cluster, *key): offset for key, offset in found.offsets.items()}
-
-    def _check_gone(self, before: EnumeratorState, after: EnumeratorState, cluster: str) -> None:
-        """What an answer of `cluster` has confirmed to be gone, and so is retained, must have been read (law S9).
-
-        What only the options leave out is no loss: the core retains it without asking its cluster.
-        """
-        missing = [key for key in before.session.missing_since if isinstance(key, SplitId) and key.cluster == cluster]
-        for key in sorted(missing):
-            split, now = before.splits.get(key), after.splits.get(key)
-            if split is None or not split.active or split.position is None or (now is not None and now.active):
-                continue
-            problem = self._loss(key, split.position, gone=True)
-            if problem is not None:
-                raise DataLossError(*key, problem)
-
-    def _watch_losses(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
-        """What is unread and no longer there was lost, unless a broker that lags behind answered."""
-        sightings: dict[SplitId, frozenset[int]] = {}
-        listed = {
-            SplitId(name, one.topic, one.partition)
-            for name, view in answers.items()
-            if isinstance(view, View)
-            for one in view.listing.partitions
-        }
-        for key, split in state.splits.items():
-            view = answers.get(key.cluster)
-            # What is not to be read any more cannot be lost.
-            if not isinstance(view, View) or split.position is None or not split.active:
-                continue
-            gone = key not in listed and not view.listing.incomplete
-            problem = self._loss(key, split.position, gone=gone)
-            if problem is None:
-                continue
-            sightings[key] = self._sightings.get(key, frozenset()) | {view.number}
-            if len(sightings[key]) >= LOSS_SIGHTINGS_MAX:
-                raise DataLossError(*key, problem)
-        self._sightings = sightings
-
-    def _loss(self, key: SplitId, position: int, *, gone: bool) -> str | None:
-        """Why what is unread of a split is not there any more, by the last answer; None if nothing says so."""
-        end = self._latest.get(key)
-        if end is not None and end < position:
-            return (
-                f"its log ends at offset {end}, before the position {position} that was read up to: the topic was "
-                "created anew, or records were lost by an unclean leader election. Start with a new checkpoint, from "
-                "offsets that exist"
-            )
-        seen = self._ends_seen.get(key, position)
-        if gone and seen > position:
-            return (
-                f"it was deleted with offsets {position} to {seen - 1} unread. To go on without them, start with a new "
-                "checkpoint"
-            )
-        return None
+    def _look_back(self, state: EnumeratorState) -> EnumeratorState:
+        """With the ends fixed, a look at the clusters tells only what the last batch's tasks skipped."""
+        since = self._skips.asked(self._world.count)
+        if not since:
+            return state
+        answers = self._world.refresh(patient=False, since=since)
+        state = declare(state, self._skips.losses(answers, state))
+        if self._skips.waits(state):
+            log.info("something that was read is missing; waiting until that is sure (discoveryInterval)")
+        while self._skips.waits(state):
+            time.sleep(SIGHTING_INTERVAL_S)
+            state = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
+            answers = self._world.refresh(patient=False, discover=True)
+            state = declare(state, self._skips.losses(answers, state))
+        for name in self._skips.unchecked:
+            log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
+        return state
 
 
-def _due_ms(state: EnumeratorState) -> int | None:
-    """When time alone may change `state`, in ms; None if it cannot.
-
-    Then another complete answer makes something that is missing gone, or something retained has been kept long enough.
-    What is due already waits for an answer that does not come, and is tried again after DUE_INTERVAL_MS.
-    """
-    session, now_ms = state.session, state.session.now_ms or 0
-    due = [since + session.discovery_interval_ms for since in session.missing_since.values()]
-    removed_at_ms = [
-        *(split.removed_at_ms for split in state.splits.values()),
-        *(cluster.removed_at_ms for cluster in state.clusters.values()),
-    ]
-    due.extend(at + state.settings.retention_ms for at in removed_at_ms if at is not None)
-    return min((at if at > now_ms else now_ms + DUE_INTERVAL_MS for at in due), default=None)
-
-
-def bounds(view: View, keys: Iterable[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
-    """The bounds of the logs of `keys`, as far as `view` has them."""
-    # Retention can overtake an end that was looked up a moment before.
-    return {
-        key: Bounds(view.earliest[key], max(view.earliest[key], view.latest[key]))
-        for key in keys
-        if key in view.earliest and key in view.latest
-    }
-
-
-def _raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:
-    """Raise what there is: one error as it is, several as one that lists them all."""
-    if len(errors) == 1 and not problems:
-        raise errors[0]
-    if errors or problems:
-        raise SubscriptionError([*map(str, errors), *problems])
+def _some(names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:3]))
+    return shown if len(names) <= 3 else f"{shown}, …"

@@ -2,71 +2,169 @@
 
 Names are those of Spark's own Kafka source where there is one, and case does not matter, as anywhere in Spark
 (which hands option names over in lower case). Inside `clusters` every cluster has options of its own, under the
-same names; what a cluster leaves out, it takes from the options outside.
+same names; what a cluster leaves out, it takes from the options outside. With `metadata`, the clusters come from
+there while the query runs, and take from the options outside in the same way (`parse_clusters`).
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from evensplit.core.assign.policies import BALANCED, POLICIES
-from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
-from evensplit.core.settings import ALL_CLUSTERS, ALWAYS, REBALANCES, SCOPES
-from evensplit.core.starting import EARLIEST, LATEST, Earliest, Latest, Specific, Strategy
+from evensplit.core.model import Readable
+from evensplit.core.settings import (
+    ALL_CLUSTERS,
+    ALWAYS,
+    DISCOVERY_INTERVAL_MS_DEFAULT,
+    PLANS,
+    REBALANCES,
+    RETENTION_MS_DEFAULT,
+    SCOPES,
+    WHOLE,
+)
+from evensplit.core.starting import EARLIEST, LATEST, Earliest, Latest
+from evensplit.core.state import READERS_MAX
 from evensplit.errors import OptionError
-from evensplit.kafka.settings import ClientSettings, parse_settings
+from evensplit.kafka.settings import BATCH_BYTES_MAX
+from evensplit.spark.option_clusters import (
+    BOOTSTRAP,
+    CLUSTER_OPTIONS,
+    DEFAULT_CLUSTER,
+    KAFKA,
+    SUBSCRIPTIONS,
+    ClusterOptions,
+    ClusterParser,
+    cluster_name_problem,
+)
+from evensplit.spark.option_columns import COLUMN_OPTIONS, parse_columns
+from evensplit.spark.option_offsets import contradictions, says
+from evensplit.spark.option_pins import parse_pins
+from evensplit.spark.option_triggers import (
+    CONSUMER_OPTIONS,
+    TRIGGER_DELAY_MS_DEFAULT,
+    TRIGGER_OPTIONS,
+    parse_poll_timeout_ms,
+    parse_triggers,
+    parse_without_meaning,
+)
+from evensplit.spark.option_values import INT_MAX, LONG_MAX, Given
 
-DEFAULT_CLUSTER = "default"
-"""The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""
+__all__ = [
+    "ClusterOptions",
+    "MetadataOptions",
+    "SourceOptions",
+    "batch_problems",
+    "check_batch",
+    "check_streaming",
+    "parse_clusters",
+    "parse_options",
+    "streaming_problems",
+]
 
-SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
-CLUSTER_OPTIONS = (*SUBSCRIPTIONS, "startingOffsets", "endingOffsets")
-ASSIGNMENT_OPTIONS = ("readers", "policy", "assignScope", "rebalance")
-SOURCE_OPTIONS = ("clusters", *ASSIGNMENT_OPTIONS, "maxOffsetsPerTrigger", "includeHeaders", "includeCluster")
+METADATA = "metadata."
+METADATA_OPTIONS = (
+    "streams",
+    "streamsPattern",
+    "metadataTokenEnv",
+    "metadataTokenFile",
+    "metadataTimeout",
+    "metadataFailureThreshold",
+)
+DISCOVERY_OPTIONS = ("discoveryInterval", "clusterWait", "unreachableTimeout", "removedRetention", "allowUnreachable")
+ASSIGNMENT_OPTIONS = ("readers", "pin", "policy", "assignScope", "rebalance")
+PLAN_OPTIONS = ("plan", "minPartitions", "maxRecordsPerPartition")
+SOURCE_OPTIONS = (
+    "clusters",
+    "metadata",
+    *METADATA_OPTIONS,
+    *DISCOVERY_OPTIONS,
+    *ASSIGNMENT_OPTIONS,
+    *PLAN_OPTIONS,
+    *TRIGGER_OPTIONS,
+    *CONSUMER_OPTIONS,
+    "maxBatchBytes",
+    "failOnDataLoss",
+    "commitGroup",
+    *COLUMN_OPTIONS,
+)
 
-READERS_MAX = 100_000
-LONG_MAX = 2**63 - 1
+CLUSTER_WAIT_MS_DEFAULT = 1_000
+UNREACHABLE_TIMEOUT_MS_DEFAULT = 600_000
+METADATA_TIMEOUT_MS_DEFAULT = 10_000
+METADATA_FAILURES_DEFAULT = 20
+BATCH_BYTES_LIMIT = 1_000_000_000
+"""With what comes around it, it has to fit into the longest response that is received (1 GiB)."""
 
-_KAFKA = "kafka."
-_BOOTSTRAP = "kafka.bootstrap.servers"
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_OFFSETS_SHAPE = '{"topic": {"0": 23, "1": -2}} (-2: earliest, -1: latest)'
+_CLUSTERS_FORM = '{"east": {"kafka.bootstrap.servers": "host:9092", "subscribe": "orders"}, "west": {...}}'
+# What stands for a cluster where only the options outside are looked at.
+_ANY_CLUSTER = {BOOTSTRAP: "host:9092", "subscribe": "topic"}
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """One cluster: how to reach it, what to read, from where and to where. None: not said."""
+class MetadataOptions:
+    """Where the metadata of clusters come from, and which of their streams are read.
 
-    id: str
-    settings: ClientSettings
-    subscription: Subscription
-    starting: Strategy | None = None
-    ending: Strategy | None = None
-    starts_by_itself: bool = False
+    `location`: a file, a URL or the dotted name of a class. `streams`: their ids, ascending; `streams_pattern`: a
+    regular expression that is found in their ids; neither: all streams. `token_env`, `token_file`: the environment
+    variable, or the file, that holds the bearer token; empty: there is none. `failures_max`: how many answers in a row
+    may fail. `options`: what is for the user's class, names without `metadata.` and in lower case.
+    """
+
+    location: str = field(repr=False)
+    streams: tuple[str, ...] | None = None
+    streams_pattern: str | None = None
+    token_env: str = ""
+    token_file: str = ""
+    timeout_ms: int = METADATA_TIMEOUT_MS_DEFAULT
+    failures_max: int = METADATA_FAILURES_DEFAULT
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """All options, checked.
 
-    `policy`, `scope`, `rebalance`: see `core.settings`. `ignored`: Kafka settings that were understood and have no
-    meaning here.
+    `clusters`: none where `metadata` names them. `columns`: those that rows have, in their order. `policy`, `scope`,
+    `rebalance`, `plan`, `tasks_min`, `task_offsets_max`: see `core.settings`. `offsets_max`, `offsets_min`,
+    `trigger_delay_ms`: see `option_triggers.Triggers`. `poll_timeout_ms`: how long a task waits for the next records of
+    a partition, if not for `kafka.request.timeout.ms`. `ignored`: options that were understood and have no meaning
+    here; `ignored_in_batch`: those that have none in a batch query. `common`: the options outside that a cluster takes
+    where it says nothing itself, by their names in lower case. `batch_bytes_max`: how long a record batch may be.
+
+    `discovery_interval_ms`: 0: off. `cluster_wait_ms`: how long a cluster may hold up a batch.
+    `unreachable_timeout_ms`: how long one may be away; 0: not at all. `retention_ms`: how long positions of what was
+    removed are kept; 0: not at all. `commit_group`: the group that positions are committed to; empty: none. `pins`:
+    reader -> what it may read.
     """
 
     clusters: tuple[ClusterOptions, ...]
     readers: int | None
     offsets_max: int | None
-    headers: bool
-    with_cluster: bool
+    columns: tuple[str, ...]
+    offsets_min: int | None = None
+    trigger_delay_ms: int = TRIGGER_DELAY_MS_DEFAULT
+    poll_timeout_ms: int | None = None
     policy: str = BALANCED
     scope: str = ALL_CLUSTERS
     rebalance: str = ALWAYS
+    plan: str = WHOLE
+    tasks_min: int | None = None
+    task_offsets_max: int | None = None
     ignored: tuple[str, ...] = ()
+    ignored_in_batch: tuple[str, ...] = ()
+    metadata: MetadataOptions | None = None
+    common: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
+    cluster_wait_ms: int = CLUSTER_WAIT_MS_DEFAULT
+    unreachable_timeout_ms: int = UNREACHABLE_TIMEOUT_MS_DEFAULT
+    retention_ms: int = RETENTION_MS_DEFAULT
+    allow_unreachable: bool = False
+    fail_on_data_loss: bool = True
+    commit_group: str = ""
+    batch_bytes_max: int = BATCH_BYTES_MAX
+    pins: Mapping[int, tuple[Readable, ...]] = field(default_factory=dict)
 
     def cluster(self, name: str) -> ClusterOptions | None:
         """The options of one cluster; None where there are none (any more)."""
@@ -79,16 +177,76 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     Raises:
         OptionError: one or more are missing, unknown, contradictory or not of their form; it lists them all.
     """
-    return _Parser({name.lower(): value for name, value in options.items()}).parse()
+    given = Given({name.lower(): value for name, value in options.items()}, [])
+    given.refuse_unknown((*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, METADATA))
+    metadata = _metadata(given)
+    parser = ClusterParser(given)
+    names: list[str] | None = None
+    clusters: list[ClusterOptions | None] = []
+    if metadata is not None:
+        parser.parse(DEFAULT_CLUSTER, _ANY_CLUSTER, where="")
+    elif "clusters" in given:
+        names, clusters = _clusters(given, parser)
+    else:
+        names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
+    readers = given.count("readers", 1, READERS_MAX)
+    commit_group = given.name("commitGroup")
+    triggers = parse_triggers(given)
+    ignored = {*parser.ignored, *triggers.ignored, *parse_without_meaning(given)}
+    parsed = SourceOptions(
+        clusters=tuple(cluster for cluster in clusters if cluster is not None),
+        readers=readers,
+        offsets_max=triggers.offsets_max,
+        offsets_min=triggers.offsets_min,
+        trigger_delay_ms=triggers.delay_ms,
+        poll_timeout_ms=parse_poll_timeout_ms(given),
+        columns=parse_columns(given, several="clusters" in given or metadata is not None),
+        policy=given.choice("policy", POLICIES, BALANCED),
+        scope=given.choice("assignScope", SCOPES, ALL_CLUSTERS),
+        rebalance=given.choice("rebalance", REBALANCES, ALWAYS),
+        plan=given.choice("plan", PLANS, WHOLE),
+        tasks_min=given.count("minPartitions", 1, INT_MAX),
+        task_offsets_max=given.count("maxRecordsPerPartition", 1, LONG_MAX),
+        ignored=tuple(sorted(ignored)),
+        ignored_in_batch=triggers.given,
+        metadata=metadata,
+        common=_common(given.options),
+        discovery_interval_ms=given.duration_ms(
+            "discoveryInterval", DISCOVERY_INTERVAL_MS_DEFAULT, zero="no discovery", negative=True
+        ),
+        cluster_wait_ms=given.duration_ms("clusterWait", CLUSTER_WAIT_MS_DEFAULT, zero="no wait"),
+        unreachable_timeout_ms=given.duration_ms(
+            "unreachableTimeout", UNREACHABLE_TIMEOUT_MS_DEFAULT, zero="an error at once"
+        ),
+        retention_ms=given.duration_ms("removedRetention", RETENTION_MS_DEFAULT, zero="no retention"),
+        allow_unreachable=bool(given.flag("allowUnreachable")),
+        fail_on_data_loss=given.flag("failOnDataLoss") is not False,
+        commit_group=commit_group or "",
+        batch_bytes_max=given.count("maxBatchBytes", 1, BATCH_BYTES_LIMIT) or BATCH_BYTES_MAX,
+        pins=parse_pins(given, readers, names),
+    )
+    if given.problems:
+        raise OptionError(tuple(dict.fromkeys(given.problems)))
+    return parsed
+
+
+def parse_clusters(
+    common: Mapping[str, Any], listed: Mapping[str, Mapping[str, Any]]
+) -> tuple[tuple[ClusterOptions, ...], tuple[str, ...]]:
+    """The clusters of the metadata, by id, and one sentence for each thing that is wrong with them.
+
+    `common`: as in SourceOptions. `listed`: cluster id -> its own options; None is as if it were not there. `where`
+    among them is no option, but the place that the cluster was found at, which sentences about it then name.
+    """
+    problems: list[str] = []
+    parser = ClusterParser(Given(common, problems))
+    clusters = [_cluster(parser, problems, name, listed[name], in_metadata=True) for name in sorted(listed)]
+    return tuple(cluster for cluster in clusters if cluster is not None), tuple(dict.fromkeys(problems))
 
 
 def check_streaming(options: SourceOptions) -> None:
     """Raises OptionError for options that have no place in a streaming query."""
-    problems = [
-        f"endingOffsets is given{_of(cluster)}, but a streaming query has no end; leave it out, or use spark.read"
-        for cluster in options.clusters
-        if cluster.ending is not None
-    ]
+    problems = streaming_problems(_all_clusters(options))
     if problems:
         raise OptionError(problems)
 
@@ -96,255 +254,126 @@ def check_streaming(options: SourceOptions) -> None:
 def check_batch(options: SourceOptions) -> None:
     """Raises OptionError for options that have no place in a batch query."""
     problems: list[str] = []
-    if options.offsets_max is not None:
-        problems.append("maxOffsetsPerTrigger is given, but a batch query has no triggers; leave it out")
-    for cluster in options.clusters:
-        if _names(cluster.starting, Latest, LATEST):
-            problems.append(
-                f"startingOffsets{_of(cluster)} is latest (-1), where nothing is to be read in a batch query; "
-                "expected earliest or offsets"
-            )
-        if _names(cluster.ending, Earliest, EARLIEST):
-            problems.append(
-                f"endingOffsets{_of(cluster)} is earliest (-2), where nothing is to be read in a batch query; "
-                "expected latest or offsets"
-            )
+    if options.commit_group:
+        problems.append("commitGroup is given, but a batch query keeps no positions to commit; leave it out")
+    problems.extend(batch_problems(_all_clusters(options)))
     if problems:
         raise OptionError(problems)
 
 
-def _names(strategy: Strategy | None, kind: type, marker: int) -> bool:
-    return isinstance(strategy, kind) or (isinstance(strategy, Specific) and marker in strategy.offsets.values())
+def streaming_problems(clusters: Iterable[ClusterOptions]) -> tuple[str, ...]:
+    """One sentence for each end that cannot be in a streaming query."""
+    return tuple(
+        f"{cluster.ending_option}{_of(cluster)} is given, but a streaming query has no end (ending "
+        f"{'timestamp' if 'Timestamp' in cluster.ending_option else 'offset'} not valid in streaming queries); leave "
+        "it out, use stop to end it there, or use spark.read"
+        for cluster in clusters
+        if cluster.ending is not None and not cluster.ends_stream
+    )
+
+
+def batch_problems(clusters: Iterable[ClusterOptions]) -> tuple[str, ...]:
+    """One sentence for each start at the end, end at the start, and end before its start in a batch query."""
+    problems: list[str] = []
+    for cluster in clusters:
+        if says(cluster.starting, Latest, LATEST):
+            problems.append(
+                f"{cluster.starting_option}{_of(cluster)} is latest (-1), where nothing is to be read in a batch "
+                "query (starting offset can't be latest for batch queries); expected earliest or offsets"
+            )
+        if says(cluster.ending, Earliest, EARLIEST):
+            problems.append(
+                f"{cluster.ending_option}{_of(cluster)} is earliest (-2), where nothing is to be read in a batch "
+                "query (ending offset can't be earliest for batch queries); expected latest or offsets"
+            )
+        problems.extend(
+            f"{problem} ({cluster.starting_option} and {cluster.ending_option}{_of(cluster)})"
+            for problem in contradictions(cluster.starting, cluster.ending)
+        )
+    return tuple(problems)
+
+
+def _all_clusters(options: SourceOptions) -> tuple[ClusterOptions, ...]:
+    """The clusters; with `metadata`, one that says nothing itself in place of them."""
+    if options.metadata is None:
+        return options.clusters
+    return parse_clusters(options.common, {DEFAULT_CLUSTER: _ANY_CLUSTER})[0]
+
+
+def _metadata(given: Given) -> MetadataOptions | None:
+    own = {name.removeprefix(METADATA): value for name, value in given.options.items() if name.startswith(METADATA)}
+    if "metadata" not in given:
+        given.problems.extend(
+            f"{name} is given without metadata; expected the option metadata too, or leave it out"
+            for name in (*given.among(METADATA_OPTIONS), *(f"{METADATA}{name}" for name in sorted(own)))
+        )
+        return None
+    given.problems.extend(
+        f"{name} and metadata are both given; expected metadata alone, which names the clusters and what is read"
+        for name in given.among(("clusters", BOOTSTRAP, *SUBSCRIPTIONS))
+    )
+    given.problems.extend(
+        f"{one} and {other} are both given; expected one of them"
+        for one, other in (("streams", "streamsPattern"), ("metadataTokenEnv", "metadataTokenFile"))
+        if one in given and other in given
+    )
+    location = given.text("metadata")
+    pattern = given.pattern("streamsPattern") if "streamsPattern" in given else None
+    failures_max = given.count("metadataFailureThreshold", 0, INT_MAX)
+    return MetadataOptions(
+        location=location or "",
+        streams=given.names("streams", "ids of streams, separated by commas"),
+        streams_pattern=pattern.regex if pattern else None,
+        token_env=given.variable("metadataTokenEnv") or "",
+        token_file=given.text("metadataTokenFile") or "",
+        timeout_ms=given.duration_ms("metadataTimeout", METADATA_TIMEOUT_MS_DEFAULT),
+        failures_max=METADATA_FAILURES_DEFAULT if failures_max is None else failures_max,
+        options=own,
+    )
+
+
+def _clusters(given: Given, parser: ClusterParser) -> tuple[list[str] | None, list[ClusterOptions | None]]:
+    """The ids that `clusters` names, None where it cannot be read, and the clusters."""
+    document = given.document("clusters", _CLUSTERS_FORM, secret=True)
+    if document is None:
+        return None, []
+    if not document or not all(isinstance(options, dict) for options in document.values()):
+        given.problems.append(f"clusters has no clusters, or one without options; expected {_CLUSTERS_FORM}")
+        return None, []
+    if BOOTSTRAP in given:
+        given.problems.append(f"{BOOTSTRAP} and clusters are both given; expected one of them")
+    names = sorted(document)
+    return names, [_cluster(parser, given.problems, name, document[name]) for name in names]
+
+
+def _cluster(
+    parser: ClusterParser, problems: list[str], name: str, options: Mapping[str, Any], *, in_metadata: bool = False
+) -> ClusterOptions | None:
+    """One cluster among several."""
+    place = str(options.get("where") or "") if in_metadata else ""
+    where = _where(name, place)
+    problem = cluster_name_problem(name, f"the metadata ({place})" if place else "clusters")
+    if problem:
+        problems.append(problem)
+    own: dict[str, Any] = {}
+    for key, value in options.items():
+        if in_metadata and (key == "where" or value is None):
+            continue
+        if key.lower() in own:
+            problems.append(f"{key}{where} is given twice; expected it once (case does not matter)")
+        own[key.lower()] = value
+    Given(own, problems, where).refuse_unknown(CLUSTER_OPTIONS, (KAFKA,))
+    return parser.parse(name, own, where=where, in_metadata=in_metadata, place=place)
+
+
+def _common(options: Mapping[str, Any]) -> dict[str, Any]:
+    names = frozenset(name.lower() for name in CLUSTER_OPTIONS)
+    return {name: options[name] for name in sorted(options) if name in names or name.startswith(KAFKA)}
 
 
 def _of(cluster: ClusterOptions) -> str:
-    return "" if cluster.id == DEFAULT_CLUSTER else f" of cluster {cluster.id!r}"
+    return "" if cluster.id == DEFAULT_CLUSTER else _where(cluster.id, cluster.where)
 
 
-class _Parser:
-    """One pass over the options that goes on after a wrong one, so that all are reported together."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = options
-        self._problems: list[str] = []
-        self._ignored: list[str] = []
-
-    def parse(self) -> SourceOptions:
-        known = {name.lower() for name in (*CLUSTER_OPTIONS, *SOURCE_OPTIONS)}
-        self._unknown(self._options, known, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), where="")
-        several = "clusters" in self._options
-        clusters = self._clusters() if several else [self._cluster(DEFAULT_CLUSTER, {}, where="")]
-        readers = self._count("readers", READERS_MAX)
-        offsets_max = self._count("maxOffsetsPerTrigger", LONG_MAX)
-        headers = self._flag("includeHeaders")
-        with_cluster = self._flag("includeCluster")
-        policy = self._choice("policy", POLICIES, BALANCED)
-        scope = self._choice("assignScope", SCOPES, ALL_CLUSTERS)
-        rebalance = self._choice("rebalance", REBALANCES, ALWAYS)
-        if self._problems:
-            raise OptionError(tuple(dict.fromkeys(self._problems)))
-        return SourceOptions(
-            clusters=tuple(cluster for cluster in clusters if cluster is not None),
-            readers=readers,
-            offsets_max=offsets_max,
-            headers=bool(headers),
-            with_cluster=several if with_cluster is None else with_cluster,
-            policy=policy,
-            scope=scope,
-            rebalance=rebalance,
-            ignored=tuple(sorted(set(self._ignored))),
-        )
-
-    def _unknown(self, given: Mapping[str, Any], known: set[str], names: tuple[str, ...], *, where: str) -> None:
-        for name in sorted(given):
-            if name.lower() in known or name.lower().startswith(_KAFKA):
-                continue
-            close = difflib.get_close_matches(name.lower(), [one.lower() for one in names], n=1)
-            hint = next((one for one in names if close and one.lower() == close[0]), None)
-            hint = f"; did you mean {hint}?" if hint else f"; expected one of {', '.join(names)}, kafka.*"
-            self._problems.append(f"{name} is not an option{where}{hint}")
-
-    def _clusters(self) -> list[ClusterOptions | None]:
-        text = self._options["clusters"]
-        shape = '{"east": {"kafka.bootstrap.servers": "host:9092", "subscribe": "orders"}, "west": {...}}'
-        document = self._json(text, "clusters", shape, secret=True)
-        if document is None:
-            return []
-        if not document or not all(isinstance(options, dict) for options in document.values()):
-            self._problems.append(f"clusters has no clusters, or one without options; expected {shape}")
-            return []
-        if _BOOTSTRAP in self._options:
-            self._problems.append(f"{_BOOTSTRAP} and clusters are both given; expected one of them")
-        parsed: list[ClusterOptions | None] = []
-        for name in sorted(document):
-            where = f" of cluster {name!r}"
-            if not name or len(name) > 249 or "/" in name or not name.isprintable():
-                self._problems.append(
-                    f"clusters names a cluster {name!r}; expected 1 to 249 printable characters without a slash"
-                )
-            folded: dict[str, Any] = {}
-            for key, value in document[name].items():
-                if key.lower() in folded:
-                    self._problems.append(f"{key}{where} is given twice; expected it once (case does not matter)")
-                folded[key.lower()] = value
-            self._unknown(folded, {one.lower() for one in CLUSTER_OPTIONS}, CLUSTER_OPTIONS, where=where)
-            parsed.append(self._cluster(name, folded, where=where))
-        return parsed
-
-    def _cluster(self, name: str, own: Mapping[str, Any], *, where: str) -> ClusterOptions | None:
-        settings = self._settings(own, where=where)
-        subscription = self._subscription(own, where=where)
-        starting = self._offsets("startingOffsets", own, where=where)
-        ending = self._offsets("endingOffsets", own, where=where)
-        if settings is None or subscription is None:
-            return None
-        return ClusterOptions(name, settings, subscription, starting, ending, starts_by_itself="startingoffsets" in own)
-
-    def _settings(self, own: Mapping[str, Any], *, where: str) -> ClientSettings | None:
-        values: dict[str, str] = {}
-        for source in (self._options, own):
-            for name, value in source.items():
-                if name.startswith(_KAFKA):
-                    values[name.removeprefix(_KAFKA)] = value if isinstance(value, str) else json.dumps(value)
-        settings, problems, ignored = parse_settings(values)
-        self._problems.extend(f"{problem}{f' ({where.strip()})' if where else ''}" for problem in problems)
-        self._ignored.extend(f"{_KAFKA}{name}" for name in ignored)
-        return settings
-
-    def _subscription(self, own: Mapping[str, Any], *, where: str) -> Subscription | None:
-        source = own if any(name.lower() in own for name in SUBSCRIPTIONS) else self._options
-        given = [name for name in SUBSCRIPTIONS if name.lower() in source]
-        if len(given) != 1:
-            found = " and ".join(given) if given else "none"
-            self._problems.append(
-                f"{found} of subscribe, subscribePattern and assign given{where}; expected exactly one"
-            )
-            return None
-        value = source[given[0].lower()]
-        parse: Callable[[Any, str], Subscription | None] = {
-            "subscribe": self._topics,
-            "subscribePattern": self._pattern,
-            "assign": self._partitions,
-        }[given[0]]
-        return parse(value, where)
-
-    def _topics(self, value: Any, where: str) -> Subscription | None:
-        listed = value if isinstance(value, list) else str(value).split(",")
-        names = tuple(sorted({str(name).strip() for name in listed} - {""}))
-        wrong = [name for name in names if not _TOPIC.fullmatch(name)]
-        if wrong or not names:
-            found = f"names {', '.join(map(repr, wrong))}" if wrong else f"is {value!r}"
-            self._problems.append(
-                f"subscribe{where} {found}; expected topic names of 1 to 249 letters, digits, '.', '_' or '-', "
-                "separated by commas"
-            )
-            return None
-        return Topics(names)
-
-    def _pattern(self, value: Any, where: str) -> Subscription | None:
-        try:
-            if not isinstance(value, str) or not value:
-                raise re.error("it is empty" if value == "" else "it is not text")
-            re.compile(value)
-        except re.error as error:
-            self._problems.append(f"subscribePattern{where} is {value!r}; expected a regular expression: {error}")
-            return None
-        return TopicPattern(value)
-
-    def _partitions(self, value: Any, where: str) -> Subscription | None:
-        shape = '{"topic": [0, 1]}'
-        document = self._json(value, f"assign{where}", shape)
-        if document is None:
-            return None
-        parsed: dict[str, tuple[int, ...]] = {}
-        for topic, numbers in sorted(document.items()):
-            if not isinstance(numbers, list) or not numbers or not all(_is_whole(number, 0) for number in numbers):
-                self._problems.append(
-                    f"assign{where} gives {topic!r} the partitions {numbers!r}; expected a list of numbers from 0"
-                )
-            elif not _TOPIC.fullmatch(topic):
-                self._problems.append(f"assign{where} names {topic!r}, which cannot be a topic")
-            else:
-                parsed[topic] = tuple(sorted(set(numbers)))
-        if not document:
-            self._problems.append(f"assign{where} is empty; expected at least one partition, such as {shape}")
-        return Partitions(parsed) if parsed else None
-
-    def _offsets(self, name: str, own: Mapping[str, Any], *, where: str) -> Strategy | None:
-        value = own.get(name.lower(), self._options.get(name.lower()))
-        if value is None:
-            return None
-        if isinstance(value, str) and value.strip().lower() in ("earliest", "latest"):
-            return Earliest() if value.strip().lower() == "earliest" else Latest()
-        document = self._json(value, f"{name}{where}", f"earliest, latest or {_OFFSETS_SHAPE}")
-        if document is None:
-            return None
-        offsets: dict[tuple[str, int], int] = {}
-        for topic, by_partition in document.items():
-            entries = by_partition.items() if isinstance(by_partition, dict) else [("?", by_partition)]
-            for partition, offset in entries:
-                if not (partition.isascii() and partition.isdigit() and _is_whole(offset, EARLIEST)):
-                    self._problems.append(
-                        f"{name}{where} has {_shown(json.dumps({topic: by_partition}))}; expected {_OFFSETS_SHAPE}"
-                    )
-                    break
-                offsets[topic, int(partition)] = offset
-        return Specific(offsets)
-
-    def _json(self, value: Any, name: str, shape: str, *, secret: bool = False) -> dict[str, Any] | None:
-        """`value` as a JSON object; it may be one already, inside `clusters`. A secret one is not shown in errors."""
-        found = "not what it should be" if secret else _shown(value)
-        if isinstance(value, dict):
-            return value
-        try:
-            document = json.loads(value, object_pairs_hook=_unique) if isinstance(value, str) else None
-        except ValueError as error:
-            self._problems.append(f"{name} is {found}; expected {shape}: {error}")
-            return None
-        if not isinstance(document, dict):
-            self._problems.append(f"{name} is {found}; expected {shape}")
-            return None
-        return document
-
-    def _count(self, name: str, most: int) -> int | None:
-        text = self._options.get(name.lower())
-        if text is None:
-            return None
-        digits = text.strip()
-        if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and 1 <= int(digits) <= most):
-            self._problems.append(f"{name} is {text!r}; expected a whole number of at least 1 and at most {most}")
-            return None
-        return int(text)
-
-    def _choice(self, name: str, known: Sequence[str], default: str) -> str:
-        text = self._options.get(name.lower(), default)
-        value = text.strip().lower()
-        if value not in known:
-            self._problems.append(f"{name} is {text!r}; expected one of {', '.join(known)}")
-        return value
-
-    def _flag(self, name: str) -> bool | None:
-        text = self._options.get(name.lower())
-        if text is None:
-            return None
-        if text.strip().lower() not in ("true", "false"):
-            self._problems.append(f"{name} is {text!r}; expected true or false")
-            return None
-        return text.strip().lower() == "true"
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
-    return found
-
-
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _shown(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return repr(text if len(text) <= 100 else f"{text[:100]}…")
+def _where(name: str, place: str) -> str:
+    return f" of cluster {name!r}" + (f" ({place})" if place else "")

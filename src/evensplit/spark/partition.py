@@ -10,64 +10,84 @@ from pyspark.sql.datasource import InputPartition
 from evensplit.core.model import Range
 from evensplit.core.plan import ReaderPlan
 from evensplit.core.state import EnumeratorState
-from evensplit.kafka.settings import ClientSettings, parse_settings
-from evensplit.spark.options import SourceOptions
+from evensplit.kafka.settings import BATCH_BYTES_MAX, ClientSettings
+from evensplit.spark.late import Late
 
 
 class ReaderPartition(InputPartition):
-    """The work of one reader: its ranges, the settings of each cluster in them, and the columns that are wanted.
+    """One task: ranges of one reader, the settings of each cluster in them, and the columns that are wanted.
+
+    `task`: its number in the batch, from 0.
 
     `topic_ids`: (cluster, topic) -> the id of the topic that the ranges were planned for; empty where it has none.
+    `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
+    `skip_lost`: records that are gone are left out rather than an error. `batch_bytes_max`: as in `LaneLimits`.
+    `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
 
     def __init__(
         self,
         *,
+        task: int,
         reader: int,
         ranges: tuple[Range, ...],
         settings: Mapping[str, ClientSettings],
         topic_ids: Mapping[tuple[str, str], str],
-        headers: bool,
-        with_cluster: bool,
+        cluster_ids: Mapping[str, str],
+        columns: tuple[str, ...],
+        skip_lost: bool,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
+        late: Late | None = None,
     ) -> None:
-        super().__init__(reader)
+        super().__init__(task)
+        self.task = task
         self.reader = reader
         self.ranges = ranges
         self.settings = settings
         self.topic_ids = topic_ids
-        self.headers = headers
-        self.with_cluster = with_cluster
+        self.cluster_ids = cluster_ids
+        self.columns = columns
+        self.skip_lost = skip_lost
+        self.batch_bytes_max = batch_bytes_max
+        self.late = late or Late()
 
     def __repr__(self) -> str:
-        return f"ReaderPartition(reader={self.reader}, ranges={[str(one.split) for one in self.ranges]})"
+        return (
+            f"ReaderPartition(task={self.task}, reader={self.reader}, ranges={[str(one.split) for one in self.ranges]})"
+        )
 
 
 def input_partitions(
-    plans: Sequence[ReaderPlan], end: EnumeratorState, options: SourceOptions
+    tasks: Sequence[ReaderPlan],
+    end: EnumeratorState,
+    settings: Mapping[str, ClientSettings],
+    *,
+    columns: tuple[str, ...],
+    skip_lost: bool,
+    batch_bytes_max: int = BATCH_BYTES_MAX,
+    late: Late | None = None,
+    timeout_ms: int | None = None,
 ) -> list[ReaderPartition]:
-    """One input partition for each reader that has work.
+    """One input partition for each of `tasks`.
 
-    Where the clusters are is taken from `end`, so that a batch that is planned again after a restart is read from
-    where it was planned, also when its cluster has left the options meanwhile; the rest comes from the options.
+    `settings`: how each cluster of `end` is reached. `timeout_ms`: how long a task waits for the next
+    records of a partition, where that is not as long as for one call.
     """
-    settings: dict[str, ClientSettings] = {}
-    for name, cluster in end.clusters.items():
-        known = options.cluster(name)
-        if known is not None:
-            settings[name] = replace(known.settings, bootstrap_servers=cluster.bootstrap_servers)
-        else:
-            alone, problems, _ = parse_settings({"bootstrap.servers": ",".join(cluster.bootstrap_servers)})
-            if alone is None:
-                raise ValueError(f"cluster {name!r} of the checkpoint cannot be reached: {'; '.join(problems)}")
-            settings[name] = alone
+    found = late or Late()
+    if timeout_ms is not None:
+        settings = {name: replace(one, poll_timeout_ms=timeout_ms) for name, one in settings.items()}
     return [
         ReaderPartition(
-            reader=plan.reader,
-            ranges=plan.ranges,
-            settings={name: settings[name] for name in sorted({one.split.cluster for one in plan.ranges})},
-            topic_ids={one.split[:2]: end.splits[one.split].topic_id for one in plan.ranges},
-            headers=options.headers,
-            with_cluster=options.with_cluster,
+            task=number,
+            reader=task.reader,
+            ranges=task.ranges,
+            settings={name: settings[name] for name in sorted({one.split.cluster for one in task.ranges})},
+            topic_ids={one.split[:2]: end.splits[one.split].topic_id for one in task.ranges},
+            cluster_ids={one.split.cluster: end.clusters[one.split.cluster].kafka_id for one in task.ranges},
+            columns=columns,
+            skip_lost=skip_lost,
+            batch_bytes_max=batch_bytes_max,
+            late=found.among(task.ranges),
         )
-        for plan in plans
+        for number, task in enumerate(tasks)
     ]

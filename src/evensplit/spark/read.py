@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from evensplit.kafka.lane import read_ranges
+from evensplit.kafka.lane import LaneLimits, read_ranges
+from evensplit.spark.late import bind, looking_up
 from evensplit.spark.partition import ReaderPartition
 
 
@@ -18,10 +19,13 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """
     if not isinstance(partition, ReaderPartition):
         return iter(())
+    ranges = bind(partition.ranges, partition.late, looking_up(partition.settings, partition.cluster_ids))
     return read_ranges(
-        partition.ranges,
+        ranges,
         partition.settings,
-        headers=partition.headers,
-        with_cluster=partition.with_cluster,
+        columns=partition.columns,
         topic_ids=partition.topic_ids,
+        cluster_ids=partition.cluster_ids,
+        skip_lost=partition.skip_lost,
+        limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
     )

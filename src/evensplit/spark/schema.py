@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     IntegerType,
     LongType,
     StringType,
@@ -13,21 +16,21 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
-def row_schema(*, headers: bool, with_cluster: bool) -> StructType:
-    """The seven columns of Spark's own Kafka source, then `headers`, then `cluster`, where asked for."""
-    fields = [
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("timestampType", IntegerType()),
-    ]
-    if headers:
-        header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-        fields.append(StructField("headers", ArrayType(header)))
-    if with_cluster:
-        fields.append(StructField("cluster", StringType()))
-    return StructType(fields)
+_TYPES: Mapping[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(_HEADER),
+    "cluster": StringType(),
+}
+
+
+def row_schema(columns: tuple[str, ...]) -> StructType:
+    """The types of `columns`: the seven of Spark's own Kafka source, `headers` and `cluster`, as far as asked for."""
+    return StructType([StructField(name, _TYPES[name]) for name in columns])

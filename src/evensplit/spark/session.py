@@ -2,26 +2,132 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from evensplit.core.state import READERS_MAX
+from evensplit.errors import OptionError
+from evensplit.observe.dashboard.address import problems
+from evensplit.observe.hosts import LOOPBACK
+from evensplit.spark.listener import Registration, listen
 from evensplit.spark.source import EvenSplitDataSource
 
+log = logging.getLogger(__name__)
 
-def register(spark: SparkSession) -> None:
+
+def register(
+    spark: SparkSession,
+    *,
+    metrics_port: int | None = None,
+    metrics_host: str | None = None,
+    metrics_partitions: bool = False,
+    dashboard_port: int | None = None,
+    dashboard_host: str | None = None,
+    dashboard_token: str | None = None,
+) -> Registration:
     """Make `format("evensplit")` known to `spark`, with as many readers by default as the session can run tasks.
 
     Spark finds the source without this call, too; it then has as many readers by default as the driver's machine has
     processors. Can be called again, and after the source has been used.
+
+    What comes back explains the batches of the session's queries over this source (see `Registration`), those that end
+    from the first call on; it is the same for every call with the same session.
+
+    Args:
+        spark: the session.
+        metrics_port: serve the metrics of these queries to Prometheus there; 0: at any free port, which
+            `Registration.metrics_port` tells, another one for each session, while sessions that give the same number
+            are served together. Needs `evensplit[observe]`. Where that cannot be, a warning says why, and nothing else
+            changes. The server ends with the process; asked for again, it is the same one.
+        metrics_host: where to listen; the loopback address unless it is said. Whoever can connect sees the names of
+            clusters and topics.
+        metrics_partitions: with series for each partition.
+        dashboard_port: show these queries there, in a browser; 0: at any free port, which `Registration.dashboard_url`
+            tells, and which is the same for all sessions of the process that give 0. Needs `evensplit[dashboard]`.
+            Where that cannot be, a warning says why, and nothing else changes.
+        dashboard_host: where to listen; the loopback address unless it is said. Any that other machines can reach needs
+            a token.
+        dashboard_token: what everyone has to know who wants to see it (see docs/dashboard.md).
+
+    Raises:
+        OptionError: a port that is none, or what is said of metrics or a dashboard without a port; all that is wrong at
+            once.
     """
+    wrong = [
+        *_wrong_metrics(metrics_port, metrics_host, metrics_partitions),
+        *_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token),
+    ]
+    if wrong:
+        raise OptionError(wrong)
     spark.dataSource.register(_with_parallelism(_parallelism(spark)))
+    registration = listen(spark)
+    # What shows a registration begins here, once all options are known to be right, and never raises.
+    if metrics_port is not None:
+        _serve_metrics(registration, metrics_port, metrics_host or LOOPBACK, partitions=metrics_partitions)
+    if dashboard_port is not None:
+        _serve_dashboard(
+            registration, LOOPBACK if dashboard_host is None else dashboard_host, dashboard_port, dashboard_token
+        )
+    return registration
+
+
+def _wrong_metrics(port: object, host: object, partitions: bool) -> Sequence[str]:
+    wrong: list[str] = []
+    if port is None:
+        given = {"metrics_host": host is not None, "metrics_partitions": partitions}
+        wrong += [f"{name} is given without metrics_port, and would do nothing" for name, is_ in given.items() if is_]
+    elif isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 1 << 16:
+        wrong.append(f"metrics_port is {port!r}; expected a whole number from 0 (any free port) to 65535")
+    if host is not None and not (isinstance(host, str) and host.strip()):
+        wrong.append(f"metrics_host is {host!r}; expected a name or an address, 0.0.0.0 for all of this machine")
+    return wrong
+
+
+def _serve_metrics(registration: Registration, port: int, host: str, *, partitions: bool) -> None:
+    try:
+        # An extra: only who asks for it needs it.
+        from evensplit.observe.prometheus import serve
+    except ImportError as error:
+        log.warning("no metrics are served: %s. Install it: pip install 'evensplit[observe]'", error)
+        return
+    try:
+        served = serve(registration.recorder, port, host, partitions=partitions)
+        registration.metrics_port = registration.metrics_port if served is None else served
+    except Exception:
+        log.warning("no metrics are served at %s, port %d", host, port, exc_info=True)
+
+
+def _wrong_dashboard(host: str | None, port: int | None, token: str | None) -> Sequence[str]:
+    if port is not None:
+        return problems(LOOPBACK if host is None else host, port, token)
+    given = {"dashboard_host": host is not None, "dashboard_token": token is not None}
+    return [f"{name} is given without dashboard_port, and would do nothing" for name, is_ in given.items() if is_]
+
+
+def _serve_dashboard(registration: Registration, host: str, port: int, token: str | None) -> None:
+    try:
+        # An extra: only who asks for it needs it.
+        from evensplit.observe.dashboard.server import serve
+    except ImportError as error:
+        log.warning("no dashboard is served: %s. Install it: pip install 'evensplit[dashboard]'", error)
+        return
+    try:
+        served = serve(registration.recorder, host, port, token)
+        registration.dashboard_url = registration.dashboard_url if served is None else served.url
+    except Exception:
+        log.warning("no dashboard is served at %s, port %d", host, port, exc_info=True)
 
 
 def _parallelism(spark: SparkSession) -> int:
     """How many tasks the session runs at once; under Connect, the partitions that it cuts a range into."""
     if hasattr(spark, "_jsparkSession"):
-        return max(1, spark.sparkContext.defaultParallelism)
-    return max(1, spark.range(1 << 20).select(F.spark_partition_id()).distinct().count())
+        tasks = spark.sparkContext.defaultParallelism
+    else:
+        tasks = spark.range(1 << 20).select(F.spark_partition_id()).distinct().count()
+    return min(max(1, tasks), READERS_MAX)
 
 
 def _with_parallelism(parallelism: int) -> type[EvenSplitDataSource]:

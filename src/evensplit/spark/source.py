@@ -31,14 +31,13 @@ class EvenSplitDataSource(DataSource):
         return "evensplit"
 
     def schema(self) -> StructType:
-        """The columns of Spark's own Kafka source, and `cluster` where there can be several.
+        """The columns of Spark's own Kafka source, and `cluster` where there can be several; or those asked for.
 
         Raises OptionError for wrong options, all at once.
         """
         from evensplit.spark.schema import row_schema
 
-        options = self._parsed()
-        return row_schema(headers=options.headers, with_cluster=options.with_cluster)
+        return row_schema(self._parsed().columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""
@@ -78,7 +77,7 @@ class EvenSplitDataSource(DataSource):
         if schema != expected:
             raise OptionError(
                 [
-                    f"schema is {schema.simpleString()}; expected {expected.simpleString()}. Leave .schema(…) out and "
-                    "select from what comes"
+                    f"schema is {schema.simpleString()}; expected {expected.simpleString()}. Leave .schema(…) out, "
+                    "since a Kafka source has a fixed schema, and select from what comes"
                 ]
             )

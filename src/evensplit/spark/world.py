@@ -2,141 +2,190 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from concurrent.futures import wait
+from dataclasses import replace
 
-from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
+from evensplit.core.model import ListedPartition
+from evensplit.core.starting import Found, Lookups
 from evensplit.errors import ClusterError
-from evensplit.kafka.port import ClusterPort, Listing
-from evensplit.spark.options import ClusterOptions
+from evensplit.kafka.port import ClusterPort
+from evensplit.spark.options import ClusterOptions, SourceOptions
+from evensplit.spark.watch import REFRESH_INTERVAL_S, Answer, ClusterWatch, View
 
-REFRESH_INTERVAL_S = 0.1
-"""A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
-
-CLUSTER_WAIT_S = 1.0
-"""How long batches wait for one answer of a cluster, all together; when it comes later, it is taken then."""
-
-UNREACHABLE_TIMEOUT_S = 600.0
-"""How long a cluster may stay away, once it has answered, before that is an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One cluster's answer.
-
-    `earliest`, `latest`: (topic, partition) -> the start of its log, as it was when the partition was first seen, and
-    the end of it now. A listed partition whose leader gives neither is not in them. `number`: the how-manieth answer of
-    all it is, since one answer can be looked at several times.
-    """
-
-    listing: Listing
-    earliest: Mapping[TopicPartition, int]
-    latest: Mapping[TopicPartition, int]
-    number: int
-
-    def same(self, other: object) -> bool:
-        """Whether another answer says the same."""
-        return isinstance(other, View) and replace(other, number=self.number) == self
-
-
-Answer = View | ClusterError
+GAP_SHARE = 1 / 3
+"""How much of `unreachableTimeout` a time counts at most in which nobody asked, as during a long batch."""
 
 
 class World:
-    """The clusters of one source, each asked in a thread of its own, so that a slow one delays no other."""
+    """The clusters of one source, each asked in a thread of its own, so that a slow one delays no other.
+
+    `version` goes up whenever a cluster answers something else than before, or is asked no longer.
+    """
 
     def __init__(
         self,
-        clusters: Sequence[ClusterOptions],
+        options: SourceOptions,
         connect: Callable[[ClusterOptions], ClusterPort],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._options = options
+        self._connect = connect
         self._clock = clock
-        self._ports = {options.id: connect(options) for options in clusters}
-        self._subscriptions = {options.id: options.subscription for options in clusters}
-        self._answers: dict[str, Answer] = {}
-        self._asked: dict[str, Future[View]] = {}
-        self._asked_at: dict[str, float] = {}
-        self._away_since: dict[str, float] = {}
-        self._earliest: dict[str, dict[TopicPartition, int]] = {name: {} for name in self._ports}
-        self._count = 0
+        self._watches: dict[str, ClusterWatch] = {}
+        self._wanted: Sequence[ClusterOptions] = ()
+        self.count = 0
+        """How many questions have been asked."""
         self.version = 0
-        """Goes up whenever a cluster answers something else than before."""
 
-    def refresh(self, *, patient: bool) -> Mapping[str, Answer]:
+    def want(self, clusters: Sequence[ClusterOptions]) -> None:
+        """Ask these clusters from now on. Only what has changed is rebuilt."""
+        if clusters is self._wanted:
+            return
+        self._wanted = clusters
+        for options in clusters:
+            watch = self._watches.get(options.id)
+            if watch is not None:
+                watch.change(options)
+            else:
+                self._watches[options.id] = ClusterWatch(
+                    options,
+                    self._connect,
+                    self._clock,
+                    discovery_interval_s=self._options.discovery_interval_ms / 1000,
+                    watch_starts=not self._options.fail_on_data_loss,
+                )
+        names = frozenset(options.id for options in clusters)
+        for name in [name for name in self._watches if name not in names]:
+            self._watches.pop(name).close()
+            self.version += 1
+
+    def refresh(
+        self, *, patient: bool, discover: bool = False, since: Mapping[str, int] | None = None
+    ) -> Mapping[str, Answer]:
         """The last answer of each cluster, by its id: a view, or the error that came instead.
 
-        A cluster that was asked less than REFRESH_INTERVAL_S ago is not asked again. With `patient`, every cluster is
-        asked in any case and has its whole request deadline. Without, batches wait CLUSTER_WAIT_S for an answer, and
-        not at all for a cluster that failed to answer the last time; meanwhile its last answer stands.
+        A cluster is left in peace for a moment after each answer. With `patient`, every cluster is asked in any case
+        and has its whole request deadline. Without, batches wait `clusterWait` for an answer, and not at all for a
+        cluster that failed to answer the last time; meanwhile its last answer stands.
+        `discover`: with the next question, look for new partitions even where that was done a moment ago.
+        `since`: cluster -> answers to questions before this one (a value of `count`) are too old: ask again.
 
         Raises:
-            ClusterError: a cluster has not answered for UNREACHABLE_TIMEOUT_S.
+            ClusterError: a cluster has not answered for `unreachableTimeout`.
         """
-        now = self._clock()
-        for name in self._ports:
-            due = patient or now - self._asked_at.get(name, -REFRESH_INTERVAL_S) >= REFRESH_INTERVAL_S
-            if due and name not in self._asked:
-                self._asked[name] = self._ask(name, complete=patient)
-                self._asked_at[name] = now
-        for name, asked in list(self._asked.items()):
-            patience = 0.0 if name in self._away_since else self._asked_at[name] + CLUSTER_WAIT_S - self._clock()
-            wait([asked], timeout=None if patient else max(0.0, patience))
-            if asked.done():
-                self._take(name, self._asked.pop(name))
-        return dict(self._answers)
+        too_old = since or {}
+        for name, watch in self._watches.items():
+            if discover:
+                watch.discover()
+            if patient or name in too_old or watch.is_due():
+                self._ask(watch, complete=patient)
+        begun = self._clock()
+        for name, watch in self._watches.items():
+            while watch.under_way is not None:
+                asked_at = begun if name in too_old else watch.asked_at
+                wait([watch.under_way], timeout=None if patient else self._patience_s(watch, asked_at))
+                if not watch.under_way.done() or self._take(name, watch, too_old.get(name), patient=patient):
+                    break
+                self._ask(watch, complete=patient)
+        return {name: watch.answer for name, watch in self._watches.items() if watch.answer is not None}
+
+    def rest(self, asked: int) -> bool:
+        """Wait until clusters whose last answer is none to a question behind the first `asked` may be asked again.
+
+        Waits REFRESH_INTERVAL_S at most, and not for clusters that do not answer. Returns whether there are any.
+        """
+        old = [watch for watch in self._watches.values() if watch.is_from(asked)]
+        if old:
+            time.sleep(min(max(watch.due_in_s for watch in old), REFRESH_INTERVAL_S))
+        return bool(old)
+
+    def options(self, name: str) -> ClusterOptions | None:
+        """How a cluster is reached now; None if it is not one of these, or has not answered yet.
+
+        Other servers are not used for anything else before they have answered.
+        """
+        watch = self._watches.get(name)
+        return None if watch is None else watch.reached
+
+    @property
+    def proven(self) -> int:
+        """Goes up whenever a cluster turns out to be reached as it should be."""
+        return sum(watch.proofs for watch in self._watches.values())
+
+    def away_ms(self, name: str) -> int:
+        """For how long a cluster has not answered; 0 if it has."""
+        watch = self._watches.get(name)
+        away_since = None if watch is None else watch.away_since
+        return 0 if away_since is None else int((self._clock() - away_since) * 1000)
+
+    def looked_at(self, name: str) -> float:
+        """When the last view of a cluster was asked for, in s by the clock: it shows nothing older than that."""
+        return self._watches[name].looked_at
+
+    def silent(self) -> tuple[str, ...]:
+        """The clusters that have given no answer yet, not even a bad one."""
+        return tuple(name for name, watch in self._watches.items() if watch.answer is None)
+
+    def is_known(self) -> bool:
+        """Whether the last answer of each cluster is a view."""
+        return all(isinstance(watch.answer, View) for watch in self._watches.values())
+
+    def look_ups_done(self) -> bool:
+        """Whether a look-up has come that was not there when it was asked for."""
+        return any(watch.has_look_up() for watch in self._watches.values())
+
+    def notices(self) -> tuple[str, ...]:
+        """Why some of what was wanted was not done."""
+        return tuple(watch.refused for watch in self._watches.values() if watch.refused)
+
+    def look_up(
+        self, name: str, purpose: str, wanted: Lookups, partitions: Sequence[ListedPartition], *, patient: bool
+    ) -> Found | None:
+        """See `ClusterWatch.look_up`."""
+        return self._watches[name].look_up(purpose, wanted, partitions, patient=patient)
 
     def close(self) -> None:
         """Drop all connections."""
-        for port in self._ports.values():
-            port.close()
+        for watch in self._watches.values():
+            watch.close()
 
-    def _ask(self, name: str, *, complete: bool) -> Future[View]:
-        """Ask in the background. With `complete`, an offset that is not to be had is an error."""
-        future: Future[View] = Future()
-        port, subscription, earliest = self._ports[name], self._subscriptions[name], self._earliest[name]
-        self._count += 1
-        number = self._count
+    def _patience_s(self, watch: ClusterWatch, asked_at: float) -> float:
+        if watch.away_since is not None:
+            return 0.0
+        return max(0.0, asked_at + self._options.cluster_wait_ms / 1000 - self._clock())
 
-        def ask() -> None:
-            try:
-                listing = port.list_partitions(subscription)
-                listed = [(one.topic, one.partition) for one in listing.partitions]
-                latest = port.list_offsets(dict.fromkeys(listed, LATEST), complete=complete) if listed else {}
-                unseen = [key for key in listed if key not in earliest]
-                if unseen:
-                    earliest.update(port.list_offsets(dict.fromkeys(unseen, EARLIEST), complete=complete))
-                starts = {key: earliest[key] for key in listed if key in earliest}
-                future.set_result(View(listing, starts, latest, number))
-            except BaseException as error:
-                future.set_exception(error)
+    def _ask(self, watch: ClusterWatch, *, complete: bool) -> None:
+        if watch.under_way is None:
+            self.count += 1
+            watch.ask(self.count, complete=complete)
 
-        # Daemons, so that a cluster that never answers cannot keep a finished process alive.
-        threading.Thread(target=ask, name=f"evensplit-{name}", daemon=True).start()
-        return future
-
-    def _take(self, name: str, asked: Future[View]) -> None:
-        """Take an answer that has come."""
-        error = asked.exception()
-        if error is None:
-            view = asked.result()
-            self.version += not view.same(self._answers.get(name))
-            self._answers[name] = view
-            self._away_since.pop(name, None)
-            return
-        if not isinstance(error, ClusterError):
-            raise error
-        self.version += not isinstance(self._answers.get(name), ClusterError)
-        self._answers[name] = error
-        away_s = self._clock() - self._away_since.setdefault(name, self._asked_at[name])
-        if away_s > UNREACHABLE_TIMEOUT_S:
+    def _take(self, name: str, watch: ClusterWatch, since: int | None, *, patient: bool) -> bool:
+        """Take an answer that has come; whether it will do."""
+        answer = watch.take()
+        if answer is None:
+            return False
+        before = watch.answer
+        watch.answer = answer
+        if isinstance(answer, View):
+            found_again = isinstance(before, View) and before.whole and answer.listing == before.listing
+            if isinstance(before, View) and found_again and answer.fully and not answer.whole:
+                # A look at what is known that found just that takes nothing back of what the discovery had said. It
+                # does not say it a second time either.
+                watch.answer = replace(answer, whole=True, discovery=before.discovery)
+            self.version += not answer.same(before)
+            watch.away_since = None
+            return since is None or answer.number > since
+        self.version += not isinstance(before, ClusterError)
+        limit_s = self._options.unreachable_timeout_ms / 1000
+        away_s = watch.note_failure(limit_s * GAP_SHARE)
+        if not patient and away_s >= limit_s:
             raise ClusterError(
                 name,
-                f"it has not answered for {away_s:.0f} s, longer than the {UNREACHABLE_TIMEOUT_S:.0f} s allowed. All "
-                f"positions are in the checkpoint: start the query again when the cluster is back. The last error: "
-                f"{error.detail}",
+                f"it has not answered for {away_s:.0f} s; {limit_s:.0f} s are allowed (unreachableTimeout). All "
+                "positions are in the checkpoint: start the query again when the cluster is back. The last error: "
+                f"{answer.detail}",
             )
+        return True

@@ -1,0 +1,85 @@
+"""What is not as it should be: clusters that are away, topics that are not there, metadata that cannot be read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from evensplit.core.words import counted
+from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError, line_of
+from evensplit.spark.fleet import Fleet
+from evensplit.spark.hanging import Hanging
+from evensplit.spark.watch import Answer, View
+from evensplit.spark.world import World
+
+log = logging.getLogger("evensplit")
+
+_STANDS = "what is known of it keeps its position, and nothing of it is read"
+
+
+class Health:
+    """Looks through answers for what is wrong, raises where that cannot be borne, and logs it once where it can.
+
+    `unreachable`: cluster -> why it does not answer. `left_out`: clusters that a run to the end does without.
+    `notices`: everything else, a sentence each.
+    """
+
+    def __init__(self, fleet: Fleet, world: World, hanging: Hanging) -> None:
+        self._fleet = fleet
+        self._world = world
+        self._hanging = hanging
+        self.unreachable: dict[str, str] = {}
+        self.left_out: tuple[str, ...] = ()
+        self.notices: tuple[str, ...] = ()
+
+    def check(self, answers: Mapping[str, Answer], *, fresh: bool, complete: bool, bear: bool) -> None:
+        """Take in the answers of all clusters.
+
+        `fresh`: nothing has been read yet, so everything has to be there. `complete`: the ends are to be fixed, so
+        every cluster has to answer, unless a run without those that do not can be borne (`bear`).
+
+        Raises:
+            SubscriptionError, ClusterError: it is not so; all problems of all clusters.
+        """
+        failed = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterError)}
+        failed.update((name, ClusterUnreachable(name, "it has not answered yet")) for name in self._world.silent())
+        missing = list(self._fleet.missing)
+        incomplete: list[str] = []
+        leaders: list[str] = []
+        for name, answer in sorted(answers.items()):
+            if isinstance(answer, View):
+                missing.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.missing)
+                incomplete.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.incomplete)
+                lacking = len(answer.listing.partitions) - len(answer.latest)
+                if lacking:
+                    leaders.append(f"cluster {name!r}: the leaders of {counted(lacking, 'partition')} give no offsets")
+        errors = list(failed.values()) if (fresh or complete) and not bear else []
+        raise_all(errors, [*(missing if fresh else []), *(incomplete if fresh or complete else [])])
+        self.left_out = tuple(failed) if bear else ()
+        for name, error in failed.items():
+            if name not in self.unreachable:
+                what = "is left out of this run" if bear else "does not answer"
+                log.warning("cluster %s %s; its splits keep their positions: %s", name, what, line_of(error))
+        for name in self.unreachable:
+            if name not in failed:
+                log.warning("cluster %s answers again", name)
+        self.unreachable = {name: str(error) for name, error in failed.items()}
+        notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._world.notices())
+        for notice in notices:
+            if notice not in self.notices:
+                log.warning(notice)
+        self._hanging.look(answers, self._world.looked_at)
+        # These have said their own already.
+        self.notices = (*notices, *([self._fleet.notice] if self._fleet.notice else []), *self._hanging.notices)
+
+    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+        """Whether time alone has made something wrong that has not been said yet."""
+        return self._hanging.has_news(answers)
+
+
+def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:
+    """Raise what there is: one error as it is, several as one that lists them all."""
+    if len(errors) == 1 and not problems:
+        raise errors[0]
+    if errors or problems:
+        raise SubscriptionError([*map(str, errors), *problems])

@@ -1,0 +1,159 @@
+"""What tasks skipped because it was gone: found out on the driver, since tasks have no way to say it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evensplit.core.losses import skipped
+from evensplit.core.model import Loss, Range, SplitId
+from evensplit.core.plan import batch_ranges
+from evensplit.core.state import EnumeratorState, Session
+from evensplit.spark.watch import Answer, View
+
+SURE_WITHIN = 3
+"""For so many intervals a run that ends waits for an answer that confirms or denies that something is missing."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The ranges of one cluster in one batch, as far as nobody knows whether they were there to be read.
+
+    `since`: looks up to this one were before they were read. `compared`: a later one has been compared with them.
+    """
+
+    ranges: tuple[Range, ...]
+    topic_ids: Mapping[SplitId, str]
+    since: int | None = None
+    compared: bool = False
+
+    def is_before(self, answer: View) -> bool:
+        """Whether they had been read when `answer` was asked for."""
+        return self.since is not None and answer.number > self.since
+
+
+class _Missing(NamedTuple):
+    """Since when something is missing, and from which discovery at first."""
+
+    since_ms: int
+    discovery: int
+
+
+class SkipCheck:
+    """Compares the ranges that were handed out with what the clusters still have when they have been read.
+
+    Only where losses are declared: otherwise a task that misses something fails, and the query with it.
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._readings: dict[str, list[_Reading]] = {}
+        self._missing: dict[SplitId, _Missing] = {}
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is anything that no look has been asked for yet."""
+        return any(one.since is None for readings in self._readings.values() for one in readings)
+
+    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+        """Whether there is an answer that is new enough for what was read; also if it says the same as an older one."""
+        return any(
+            isinstance(answer, View) and one.is_before(answer) and not one.compared
+            for name, answer in answers.items()
+            for one in self._readings.get(name, ())
+        )
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The clusters that have not said, since ranges of them were read, whether all was there."""
+        return tuple(sorted(self._readings))
+
+    def add(self, start: EnumeratorState, end: EnumeratorState) -> None:
+        """The batch from `start` to `end` is handed out; perhaps once more."""
+        if not self._enabled:
+            return
+        by_cluster: dict[str, list[Range]] = {}
+        for part in batch_ranges(start, end):
+            by_cluster.setdefault(part.split.cluster, []).append(part)
+        for name, ranges in by_cluster.items():
+            readings = self._readings.setdefault(name, [])
+            if readings and readings[-1].ranges == tuple(ranges):
+                readings[-1].since, readings[-1].compared = None, False
+            else:
+                readings.append(
+                    _Reading(tuple(ranges), {part.split: end.splits[part.split].topic_id for part in ranges})
+                )
+
+    def asked(self, count: int) -> Mapping[str, int]:
+        """The batches are read; `count` questions have been asked by now, and answers to later ones count.
+
+        Returns the clusters that have to be asked anew, each with `count`.
+        """
+        anew: dict[str, int] = {}
+        for name, readings in self._readings.items():
+            for one in readings:
+                if one.since is None:
+                    one.since = anew[name] = count
+        return anew
+
+    @property
+    def missing_since(self) -> tuple[int, ...]:
+        """Since when, in ms, something that was read is missing from complete answers; once for each split."""
+        return tuple(seen.since_ms for seen in self._missing.values())
+
+    def waits(self, state: EnumeratorState) -> bool:
+        """Whether something that was read is missing, and not for so long that no answer will say more about it."""
+        session = state.session
+        wait_ms = SURE_WITHIN * session.discovery_interval_ms
+        return any((session.now_ms or 0) - since_ms < wait_ms for since_ms in self.missing_since)
+
+    def losses(self, answers: Mapping[str, Answer], state: EnumeratorState) -> tuple[Loss, ...]:
+        """What is not there any more, by the answers that are new enough; of the other clusters, later.
+
+        One answer without a partition may be stale: what was read of it is deleted when a second complete one, an
+        interval of `state` after the first, lacks it as well. Without a leader nobody knows what it still has.
+        """
+        found: list[Loss] = []
+        for name, answer in sorted(answers.items()):
+            if name not in self._readings or not isinstance(answer, View):
+                continue
+            listed = {SplitId(name, one.topic, one.partition): one.topic_id for one in answer.listing.partitions}
+            starts = {SplitId(name, *key): start for key, start in answer.earliest.items()}
+            deleted = self._deleted(name, answer, listed, state.session)
+            settled = frozenset((*starts, *deleted))
+            later: list[_Reading] = []
+            for one in self._readings.pop(name):
+                if not one.is_before(answer):
+                    later.append(one)
+                    continue
+                sure = [part for part in one.ranges if part.split in settled]
+                found.extend(skipped(sure, one.topic_ids, listed, starts))
+                one.compared = True
+                one.ranges = tuple(
+                    part
+                    for part in one.ranges
+                    if part.split not in settled and (part.split in listed or state.session.wants(part.split))
+                )
+                if one.ranges:
+                    later.append(one)
+            if later:
+                self._readings[name] = later
+            for key in deleted:
+                del self._missing[key]
+        return tuple(found)
+
+    def _deleted(self, name: str, answer: View, listed: Collection[SplitId], session: Session) -> Collection[SplitId]:
+        """What was read and is deleted, as `answer` is not the first to say; notes what is missing from it."""
+        read = {part.split for one in self._readings[name] if one.is_before(answer) for part in one.ranges}
+        lacking = {key for key in read.difference(listed) if session.wants(key)}
+        self._missing = {key: seen for key, seen in self._missing.items() if key.cluster != name or key in lacking}
+        if not answer.whole:
+            return ()
+        now_ms = session.now_ms or 0
+        deleted: list[SplitId] = []
+        for key in sorted(lacking):
+            seen = self._missing.setdefault(key, _Missing(now_ms, answer.discovery))
+            if seen.discovery != answer.discovery and now_ms - seen.since_ms >= session.discovery_interval_ms:
+                deleted.append(key)
+        return deleted

@@ -1,0 +1,373 @@
+"""One cluster as it looks right now: asked in a thread of its own, so that nobody has to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
+from evensplit.core.starting import EARLIEST, LATEST, Found, Lookups, TopicPartition
+from evensplit.errors import ClusterError
+from evensplit.kafka.background import in_background
+from evensplit.kafka.port import ClusterPort, Listing
+from evensplit.kafka.settings import ClientSettings
+from evensplit.spark.options import ClusterOptions
+
+REFRESH_INTERVAL_S = 0.1
+"""A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
+
+REST_FACTOR = 4
+"""After an answer that took long to get, the next is asked for after so many times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One cluster's answer.
+
+    `listing`: the partitions. `whole`: it says all that there is, and with offsets for all of them; otherwise it lacks
+    something, or was not a discovery.
+    `earliest`, `latest`: (topic, partition) -> the start of its log, as it was when the partition was first seen or, if
+    starts are watched, as it is now; and the end of it now, or where it is decided up to. A partition whose leader
+    gives neither is not in them.
+    `undecided`: under read_committed, the end of each log that goes on behind that, with transactions that are open.
+    `number`: the how-manieth answer of all it is, since one answer can be looked at several times. `discovery`: the
+    number of the discovery that `whole` rests on, which can be an earlier answer; 0 where it is not whole.
+    """
+
+    listing: Listing
+    whole: bool
+    earliest: Mapping[TopicPartition, int]
+    latest: Mapping[TopicPartition, int]
+    number: int
+    undecided: Mapping[TopicPartition, int] = field(default_factory=dict)
+    discovery: int = 0
+
+    def same(self, other: object) -> bool:
+        """Whether another answer says the same, whether it was a discovery or not."""
+        if not isinstance(other, View):
+            return False
+        return replace(other, number=self.number, whole=self.whole, discovery=self.discovery) == self
+
+    @property
+    def fully(self) -> bool:
+        """Whether both offsets of all partitions are known."""
+        return len(self.listing.partitions) == len(self.latest) == len(self.earliest)
+
+    @property
+    def bounded(self) -> tuple[ListedPartition, ...]:
+        """The partitions that both offsets are known of."""
+        if self.fully:
+            return self.listing.partitions
+        return tuple(one for one in self.listing.partitions if self._is_bounded(one))
+
+    @property
+    def unbounded(self) -> tuple[ListedPartition, ...]:
+        """The other ones."""
+        if self.fully:
+            return ()
+        return tuple(one for one in self.listing.partitions if not self._is_bounded(one))
+
+    def _is_bounded(self, one: ListedPartition) -> bool:
+        return (one.topic, one.partition) in self.earliest and (one.topic, one.partition) in self.latest
+
+
+Answer = View | ClusterError
+
+
+class ClusterWatch:
+    """Asks one cluster, one question at a time, and keeps its last answer.
+
+    `answer`: the last one, or the error that came instead; None before there was any. `options`: how it is reached and
+    what is wanted of it. `answered`: it has ever answered; `proofs`: how many settings have led to it. `looked_at`:
+    when the last view was asked for. `refused`: why other options than these were not taken; empty if they were.
+    """
+
+    def __init__(
+        self,
+        options: ClusterOptions,
+        connect: Callable[[ClusterOptions], ClusterPort],
+        clock: Callable[[], float],
+        *,
+        discovery_interval_s: float,
+        watch_starts: bool,
+    ) -> None:
+        self.options = options
+        self.answer: Answer | None = None
+        self.refused = ""
+        self.answered = False
+        self.proofs = 0
+        self.asked_at = -REFRESH_INTERVAL_S
+        self.looked_at = 0.0
+        self.away_since: float | None = None
+        self._ended_at = self._failed_at = 0.0
+        self._connect = connect
+        self._clock = clock
+        self._discovery_interval_s = discovery_interval_s
+        self._watch_starts = watch_starts
+        self._port = connect(options)
+        self._kafka_id = ""
+        self._proven: tuple[ClusterOptions, ClusterPort] | None = None
+        self._asked: Future[View] | None = None
+        self._took_s = 0.0
+        self._listed_at: float | None = None
+        self._discover = False
+        self._known: dict[TopicPartition, str] = {}
+        self._earliest: dict[tuple[str, int, str], int] = {}
+        self._lookups: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
+        self._waited: dict[str, Future[Found]] = {}
+        self._rejected: ClientSettings | None = None
+
+    @property
+    def under_way(self) -> Future[View] | None:
+        """The question that is not answered yet."""
+        return self._asked
+
+    @property
+    def reached(self) -> ClusterOptions | None:
+        """The options, with settings that have led to the right cluster; None before any have."""
+        if self._proven is not None:
+            return replace(self.options, settings=self._proven[0].settings)
+        return self.options if self.answered else None
+
+    def change(self, options: ClusterOptions) -> None:
+        """Take other options from now on. They are given up again if they lead to another Kafka cluster."""
+        if self._rejected is not None and options.settings == self._rejected:
+            options = replace(options, settings=self.options.settings)
+        else:
+            self._rejected, self.refused = None, ""
+        if options == self.options:
+            return
+        if (options.starting, options.ending) != (self.options.starting, self.options.ending):
+            self._lookups.clear()
+        if options.settings == self.options.settings:
+            known, self.options = self.options, options
+            if options.subscription == known.subscription:
+                return
+        else:
+            if self._proven is None and self.answered:
+                self._proven = self.options, self._port
+            else:
+                self._port.close()
+            self.options, self._port = options, self._connect(options)
+        # What is under way was asked by the options before.
+        self._asked = None
+        self._listed_at = None
+
+    def settle(self, kafka_id: str) -> bool:
+        """Whether an answer of a cluster that calls itself `kafka_id` is one of the right cluster."""
+        if self._proven is None:
+            return True
+        proven, port = self._proven
+        self._proven = None
+        before = self._kafka_id
+        if before and kafka_id and before != kafka_id:
+            where = f" ({self.options.where})" if self.options.where else ""
+            self.refused = (
+                f"cluster {proven.id!r}: the bootstrap servers {', '.join(self.options.settings.bootstrap_servers)}"
+                f"{where} lead to another Kafka cluster: expected cluster id {before}, found {kafka_id}. The servers "
+                "from before stay in use; correct the metadata, or give the new cluster an id of its own"
+            )
+            self._port.close()
+            self._rejected = self.options.settings
+            self.options, self._port = replace(self.options, settings=proven.settings), port
+            return False
+        port.close()
+        self.proofs += 1
+        return True
+
+    def discover(self) -> None:
+        """With the next question, look for all that is wanted, even if that was done a moment ago."""
+        self._discover = True
+
+    def ask(self, number: int, *, complete: bool) -> None:
+        """Ask in the background, unless something is under way.
+
+        `complete`: an offset that is not to be had is an error.
+        """
+        if self._asked is not None:
+            return
+        now = self._clock()
+        due = self._listed_at is None or (
+            self._discovery_interval_s > 0 and now - self._listed_at >= self._discovery_interval_s
+        )
+        self.asked_at = now
+        port, wanted, before = self._port, self.options.subscription, self.answer
+        discover, self._discover = due or self._discover, False
+        committed = self.options.settings.read_committed
+
+        def look() -> View:
+            try:
+                view = self._look(port, wanted, before, number, committed, complete=complete, discover=discover)
+            finally:
+                self._ended_at = self._clock()
+            self._took_s = self._ended_at - now
+            return view
+
+        self._asked = in_background(look, f"evensplit-{self.options.id}-look")
+
+    def is_due(self) -> bool:
+        """Whether it was left in peace for long enough."""
+        return self._asked is None and self.due_in_s <= 0
+
+    @property
+    def due_in_s(self) -> float:
+        """For how long it is still to be left in peace."""
+        rest_s = max(REFRESH_INTERVAL_S, REST_FACTOR * self._took_s)
+        return max(0.0, self.asked_at + rest_s - self._clock())
+
+    def is_from(self, asked: int) -> bool:
+        """Whether the last answer is one to the first `asked` questions of all, and no other is on its way."""
+        return isinstance(self.answer, View) and self.answer.number <= asked and self._asked is None
+
+    def take(self) -> Answer | None:
+        """The answer to what is under way, if there is one; it has come, or it is None."""
+        asked = self._asked
+        if asked is None or not asked.done():
+            return None
+        self._asked = None
+        error = asked.exception()
+        if error is None:
+            view = asked.result()
+            if not self.settle(view.listing.cluster_id):
+                return None
+            self.proofs += not self.answered
+            self._kafka_id, self.answered = view.listing.cluster_id, True
+            self.looked_at = self.asked_at
+            if view.whole:
+                self._listed_at = self.asked_at
+            return view
+        if not isinstance(error, ClusterError):
+            raise error
+        return error
+
+    def note_failure(self, gap_max_s: float) -> float:
+        """An answer that failed was taken; for how long the cluster had been away when it failed, in s.
+
+        Of the time between two questions at most `gap_max_s` counts: the cluster may well have been there.
+        """
+        if self.away_since is None:
+            self.away_since = self.asked_at
+        else:
+            self.away_since += max(0.0, self.asked_at - self._failed_at - gap_max_s)
+        self._failed_at = self._ended_at
+        return self._failed_at - self.away_since
+
+    def look_up(
+        self, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool
+    ) -> Found | None:
+        """Times and committed offsets, asked for in the background; None as long as there is no answer.
+
+        `partitions`: what it is for. An answer for the same `purpose` and for these, or more, is taken as it is; one
+        for a topic of the same name that was there before is not. Raises ClusterError where that came instead.
+        """
+        needed = frozenset(partitions)
+        if purpose not in self._lookups or not needed <= self._lookups[purpose][0]:
+            port = self._port if self._proven is None else self._proven[1]
+
+            def find() -> Found:
+                times = port.list_offsets(wanted.times) if wanted.times else {}
+                return Found(times, {group: port.committed_offsets(group, of) for group, of in wanted.groups.items()})
+
+            self._lookups[purpose] = needed, in_background(find, f"evensplit-{self.options.id}-{purpose}")
+        future = self._lookups[purpose][1]
+        if not patient and not future.done():
+            self._waited[purpose] = future
+            return None
+        try:
+            return future.result()
+        except ClusterError:
+            del self._lookups[purpose]
+            raise
+
+    def has_look_up(self) -> bool:
+        """Whether a look-up is done, or none is under way any more, that somebody had to wait for."""
+        waited, self._waited = self._waited, {purpose: of for purpose, of in self._waited.items() if not of.done()}
+        return len(self._waited) < len(waited)
+
+    def close(self) -> None:
+        """Drop all connections."""
+        self._port.close()
+        if self._proven is not None:
+            self._proven[1].close()
+
+    def _look(
+        self,
+        port: ClusterPort,
+        wanted: Subscription,
+        before: Answer | None,
+        number: int,
+        committed: bool,
+        *,
+        complete: bool,
+        discover: bool,
+    ) -> View:
+        listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
+        if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
+            # Something is missing from what is known: whether there is more to it, only a discovery can say.
+            discover = self._discovery_interval_s > 0
+            listing = port.list_partitions(wanted) if discover else replace(listing, missing=())
+        if not discover and self._discovery_interval_s <= 0:
+            # Discovery is off: only what is known already may be looked at again.
+            known = tuple(one for one in listing.partitions if (one.topic, one.partition) in self._known)
+            listing = replace(listing, partitions=known)
+        ids = {(one.topic, one.partition): one.topic_id for one in listing.partitions}
+        latest = dict(port.list_offsets(dict.fromkeys(ids, LATEST), complete=complete)) if ids else {}
+        undecided = _undecided(port, latest, complete=complete) if committed and latest else {}
+        self._drop_replaced(port, ids, latest, before)
+        starts = self._starts(port, ids, complete=complete)
+        if discover:
+            self._known = ids
+        fully = not listing.incomplete and all(key in latest and key in starts for key in ids)
+        # For topics that are named, every look is a discovery.
+        named = not isinstance(wanted, TopicPattern) and self._discovery_interval_s > 0
+        whole = fully and (discover or named)
+        return View(listing, whole, starts, latest, number, undecided, number if whole else 0)
+
+    def _topics(self) -> Topics:
+        return Topics(tuple(sorted({topic for topic, _ in self._known})))
+
+    def _drop_replaced(
+        self,
+        port: ClusterPort,
+        ids: Mapping[TopicPartition, str],
+        latest: dict[TopicPartition, int],
+        before: Answer | None,
+    ) -> None:
+        """Leave out the offsets of topics that were created anew between the listing and the look at their logs.
+
+        Otherwise the end of the new log would pass for new records of the old one.
+        """
+        earlier = before.latest if isinstance(before, View) else {}
+        grown = {key[0] for key, end in latest.items() if ids[key] and end > earlier.get(key, 0)}
+        if not grown:
+            return
+        again = port.list_partitions(Topics(tuple(sorted(grown))))
+        now = {(one.topic, one.partition): one.topic_id for one in again.partitions}
+        for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
+            del latest[key]
+
+    def _starts(
+        self, port: ClusterPort, ids: Mapping[TopicPartition, str], *, complete: bool
+    ) -> dict[TopicPartition, int]:
+        """The starts of the logs; where they are not watched, as they were when each was first seen."""
+        asked = [key for key in ids if self._watch_starts or (*key, ids[key]) not in self._earliest]
+        if asked:
+            found = port.list_offsets(dict.fromkeys(asked, EARLIEST), complete=complete)
+            self._earliest.update(((*key, ids[key]), start) for key, start in found.items())
+        if len(self._earliest) > len(ids):
+            # What is not listed is looked up anew when it comes back.
+            kept = frozenset((*key, ids[key]) for key in ids)
+            self._earliest = {key: start for key, start in self._earliest.items() if key in kept}
+        return {key: self._earliest[*key, ids[key]] for key in ids if (*key, ids[key]) in self._earliest}
+
+
+def _undecided(port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool) -> dict[TopicPartition, int]:
+    """Where the logs end that go on behind what is decided: a position there is no loss, it is only early.
+
+    Where nobody says that, the end of the log is not known, and is left out of `latest`.
+    """
+    ends = port.list_offsets(dict.fromkeys(latest, LATEST), complete=complete, undecided=True)
+    for key in latest.keys() - ends.keys():
+        del latest[key]
+    return {key: end for key, end in ends.items() if end > latest[key]}
