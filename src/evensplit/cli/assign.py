@@ -14,6 +14,7 @@ from rich.progress import Progress as ProgressBar
 from evensplit.cli import assign_tables as tables
 from evensplit.cli.cases import Case, name_of, read_cases
 from evensplit.cli.scores import Score, score
+from evensplit.cli.usage import ending
 from evensplit.core.assign import POLICIES, Assignment
 from evensplit.core.assign import assign as assign_splits
 from evensplit.errors import CaseError
@@ -22,7 +23,13 @@ DETAILED_CASES_MAX = 3
 """Up to so many cases are shown with all their members; more of them as one line each."""
 
 
-@click.command()
+@click.command(
+    epilog=ending(
+        "the assignments were printed",
+        "the file cannot be read, or has no cases in it",
+        "evensplit assign cases.json --compare",
+    )
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="balanced", show_default=True, help="How to assign.")
 @click.option(

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from evensplit.cli.cases import Case
 from evensplit.cli.scores import OPTIMAL, Score
+from evensplit.cli.usage import plain
 from evensplit.core.assign import Assignment, Certificate
 from evensplit.core.model import SplitId
 
@@ -70,10 +71,13 @@ def one_case(case: Case, assignment: Assignment) -> RenderableType:
 
 
 def compressed(splits: Sequence[SplitId]) -> Text:
-    """Partitions by topic, neighbours joined: `orders 0-3,7  clicks 2`. A long list ends with how many are left out."""
+    """Partitions by topic, neighbours joined: `orders 0-3,7  clicks 2`. A long list ends with how many are left out.
+
+    A topic is behind its cluster, where that has a name: `east/orders 0-3`.
+    """
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
     for split in sorted(splits):
-        by_topic[split.topic].append(split.partition)
+        by_topic[f"{split.cluster}/{split.topic}" if split.cluster else split.topic].append(split.partition)
     text, room, shown = Text(), RUNS_MAX, 0
     for topic, numbers in by_topic.items():
         if not room:
@@ -82,7 +86,7 @@ def compressed(splits: Sequence[SplitId]) -> Text:
         room -= len(found)
         shown += sum(last - first + 1 for first, last in found)
         names = ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in found)
-        text.append("  " if text else "").append(topic, "cyan").append(f" {names}")
+        text.append("  " if text else "").append(plain(topic), "cyan").append(f" {names}")
     if shown < len(splits):
         text.append(f"  … {len(splits) - shown:,} more", "dim")
     return text

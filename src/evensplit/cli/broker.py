@@ -15,6 +15,7 @@ from rich.panel import Panel
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
+from evensplit.cli.usage import ending
 from evensplit.testing import LocalKafka, Prepared, Progress, prepare
 
 WATCH_INTERVAL_S = 0.2
@@ -44,7 +45,13 @@ def parse_properties(context: click.Context, parameter: click.Parameter, given: 
     return properties
 
 
-@click.command()
+@click.command(
+    epilog=ending(
+        "ended with Ctrl-C",
+        "it did not start, or not stay: what it needs is not there, or a broker ended",
+        "evensplit broker --topic orders:8 --topic clicks",
+    )
+)
 @click.option("--brokers", type=click.IntRange(min=1), default=1, show_default=True, help="How many brokers.")
 @click.option(
     "--topic",

@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import click
 
-from evensplit.cli.assign import assign
-from evensplit.cli.broker import broker
-from evensplit.cli.simulate import simulate_command
+from evensplit import __version__
 from evensplit.errors import EvenSplitError
+
+COMMANDS = {
+    "assign": "assign",
+    "broker": "broker",
+    "completion": "completion",
+    "dashboard": "dashboard",
+    "doctor": "doctor",
+    "explain": "explain",
+    "inspect": "inspect",
+    "migrate": "migrate",
+    "offsets": "offsets",
+    "plan": "plan",
+    "report": "report",
+    "simulate": "simulate_command",
+    "top": "top",
+    "why": "why",
+}
+"""Command, which is a module here -> what it is called in that."""
 
 
 class Commands(click.Group):
-    """A group of commands that shows an error of this package as a message and not as a traceback."""
+    """A group of commands that shows an error of this package as a message and not as a traceback.
+
+    A command is imported when it is asked for: most take longer to import than to run, and each Tab starts one. The
+    help that lists all of them imports all of them.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = getattr(import_module(f"evensplit.cli.{cmd_name}"), COMMANDS[cmd_name])
+        assert isinstance(found, click.Command)
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except EvenSplitError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(f"{error}\n{error.reference}") from error
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def evensplit() -> None:
     """Tools around evensplit, a Kafka source for PySpark."""
-
-
-evensplit.add_command(assign)
-evensplit.add_command(broker)
-evensplit.add_command(simulate_command)

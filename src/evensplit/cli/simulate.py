@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from itertools import islice, zip_longest
 from multiprocessing import get_context
+from typing import Any
 
 import click
 from rich.box import SIMPLE
@@ -17,13 +19,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from evensplit.cli.usage import ending, form_option
 from evensplit.testing.sim import FAULTS, Report, SimulationFailed, simulate
 
 AT_ONCE = 4
 """So many seeds are handed to each process ahead, so that a failure ends the run soon."""
 
 
-@click.command(name="simulate")
+@click.command(
+    name="simulate", epilog=ending("every law held", "a law was broken", "evensplit simulate --seeds 100 --events 500")
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds, one after another."
@@ -36,22 +41,28 @@ AT_ONCE = 4
     help="Events with faults in each run; those of a finale without faults follow.",
 )
 @click.option("--processes", type=click.IntRange(min=1), help="How many at once. Default: as many as there are CPUs.")
-def simulate_command(seed: int, seeds: int, events: int, processes: int | None) -> None:
+@form_option
+def simulate_command(seed: int, seeds: int, events: int, processes: int | None, form: str) -> None:
     """Run the enumerator in a simulated world that fails.
 
     Clusters lie, readers crash, messages are lost, the driver dies at any point and its checkpoint is damaged; after
     every event every law is checked. Then the faults stop, and everything has to be read. The same seed and number of
-    events always give the same run. The first law that is broken is told with its story, and ends the command with exit
-    code 1.
+    events always give the same run. The first law that is broken is told with its story, and ends the command.
     """
     console = Console()
     try:
-        with _bar(console, seeds) as bar:
+        with _bar(console if form == "table" else Console(stderr=True), seeds) as bar:
             reports = _run(range(seed, seed + seeds), events, processes or os.cpu_count() or 1, bar)
     except SimulationFailed as failed:
-        console.print(_story(failed))
+        if form == "json":
+            click.echo(json.dumps(_failure(failed), indent=1))
+        else:
+            console.print(_story(failed))
         raise click.exceptions.Exit(1) from failed
-    console.print(_summary(reports))
+    if form == "json":
+        click.echo(json.dumps(_plain(seed, reports), indent=1))
+    else:
+        console.print(_summary(reports))
 
 
 @contextmanager
@@ -101,6 +112,35 @@ def _story(failed: SimulationFailed) -> Group:
         lines,
         Text(failed.again, "bold"),
     )
+
+
+def _failure(failed: SimulationFailed) -> dict[str, Any]:
+    return {
+        "held": False,
+        "where": failed.where,
+        "detail": failed.detail,
+        "story": list(failed.story),
+        "again": failed.again,
+    }
+
+
+def _plain(seed: int, reports: Sequence[Report]) -> dict[str, Any]:
+    kinds: Counter[str] = Counter()
+    checks: Counter[str] = Counter()
+    for report in reports:
+        kinds.update(report.kinds)
+        checks.update(report.checks)
+    return {
+        "held": True,
+        "firstSeed": seed,
+        "seeds": len(reports),
+        "events": sum(report.events for report in reports),
+        "batches": sum(report.batches for report in reports),
+        "sessions": sum(report.sessions for report in reports),
+        "kinds": dict(sorted(kinds.items())),
+        "checks": dict(checks),
+        "digests": [f"{report.digest:08x}" for report in reports],
+    }
 
 
 def _summary(reports: Sequence[Report]) -> Group:

@@ -1,0 +1,130 @@
+"""Options of a command that can be said of one source of a query, or of all: `VALUE`, or `SOURCE=VALUE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from evensplit.cli.log_ends import LogPosition, look_at_logs, settings_of, without_logs
+from evensplit.cli.migration import Stand, some
+from evensplit.core.foreign import Positions
+from evensplit.errors import ClusterError
+from evensplit.spark.option_clusters import KAFKA
+
+LOGIN = ("sasl.", "ssl.key")
+"""How the names of Kafka settings begin that say who somebody is; they are for one cluster."""
+
+_OWN = re.compile(r"(\w+)=(.*)", re.ASCII | re.DOTALL)
+_OPTION = re.compile(r"(?:(\w+):)?([\w.]+)=(.*)", re.ASCII | re.DOTALL)
+
+
+def reaching(command: Any) -> Any:
+    """The options that say how brokers are reached, added to a command."""
+    command = click.option(
+        "--option",
+        "options",
+        multiple=True,
+        metavar="[SOURCE:]NAME=VALUE",
+        help="A Kafka setting for that, such as kafka.security.protocol=SSL. May be repeated. Secrets: ${env:NAME}.",
+    )(command)
+    return click.option(
+        "--bootstrap-servers",
+        "servers",
+        multiple=True,
+        metavar="[SOURCE=]HOST:PORT,...",
+        help="Compare the positions with the logs there; of one source of the query, or of all.",
+    )(command)
+
+
+def said_of(values: Sequence[str], sources: Iterable[str], name: str) -> Mapping[str, str]:
+    """Source -> what is said of it in `values`. Raises click.UsageError for a source that is not one of `sources`."""
+    known = list(sources)
+    found: dict[str, str] = {}
+    own: dict[str, str] = {}
+    for value in values:
+        match = _OWN.fullmatch(value)
+        if match is None:
+            found.update(dict.fromkeys(known, value))
+        else:
+            check_source(match[1], known, name)
+            own[match[1]] = match[2]
+    return {**found, **own}
+
+
+def check_source(source: str, known: Sequence[str], name: str) -> None:
+    """Raise click.UsageError unless `source` is one of `known`."""
+    if source not in known:
+        raise click.UsageError(f"{name} names source {source!r}; expected one of {', '.join(known)}")
+
+
+def kafka_options(values: Sequence[str], sources: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    """Source -> its Kafka settings, their names without `kafka.`. Raises click.UsageError for what has another form."""
+    known = list(sources)
+    found: dict[str, dict[str, str]] = {source: {} for source in known}
+    for value in values:
+        match = _OPTION.fullmatch(value)
+        if match is None:
+            # What is wrong may well be a secret.
+            raise click.UsageError("--option has another form; expected NAME=VALUE, as in kafka.security.protocol=SSL")
+        if match[1]:
+            check_source(match[1], known, "--option")
+        for source in [match[1]] if match[1] else known:
+            found[source][match[2].lower().removeprefix(KAFKA)] = match[3]
+    return found
+
+
+def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:
+    """Those of one cluster; None: all. Raises click.UsageError for one that there is not."""
+    found = [one for one in stands if cluster in (None, one.cluster)]
+    if stands and not found:
+        known = ", ".join(sorted({one.cluster for one in stands}))
+        raise click.UsageError(f"--cluster names cluster {cluster!r}; expected one of {known}")
+    return found
+
+
+def asked_cluster(command: Any) -> Any:
+    """`--cluster ID`, the only one that is asked, added to a command as `cluster`."""
+    return click.option(
+        "--cluster",
+        metavar="ID",
+        help="Ask only this cluster: where each has a login, or servers, of its own.",
+    )(command)
+
+
+def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise click.UsageError for servers, or a login, that would go to several clusters of one source."""
+    for source in dict.fromkeys(stand.source for stand in wanted):
+        clusters = [stand.cluster for stand in wanted if stand.source == source]
+        said = [] if source not in places else ["--bootstrap-servers"]
+        said.extend(f"--option kafka.{name}" for name in settings.get(source, ()) if name.startswith(LOGIN))
+        if len(clusters) > 1 and said:
+            raise click.UsageError(
+                f"source {source} reads {len(clusters)} clusters: {', '.join(clusters)}; {' and '.join(said)} can be "
+                "of one only: add --cluster with its id"
+            )
+
+
+def logs_of(
+    stand: Stand,
+    servers: str,
+    options: Mapping[str, str],
+    notes: list[str],
+    *,
+    positions: Positions | None = None,
+) -> list[LogPosition]:
+    """The positions of `stand` beside their logs; where the cluster does not answer, a note says so."""
+    wanted = stand.next if positions is None else positions
+    name = stand.cluster
+    try:
+        found, others = look_at_logs(name, settings_of(servers, options), wanted)
+    except ClusterError as error:
+        notes.append(f"source {stand.source}: the logs are not known: {error}")
+        return without_logs(wanted)
+    if others:
+        notes.append(
+            f"source {stand.source}: not in the checkpoint, so read from the beginning if asked for: {some(others)}"
+        )
+    return found

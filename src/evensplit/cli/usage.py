@@ -1,0 +1,113 @@
+"""What all commands say in the same way: how they end, what they print, and what stands in a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as ProgressBar
+from rich.text import Text
+
+from evensplit.errors import AssignmentInputError, OptionError
+
+Item = TypeVar("Item")
+
+_SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
+
+WRONG_USE = "wrong use: an option or an argument that there is not, or that contradicts another one"
+
+
+def ending(good: str, bad: str, *examples: str) -> str:
+    """The end of a command's help: what its exit codes mean, and how it is called."""
+    codes = "\n".join(f"  {code}  {meaning}" for code, meaning in enumerate((good, bad, WRONG_USE)))
+    called = "\n".join(f"  {example}" for example in examples)
+    return f"\b\nExit codes:\n{codes}\n\n\b\nExample{'s' * (len(examples) > 1)}:\n{called}"
+
+
+def form_option(command: Any) -> Any:
+    """`--format table|json`, added to a command as `form`."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="What to print.",
+    )(command)
+
+
+def source_options(command: Any) -> Any:
+    """`-o NAME=VALUE`, the options of `format("evensplit")`, added to a command as `given`."""
+    return click.option(
+        "-o",
+        "--option",
+        "given",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help='An option of format("evensplit"), as a query has it. May be repeated. Secrets: ${env:NAME}.',
+    )(command)
+
+
+def options_of(given: Sequence[str]) -> Mapping[str, str]:
+    """The options in `-o NAME=VALUE`. Raises click.UsageError for another form, and for what is said twice."""
+    found: dict[str, str] = {}
+    problems: list[str] = []
+    for number, text in enumerate(given, start=1):
+        match = _SAID.fullmatch(text)
+        if match is None:
+            # What is wrong may well be a secret.
+            problems.append(f"-o number {number} has another form; expected NAME=VALUE, as in subscribe=orders")
+        elif match[1].lower() in map(str.lower, found):
+            problems.append(f"-o {match[1]} is given twice; expected it once (case does not matter)")
+        else:
+            found[match[1]] = match[2]
+    if problems:
+        raise click.UsageError("; ".join(problems))
+    return found
+
+
+@contextmanager
+def wrong_options() -> Iterator[None]:
+    """Options that were given to a command and are wrong are wrong use of it."""
+    try:
+        yield
+    except (OptionError, AssignmentInputError) as error:
+        raise click.UsageError(f"{error}\n{error.reference}") from error
+
+
+def watched(what: str, things: Iterable[Item], total: int | None) -> Iterator[Item]:
+    """The same things, with a bar on standard error if somebody looks."""
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield from bar.track(things, total=total)
+
+
+def plain(text: str) -> str:
+    """`text` with what would move the cursor, or change colours, written out: names in a checkpoint can be anything."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def cell(value: object, style: str = "") -> Text:
+    """A value for a table: never markup, whatever stands in it; None is not known."""
+    if value is None:
+        return Text("?", style)
+    return Text(f"{value:,}" if isinstance(value, int) else plain(str(value)), style)
+
+
+def time_of(at_ms: int | None) -> str:
+    """A time in UTC, to the second."""
+    if at_ms is None:
+        return "?"
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
