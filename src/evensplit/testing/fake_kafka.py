@@ -1,15 +1,16 @@
 """A Kafka cluster in memory that answers what `evensplit.kafka.port.ClusterPort` asks, and fails when told to.
 
-It has no clock, threads or sockets: the same calls give the same answers. It holds how far the logs reach and the
-records' times, not the records.
+It has no clock, threads or sockets: the same calls give the same answers. It holds how far the logs reach, the records'
+times, where transactions are open and what groups have committed, not the records.
 """
 
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from evensplit.core.model import Subscription
@@ -20,17 +21,28 @@ from evensplit.kafka.port import (
     UNKNOWN_TOPIC_OR_PARTITION,
     Listing,
     TopicState,
+    check_commit,
+    explain_refused_commit,
     list_subscribed,
 )
 
 
 @dataclass(slots=True)
 class _Log:
-    """Offsets `start` (inclusive) to `end` (exclusive); `times` has (first offset, time in ms) of each append."""
+    """Offsets `start` (inclusive) to `end` (exclusive); `times` has (first offset, time in ms) of each append.
+
+    `open`: the first offsets of the transactions that are open.
+    """
 
     start: int = 0
     end: int = 0
     times: list[tuple[int, int]] = field(default_factory=list)
+    open: list[int] = field(default_factory=list)
+
+    @property
+    def stable(self) -> int:
+        """The last stable offset: everything before it is decided."""
+        return min(self.open, default=self.end)
 
     def offset_at(self, timestamp_ms: int) -> int:
         """The first offset whose record has this time or a later one; -1 if none has."""
@@ -59,11 +71,15 @@ class FakeKafka:
         self.cluster_id = cluster if cluster_id is None else cluster_id
         self.closed = 0
         """How often `close` was called."""
+        self.read_committed = False
+        """The isolation level of those who ask for offsets."""
         self._topics: dict[str, _Topic] = {}
         self._created = 0
         self._failure: ClusterError | None = None
         self._topic_errors: dict[str, tuple[int, str]] = {}
         self._leaderless: set[TopicPartition] = set()
+        self._committed: dict[str, dict[TopicPartition, int]] = {}
+        self._commit_error: tuple[int, str] | None = None
 
     # What a test does to the cluster.
 
@@ -89,12 +105,16 @@ class FakeKafka:
         logs.extend(_Log() for _ in range(total - len(logs)))
 
     def delete_topic(self, topic: str) -> None:
-        """Remove the topic and its records."""
+        """Remove the topic, its records, and what groups have committed for it."""
         del self._topics[topic]
+        for offsets in self._committed.values():
+            for key in [key for key in offsets if key[0] == topic]:
+                del offsets[key]
 
     def recreate_topic(self, topic: str, partitions: int | None = None) -> str:
         """Delete the topic and create it anew: empty, with a new id, and as many partitions unless told otherwise."""
-        old = self._topics.pop(topic)
+        old = self._topics[topic]
+        self.delete_topic(topic)
         return self.create_topic(topic, partitions or len(old.logs), internal=old.internal)
 
     def append(self, topic: str, partition: int, count: int, *, timestamp_ms: int = 0) -> int:
@@ -107,6 +127,25 @@ class FakeKafka:
             log.end += count
         return log.end
 
+    def begin_transaction(self, topic: str, partition: int) -> int:
+        """Let a transaction be open from the end of the log on. Returns that offset, for `end_transaction`."""
+        log = self._topics[topic].logs[partition]
+        log.open.append(log.end)
+        return log.end
+
+    def end_transaction(self, topic: str, partition: int, begun: int) -> int:
+        """Append the marker that ends the transaction that began at offset `begun`. Returns the new end of the log."""
+        log = self._topics[topic].logs[partition]
+        log.open.remove(begun)
+        log.end += 1
+        return log.end
+
+    def isolated(self) -> FakeKafka:
+        """The same cluster, as those see it who read what is committed."""
+        other = copy.copy(self)
+        other.read_committed = True
+        return other
+
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Let the log start at offset `before`, as retention does; never earlier than it does, nor behind its end."""
         log = self._topics[topic].logs[partition]
@@ -117,7 +156,26 @@ class FakeKafka:
         log = self._topics[topic].logs[partition]
         log.end = min(log.end, max(end, 0))
         log.start = min(log.start, log.end)
+        log.open = [begun for begun in log.open if begun < log.end]
         del log.times[bisect_right(log.times, (log.end - 1, 2**63)) :]
+
+    def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """Let a consumer of `group` have committed `offset`, whatever `refuse_commits` says."""
+        self._topics[topic].logs[partition]
+        self._committed.setdefault(group, {})[topic, partition] = offset
+
+    def committed(self, group: str) -> Mapping[TopicPartition, int]:
+        """All that `group` has committed, by topic and partition."""
+        return dict(sorted(self._committed.get(group, {}).items()))
+
+    def refuse_commits(self, code: int, error: str) -> None:
+        """Let the cluster refuse every commit of offsets, until `recover`; they can still be read.
+
+        `code` and `error` are Kafka's, such as 25 and `UNKNOWN_MEMBER_ID`, its answer while a group has live members.
+        """
+        if not code:
+            raise ValueError("0 is no error")
+        self._commit_error = (code, error)
 
     def fail_with(self, error: ClusterError) -> None:
         """Let every call raise `error`, until `recover`."""
@@ -142,6 +200,7 @@ class FakeKafka:
         self._failure = None
         self._topic_errors.clear()
         self._leaderless.clear()
+        self._commit_error = None
 
     # What `ClusterPort` asks.
 
@@ -151,18 +210,39 @@ class FakeKafka:
         return list_subscribed(subscription, self.cluster_id, self._metadata())
 
     def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
     ) -> Mapping[TopicPartition, int]:
         """See `ClusterPort.list_offsets`. Nothing is tried again, since nothing changes meanwhile."""
         self._raise_failure()
         found: dict[TopicPartition, int] = {}
         for key, offset in wanted.items():
             try:
-                found[key] = self._offset(key, offset)
+                found[key] = self._offset(key, offset, undecided=undecided or not self.read_committed)
             except BrokerError:
                 if complete:
                     raise
         return found
+
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `ClusterPort.committed_offsets`."""
+        self._raise_failure()
+        offsets = self._committed.get(group, {})
+        return {key: offsets[key] for key in partitions if key in offsets}
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """See `ClusterPort.commit_offsets`. Nothing is tried again, since nothing changes meanwhile."""
+        check_commit(offsets)
+        self._raise_failure()
+        refused: dict[TopicPartition, tuple[int, str]] = {}
+        for key in sorted(offsets):
+            if self._commit_error is not None:
+                refused[key] = self._commit_error
+            elif not self._exists(key):
+                refused[key] = (UNKNOWN_TOPIC_OR_PARTITION, "UNKNOWN_TOPIC_OR_PARTITION")
+            else:
+                self._committed.setdefault(group, {})[key] = offsets[key]
+        if refused:
+            raise explain_refused_commit(self.cluster, group, refused, len(offsets))
 
     def close(self) -> None:
         """See `ClusterPort.close`."""
@@ -176,9 +256,12 @@ class FakeKafka:
                 topic = self._topics[name]
                 yield TopicState(name, topic.topic_id, topic.internal, range(len(topic.logs)))
 
-    def _offset(self, key: TopicPartition, wanted: int) -> int:
+    def _exists(self, key: TopicPartition) -> bool:
         topic = self._topics.get(key[0])
-        if topic is None or not 0 <= key[1] < len(topic.logs):
+        return topic is not None and 0 <= key[1] < len(topic.logs)
+
+    def _offset(self, key: TopicPartition, wanted: int, *, undecided: bool) -> int:
+        if not self._exists(key):
             code = UNKNOWN_TOPIC_OR_PARTITION
             raise BrokerError(
                 self.cluster,
@@ -194,12 +277,13 @@ class FakeKafka:
                 "see whether the partition has a leader and in-sync replicas",
                 code,
             )
-        log = topic.logs[key[1]]
+        log = self._topics[key[0]].logs[key[1]]
         if wanted == EARLIEST:
             return log.start
         if wanted == LATEST:
-            return log.end
-        return log.offset_at(wanted)
+            return log.end if undecided else log.stable
+        offset = log.offset_at(wanted)
+        return offset if undecided or offset < log.stable else -1
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

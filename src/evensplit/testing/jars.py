@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +38,12 @@ IVY_FILE = f"""\
 </ivy-module>
 """
 
+REACH = (
+    "Does the network reach Maven Central (behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... "
+    "-Dhttps.proxyPort=...')?"
+)
 INSTEAD = (
-    f"Does the network reach Maven Central (behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... "
-    f"-Dhttps.proxyPort=...')? Without a network, set {LIBS_VARIABLE} to a directory that "
+    f"{REACH} Without a network, set {LIBS_VARIABLE} to a directory that "
     f"holds the jars of Kafka {KAFKA_VERSION} (such as `libs` of an unpacked kafka_2.13-{KAFKA_VERSION}.tgz)"
 )
 
@@ -52,6 +55,15 @@ class Progress:
     done: int
     total: int
     doing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jars: what they are called in messages, what Ivy is asked for, and whether a directory holds them all."""
+
+    title: str
+    ivy_file: str
+    complete: Callable[[Path], bool]
 
 
 def cache_directory() -> Path:
@@ -88,6 +100,26 @@ def resolve_jars(progress: Callable[[Progress], None] | None = None) -> Path:
     with locked(cache / "lock"):
         if not has_kafka(libs):
             _resolve(libs, java, find_ivy(), progress or (lambda _: None))
+    return libs
+
+
+def fetch_jars(name: str, ivy_file: str, files: Collection[str]) -> Path:
+    """The directory that holds the jars `files`, which `ivy_file` asks for, after downloading them if need be.
+
+    For what is measured beside this package. It is `libs` in `name`, next to `cache_directory()`, and made in the same
+    way as that of Kafka's jars. Raises `LocalKafkaError` with the last lines of Ivy's output.
+    """
+    libs = cache_directory().with_name(name) / "libs"
+
+    def complete(directory: Path) -> bool:
+        return all((directory / file).is_file() for file in files)
+
+    if complete(libs):
+        return libs
+    java = find_java()
+    with locked(libs.parent / "lock"):
+        if not complete(libs):
+            _resolve(libs, java, find_ivy(), lambda _: None, Wanted(name, ivy_file, complete))
     return libs
 
 
@@ -131,13 +163,16 @@ def remove_drafts(cache: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _resolve(libs: Path, java: Java, ivy: Path, progress: Callable[[Progress], None]) -> None:
+def _resolve(
+    libs: Path, java: Java, ivy: Path, progress: Callable[[Progress], None], wanted: Wanted | None = None
+) -> None:
+    wanted = wanted or Wanted("Kafka's jars", IVY_FILE, has_kafka)
     remove_drafts(libs.parent)
-    progress(Progress(0, EXPECTED_STEPS, "looking for Kafka's jars"))
+    progress(Progress(0, EXPECTED_STEPS, f"looking for {wanted.title}"))
     with Keeper(libs.parent) as keeper:
         output = keeper.directory / "ivy.log"
         draft = keeper.directory / "libs"
-        child = keeper.spawn(_ivy_command(java, ivy, keeper.directory, draft), output=output)
+        child = keeper.spawn(_ivy_command(java, ivy, keeper.directory, draft, wanted.ivy_file), output=output)
         deadline = time.monotonic() + RESOLVE_TIMEOUT_S
         seen = 0
         while (code := child.poll()) is None and time.monotonic() < deadline:
@@ -147,16 +182,17 @@ def _resolve(libs: Path, java: Java, ivy: Path, progress: Callable[[Progress], N
             seen = len(steps)
             time.sleep(POLL_INTERVAL_S)
         said = output.read_text(errors="replace")
-        if code != 0 or not has_kafka(draft):
+        if code != 0 or not wanted.complete(draft):
             ended = f"did not end within {RESOLVE_TIMEOUT_S:g} s" if code is None else f"ended with code {code}"
-            raise LocalKafkaError(f"Kafka's jars could not be resolved: Ivy {ended}. {INSTEAD}. {last_lines(said)}")
+            instead = INSTEAD if wanted.complete is has_kafka else REACH
+            raise LocalKafkaError(f"{wanted.title} could not be resolved: Ivy {ended}. {instead}. {last_lines(said)}")
         draft.replace(libs)
     total = max(seen, EXPECTED_STEPS)
-    progress(Progress(total, total, "Kafka's jars are there"))
+    progress(Progress(total, total, f"{wanted.title} are there"))
 
 
-def _ivy_command(java: Java, ivy: Path, directory: Path, libs: Path) -> list[str]:
-    (directory / "ivy.xml").write_text(IVY_FILE)
+def _ivy_command(java: Java, ivy: Path, directory: Path, libs: Path, ivy_file: str) -> list[str]:
+    (directory / "ivy.xml").write_text(ivy_file)
     jvm = [str(java.path), f"-Djava.io.tmpdir={directory}", "-XX:-UsePerfData", "-jar", str(ivy)]
     # Ivy would otherwise keep a second copy of everything in ~/.ivy2.
     what = ["-ivy", str(directory / "ivy.xml"), "-confs", "default", "-cache", str(directory / "ivy-cache")]

@@ -30,8 +30,8 @@ class Java:
     banner: str
 
 
-def find_java() -> Java:
-    """The Java of JAVA_HOME, else the first `java` on PATH.
+def find_java(needs: str = "a Kafka broker needs Java") -> Java:
+    """The Java of JAVA_HOME, else the first `java` on PATH. `needs`: how an error begins.
 
     Raises `LocalKafkaError` when there is none, when it does not run, or when it is older than Java 17; the error
     says what was found and how to install one.
@@ -41,35 +41,26 @@ def find_java() -> Java:
         path = Path(home) / "bin" / "java"
         where = f"JAVA_HOME is {home}"
         if not os.access(path, os.X_OK):
-            raise LocalKafkaError(
-                f"a Kafka broker needs Java; {where}, but there is no program {path}. {HOW_TO_INSTALL}"
-            )
+            raise LocalKafkaError(f"{needs}; {where}, but there is no program {path}. {HOW_TO_INSTALL}")
     else:
         found = shutil.which("java")
         if found is None:
-            raise LocalKafkaError(
-                f"a Kafka broker needs Java; JAVA_HOME is not set and there is no `java` on PATH. {HOW_TO_INSTALL}"
-            )
+            raise LocalKafkaError(f"{needs}; JAVA_HOME is not set and there is no `java` on PATH. {HOW_TO_INSTALL}")
         path, where = Path(found), f"found on PATH: {found}"
     try:
         said = subprocess.run(
             [str(path), "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LocalKafkaError(
-            f"a Kafka broker needs Java; {where}, but `java -version` failed: {error}. {HOW_TO_INSTALL}"
-        ) from error
+        raise LocalKafkaError(f"{needs}; {where}, but `java -version` failed: {error}. {HOW_TO_INSTALL}") from error
     banner = (said.stderr + said.stdout).strip()
     release = parse_release(banner)
     if said.returncode != 0 or release is None:
         raise LocalKafkaError(
-            f"a Kafka broker needs Java; {where}, but `java -version` ended with {said.returncode} and said "
-            f"{banner!r}. {HOW_TO_INSTALL}"
+            f"{needs}; {where}, but `java -version` ended with {said.returncode} and said {banner!r}. {HOW_TO_INSTALL}"
         )
     if release < OLDEST_JAVA:
-        raise LocalKafkaError(
-            f"a Kafka broker needs Java {OLDEST_JAVA} or later, and this is Java {release} ({where}). {HOW_TO_INSTALL}"
-        )
+        raise LocalKafkaError(f"{needs} {OLDEST_JAVA} or later, and this is Java {release} ({where}). {HOW_TO_INSTALL}")
     return Java(path, release, banner)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from evensplit.errors import LocalKafkaError
 
-EXIT_TIMEOUT_S = 20.0
+EXIT_TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.02
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,8 +15,9 @@ from evensplit.testing.node_files import Node, NodeFiles
 from evensplit.testing.ports import HOST, is_free
 from evensplit.testing.prepared import Prepared
 
-STOP_TIMEOUT_S = 20.0
-KILL_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 60.0
+KILL_TIMEOUT_S = 30.0
+HELD_WITHIN_S = 2.0
 
 
 class PortTakenError(LocalKafkaError):
@@ -48,6 +51,11 @@ class LocalBroker:
     def address(self) -> str:
         """`127.0.0.1:port`."""
         return f"{HOST}:{self.port}"
+
+    @property
+    def internal_port(self) -> int:
+        """Where it lets everybody in: a port of its own if the cluster is secured, else `port`."""
+        return self._node.internal_port or self.port
 
     @property
     def log(self) -> Path:
@@ -98,6 +106,13 @@ class LocalBroker:
         """
         self._signal_running(signal.SIGSTOP)
         self._paused = True
+        self._wait_until_held()
+
+    def _wait_until_held(self) -> None:
+        """The signal stops one thread after the other, and those that still run may answer. Where /proc tells, wait."""
+        until = time.monotonic() + HELD_WITHIN_S
+        while time.monotonic() < until and any(state not in "Tt" for state in _thread_states(self.pid)):
+            time.sleep(0.002)
 
     def resume(self) -> None:
         """Let a paused broker go on; it answers what has been waiting. Does nothing when it is not paused."""
@@ -170,3 +185,13 @@ class LocalBroker:
             raise LocalKafkaError(f"broker {self.node_id} (pid {self.pid}) does not end, even after SIGKILL")
         self._child = None
         self._paused = False
+
+
+def _thread_states(pid: int | None) -> list[str]:
+    """The state letter of each thread of a process; none where the system does not have them in /proc."""
+    states: list[str] = []
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        # A thread can end between the two.
+        with contextlib.suppress(OSError):
+            states.append(stat.read_text().rpartition(") ")[2][:1])
+    return states

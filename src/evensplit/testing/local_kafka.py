@@ -9,21 +9,26 @@ from types import TracebackType
 from typing import Self
 
 from evensplit.errors import LocalKafkaError
-from evensplit.testing import admin
+from evensplit.testing import access, admin
+from evensplit.testing.access import AccessHelpers
+from evensplit.testing.certificates import BROKER_CERTIFICATES, Certificates, certificates_in
 from evensplit.testing.jars import Progress
 from evensplit.testing.keeper import Keeper
 from evensplit.testing.local_broker import LocalBroker, PortTakenError
 from evensplit.testing.node_files import OWN_PROPERTIES, Node, NodeFiles, node_properties, random_kafka_id
 from evensplit.testing.ports import HOST, free_ports
 from evensplit.testing.prepared import Prepared, prepare
-from evensplit.testing.topics import TopicHelpers
+from evensplit.testing.security import KEYSTORE, Secured, of_listener
+from evensplit.testing.topics import REQUEST_TIMEOUT_S
 
 PORT_ATTEMPTS = 5
 # Out of the way of the brokers' ids, which begin at 0.
 CONTROLLER_ID = 9000
+# A broker's network threads, which take connections in turn, change their certificates one after the other.
+LOOKS = 8
 
 
-class LocalKafka(TopicHelpers):
+class LocalKafka(AccessHelpers):
     """A real Kafka 4.3 cluster (KRaft) of one or more brokers on this machine, to test your own jobs with.
 
         from evensplit.testing import LocalKafka
@@ -39,6 +44,7 @@ class LocalKafka(TopicHelpers):
     `brokers`: how many, 1 or more. Their node ids are 0, 1, ... One alone is its own controller. Several have a
     controller in a process of its own, so that any of them, in any order, can be killed, paused and stopped while
     the rest elect new leaders; it goes down and comes back with the whole cluster only.
+    `security`: what brokers ask of clients (`Secured`): TLS, users and passwords, access rules. None: nothing.
     `racks`: the `broker.rack` of each broker, as many as there are brokers.
     `properties`: broker settings, above the defaults given here. Those that say what a broker is and where
     (`listeners`, `node.id`, `log.dirs` and their like) cannot be set.
@@ -57,6 +63,15 @@ class LocalKafka(TopicHelpers):
     an orderly shutdown, and `start()` or `resume()` brings back what they took away, on the same ports and with the
     same data. All of them exist for a single broker too: `kafka.broker(1).kill()`.
 
+    **Security.** `bootstrap_servers` names the secured listener. Each broker has a second one, without any security,
+    on a port of its own (`internal_servers`): brokers among themselves, `create_topic` and the like use it, and tests
+    that want to see what is really there. With TLS, `certificates` has the files for clients.
+
+        with LocalKafka(security=Secured("SASL_SSL", users={"alice": "secret"}, acls=True)) as kafka:
+            kafka.create_topic("clicks")
+            kafka.allow("alice", topic="clicks")
+            run_my_job(kafka.bootstrap_servers, "alice", "secret", truststore=kafka.certificates.ca)
+
     Everything raises `LocalKafkaError` when a broker does not do what it should; the error ends with what the broker
     logged last. Not safe to use from several threads at once.
     """
@@ -65,10 +80,11 @@ class LocalKafka(TopicHelpers):
         self,
         *,
         brokers: int = 1,
+        security: Secured | None = None,
         racks: Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
         directory: Path | None = None,
-        start_timeout_s: float = 60,
+        start_timeout_s: float = 120,
         jvm_options: Sequence[str] = (),
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -81,6 +97,7 @@ class LocalKafka(TopicHelpers):
         taken = sorted(OWN_PROPERTIES.intersection(properties or {}))
         if taken:
             raise LocalKafkaError(f"properties that LocalKafka sets itself cannot be given: {', '.join(taken)}")
+        super().__init__(security)
         self._count = brokers
         self._racks = list(racks) if racks is not None else [None] * brokers
         self._properties = dict(properties or {})
@@ -93,6 +110,7 @@ class LocalKafka(TopicHelpers):
         self._brokers: list[LocalBroker] = []
         self._controllers: list[LocalBroker] = []
         self._cluster_id = ""
+        self._certificates: Certificates | None = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -115,6 +133,19 @@ class LocalKafka(TopicHelpers):
     def bootstrap_servers(self) -> str:
         """`127.0.0.1:port` of every broker, separated by commas. Also while they are down; the ports stay."""
         return ",".join(broker.address for broker in self._started())
+
+    @property
+    def internal_servers(self) -> str:
+        """As `bootstrap_servers`, of the listeners that let everybody in. The same ones where nothing is secured."""
+        return ",".join(f"{HOST}:{broker.internal_port}" for broker in self._started())
+
+    @property
+    def certificates(self) -> Certificates:
+        """Files for clients of a cluster with TLS, and what opens them. `LocalKafkaError` for one without."""
+        self._started()
+        if self._certificates is None:
+            raise LocalKafkaError('these brokers have no TLS: give LocalKafka security=Secured("SSL") or "SASL_SSL"')
+        return self._certificates
 
     @property
     def cluster_id(self) -> str:
@@ -161,6 +192,7 @@ class LocalKafka(TopicHelpers):
                     self.kill()
                     for files in formatted:
                         shutil.rmtree(files.data)
+            self.create_users()
         except BaseException:
             self._brokers, self._controllers = [], []
             self._keeper = None
@@ -220,8 +252,33 @@ class LocalKafka(TopicHelpers):
             each.resume()
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each broker that runs and is not paused."""
-        return [(HOST, broker.port) for broker in self._awake()]
+        """Host and port of each broker that runs and is not paused, where it lets everybody in."""
+        return [(HOST, broker.internal_port) for broker in self._awake()]
+
+    def present_certificate(self, which: str) -> None:
+        """Have every running broker present another certificate from now on, as `Secured.broker_certificate` names it.
+
+        On return all new connections get it; those that are open stay. It is kept over restarts. `LocalKafkaError`
+        for a cluster without TLS, another word, and when it is not done in time.
+        """
+        if which not in BROKER_CERTIFICATES:
+            raise LocalKafkaError(f"a broker's certificate is one of {', '.join(BROKER_CERTIFICATES)}, not {which!r}")
+        file = self.certificates.broker_pem(which)
+        what = f"present the certificate {which!r}"
+        for broker in self._awake():
+            address = (HOST, broker.internal_port)
+            answer = access.change_setting(
+                address, broker.node_id, of_listener(KEYSTORE), str(file), timeout_s=REQUEST_TIMEOUT_S
+            )
+            admin.check(answer.responses[0], self._cluster_id, what)
+        expected = file.read_text()
+
+        def all_do(left_s: float) -> bool:
+            timeout_s = min(left_s, admin.ATTEMPT_TIMEOUT_S)
+            addresses = [(HOST, each.port) for each in self._awake()] * LOOKS
+            return all(access.presented(address, timeout_s=timeout_s) in expected for address in addresses)
+
+        admin.wait_until(all_do, what, REQUEST_TIMEOUT_S)
 
     def _started(self) -> list[LocalBroker]:
         if self._keeper is None:
@@ -241,10 +298,14 @@ class LocalKafka(TopicHelpers):
         if len(known) > 1:
             raise LocalKafkaError(f"{home} holds nodes of {len(known)} clusters: {', '.join(sorted(known))}")
         self._cluster_id = known.pop() if known else random_kafka_id()
+        properties = self._properties
+        if self._security is not None:
+            self._certificates = certificates_in(home / "certificates") if self._security.has_tls else None
+            properties = {**self._security.properties(self._certificates), **properties}
         formatted = []
         members = []
         for node, files in zip(nodes, places, strict=True):
-            files.write_settings(node_properties(node, nodes[0], self._count, files.data, self._properties))
+            files.write_settings(node_properties(node, nodes[0], self._count, files.data, properties))
             if files.cluster_id() is None:
                 files.format(self._cluster_id, node.node_id, prepared.bootstrap)
                 formatted.append(files)
@@ -255,11 +316,12 @@ class LocalKafka(TopicHelpers):
 
     def _lay_out(self) -> list[Node]:
         """The nodes and their ports; the first is the controller."""
-        if self._count == 1:
-            port, controller_port = free_ports(2)
-            return [Node(0, port, controller_port, self._racks[0])]
-        controller_port, *ports = free_ports(1 + self._count)
-        brokers = [Node(node_id, ports[node_id], None, self._racks[node_id]) for node_id in range(self._count)]
+        count = self._count
+        controller_port, *ports = free_ports(1 + count + (count if self._security is not None else 0))
+        internal: Sequence[int | None] = ports[count:] or [None] * count
+        if count == 1:
+            return [Node(0, ports[0], controller_port, self._racks[0], internal[0])]
+        brokers = [Node(each, ports[each], None, self._racks[each], internal[each]) for each in range(count)]
         return [Node(CONTROLLER_ID, None, controller_port), *brokers]
 
     def _start_brokers(self, brokers: Sequence[LocalBroker]) -> None:
@@ -275,9 +337,9 @@ class LocalKafka(TopicHelpers):
         awake = self._awake()
         for node in [*self._controllers, *awake]:
             node.check_alive()
-        expected = {(broker.node_id, broker.port) for broker in awake}
+        expected = {(broker.node_id, broker.internal_port) for broker in awake}
         for broker in awake:
-            known = admin.metadata((HOST, broker.port), [], timeout_s=min(left_s, admin.ATTEMPT_TIMEOUT_S))
+            known = admin.metadata((HOST, broker.internal_port), [], timeout_s=min(left_s, admin.ATTEMPT_TIMEOUT_S))
             if known.cluster_id != self._cluster_id or not expected <= {(b.node_id, b.port) for b in known.brokers}:
                 return False
         return True

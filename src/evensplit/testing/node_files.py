@@ -13,6 +13,7 @@ from pathlib import Path
 
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.ports import HOST
+from evensplit.testing.security import LISTENER
 
 # These say what a node is and where; the harness would lose its own brokers if they were changed.
 OWN_PROPERTIES = frozenset(
@@ -63,12 +64,16 @@ rootLogger.appenderRef.file.ref = file
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a cluster: a broker if it has `port`, a controller if it has `controller_port`, or both."""
+    """One node of a cluster: a broker if it has `port`, a controller if it has `controller_port`, or both.
+
+    A broker with an `internal_port` lets everybody in there; `port` is then for clients alone, and secured.
+    """
 
     node_id: int
     port: int | None
     controller_port: int | None
     rack: str | None = None
+    internal_port: int | None = None
 
     @property
     def roles(self) -> str:
@@ -77,7 +82,15 @@ class Node:
 
     @property
     def ports(self) -> list[int]:
-        return [port for port in (self.port, self.controller_port) if port is not None]
+        return [port for port in (self.port, self.internal_port, self.controller_port) if port is not None]
+
+    @property
+    def listeners(self) -> str:
+        """Where clients and other brokers find it, as Kafka writes it; nothing for a controller."""
+        ports = {"PLAINTEXT": self.port}
+        if self.internal_port is not None:
+            ports = {LISTENER: self.port, "PLAINTEXT": self.internal_port}
+        return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items() if port is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +163,9 @@ class NodeFiles:
         self.log_settings.write_text(LOG_SETTINGS.format(log=escape(str(self.log))))
         lines = (f"{escape(name)}={escape(value)}\n" for name, value in properties.items())
         # Java reads property files as Latin-1; `escape` leaves ASCII.
+        # Passwords may be among them.
+        self.settings.touch(0o600)
+        self.settings.chmod(0o600)
         self.settings.write_text("".join(lines), encoding="ascii")
 
     def command(self, java: Path, jars: Sequence[Path], options: Sequence[str]) -> list[str]:
@@ -175,9 +191,7 @@ def node_properties(
     `changes` go above the defaults here.
     """
     replicas = str(min(3, brokers))
-    listeners = []
-    if node.port is not None:
-        listeners.append(f"PLAINTEXT://{HOST}:{node.port}")
+    listeners = [node.listeners] if node.listeners else []
     if node.controller_port is not None:
         listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
     properties = {
@@ -190,6 +204,8 @@ def node_properties(
         "log.dirs": str(data),
         # A producer's or consumer's metadata refresh would otherwise bring a deleted topic back.
         "auto.create.topics.enable": "false",
+        # Records that a test gives an old time would otherwise be gone after the first few minutes.
+        "log.retention.ms": "-1",
         "offsets.topic.replication.factor": replicas,
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": replicas,
@@ -209,7 +225,7 @@ def node_properties(
         "log.cleaner.dedupe.buffer.size": "2097152",
     }
     if node.port is not None:
-        properties["advertised.listeners"] = f"PLAINTEXT://{HOST}:{node.port}"
+        properties["advertised.listeners"] = node.listeners
         properties["inter.broker.listener.name"] = "PLAINTEXT"
     if node.rack is not None:
         properties["broker.rack"] = node.rack

@@ -9,7 +9,7 @@ from typing import Any
 from evensplit.errors import LocalKafkaError
 from evensplit.testing import admin
 
-REQUEST_TIMEOUT_S = 30.0
+REQUEST_TIMEOUT_S = 60.0
 
 
 class TopicHelpers(ABC):

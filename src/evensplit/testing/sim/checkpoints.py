@@ -9,13 +9,15 @@ from random import Random
 from typing import Any
 
 from evensplit.core.codec import SIGNATURE, VERSION
-from evensplit.core.model import Range, SplitId
-from evensplit.core.plan import ReaderPlan
+from evensplit.core.model import Cause, Loss, Range, SplitId
+from evensplit.core.plan import BatchPlan
 from evensplit.core.state import EnumeratorState
+from evensplit.core.tasks import plan_tasks
 from evensplit.errors import CheckpointError, CheckpointForeign, CheckpointVersionUnknown
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.model import Model
-from evensplit.testing.sim.rules import Rules
+from evensplit.testing.sim.plans import check_plan, check_tasks
+from evensplit.testing.sim.rules import OFFSETS_MIN, Rules
 
 KEPT = 6
 """How many batches a checkpoint goes back."""
@@ -28,7 +30,8 @@ Reports = Mapping[int, Mapping[SplitId, tuple[int, str]]]
 class Entry:
     """One batch in the offset log: `text` is its end offset, and `state` what was read back from it.
 
-    `ranges`: what the batch reads, by the model log.
+    `ranges`: what the batch reads, by the model log. `skipped`: what of it was not there any more;
+    `told_in`: the session that was told so last.
     """
 
     text: str
@@ -37,6 +40,8 @@ class Entry:
     reports: Reports
     ranges: tuple[Range, ...]
     committed: bool = False
+    skipped: tuple[Loss, ...] = ()
+    told_in: int = 0
 
 
 class Checkpoints:
@@ -65,7 +70,15 @@ class Checkpoints:
         if before is not None and (before.state == state) != (before.text == text):
             raise Broken("S16", "the offset's bytes and the state do not change together")
         ranges = self._expected(state, model)
+        for loss in model.undeclared:
+            if loss not in state.losses:
+                raise Broken("S9", f"{loss} was reported, and the batch in which that was does not say so", loss.split)
+        known = (*model.undeclared, *(before.state.losses if before is not None else ()))
+        for loss in state.losses:
+            if loss not in known:
+                raise Broken("S9", f"{loss} is declared, and was never reported", loss.split)
         model.begins.clear()
+        model.undeclared.clear()
         entry = Entry(text, back, model.copy(), reports, ranges)
         self._plan(entry, EnumeratorState() if before is None else before.state, back)
         self.entries.append(entry)
@@ -76,11 +89,12 @@ class Checkpoints:
         """The batch's ranges by the model log: each goes on where the split was, or begins where it is new."""
         earlier = {} if self.last is None else self.last.state.splits
         marks = {} if self.last is None else self.last.model.marks
+        cut = {loss.split: True for loss in model.undeclared if loss.cause is Cause.TRUNCATED}
         ranges: list[Range] = []
         for key, end in sorted(model.marks.items()):
             split, old, begin = state.splits[key], earlier.get(key), marks.get(key)
             # Lost by a lie about the topic, and then found to be the same: what was read of it is not read again.
-            same = old is not None and (old.first, old.topic_id) == (split.first, split.topic_id)
+            same = old is not None and (old.first, old.topic_id) == (split.first, split.topic_id) and key not in cut
             if key in model.begins and not (same and begin is not None and begin <= end):
                 begin = model.begins[key]
             if begin is None:
@@ -89,24 +103,22 @@ class Checkpoints:
                 ranges.append(Range(key, begin, end))
         return tuple(ranges)
 
-    def replay(self, entry: Entry, before: Entry | None) -> tuple[ReaderPlan, ...]:
+    def replay(self, entry: Entry, before: Entry | None) -> BatchPlan:
         """The tasks of a batch again, from what the offset log holds."""
         return self._plan(entry, EnumeratorState() if before is None else self.read(before.text), self.read(entry.text))
 
-    def _plan(self, entry: Entry, start: EnumeratorState, end: EnumeratorState) -> tuple[ReaderPlan, ...]:
+    def _plan(self, entry: Entry, start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
         """The tasks of a batch. S2, S11, S15: made from the two offsets alone, they read exactly its ranges, once."""
         try:
-            plans = self._rules.plan_batch(start, end)
+            plan = self._rules.plan_batch(start, end)
         except CheckpointError as error:
             raise Broken("S15", f"the batch cannot be planned: {error}") from error
-        found = sorted(part for plan in plans for part in plan.ranges)
-        if tuple(found) != entry.ranges:
-            odd = next((part for part in (*found, *entry.ranges) if (part in found) != (part in entry.ranges)), None)
-            key = None if odd is None else odd.split
-            raise Broken("S15", f"a batch reads {_of(found, key)}; expected {_of(entry.ranges, key)}", key)
-        if again := self._rules.plan_batch(end, end):
+        check_plan(plan, entry.ranges, start, end, OFFSETS_MIN)
+        tasks = plan_tasks(plan, tasks_min=end.settings.tasks_min, offsets_max=end.settings.task_offsets_max)
+        check_tasks(tasks, plan, entry.ranges)
+        if again := self._rules.plan_batch(end, end).readers:
             raise Broken("S11", f"between a state and itself there is something to read: {again[0]}")
-        return plans
+        return plan
 
     def read(self, text: str) -> EnumeratorState:
         """The state in an offset."""
@@ -167,10 +179,7 @@ def first_difference(left: EnumeratorState, right: EnumeratorState) -> str:
     parts: tuple[Callable[[EnumeratorState], object], ...] = (
         lambda state: state.clusters,
         lambda state: state.settings,
+        lambda state: state.losses,
         lambda state: (state.readers, state.generation, state.begun, state.dealt_to),
     )
     return next((f"{part(left)} became {part(right)}" for part in parts if part(left) != part(right)), "nothing")
-
-
-def _of(ranges: list[Range] | tuple[Range, ...], key: SplitId | None) -> str:
-    return ", ".join(f"{part.split} {part.start}-{part.end}" for part in ranges if part.split == key) or "nothing of it"

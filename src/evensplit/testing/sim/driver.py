@@ -17,19 +17,20 @@ from evensplit.core.events import (
     ClusterUnreachable,
     Event,
     ListedCluster,
-    OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderRegistered,
     ReaderRemoved,
+    RecordsLost,
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import Cluster, Readable, SplitId, StartBy, Topic, Topics
+from evensplit.core.model import Cluster, Readable, SplitId, Topic, Topics
 from evensplit.core.settings import Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.checkpoints import Checkpoints, Entry, Reports, dump
 from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.model import Model
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.world import CLUSTERS, TOPICS
@@ -62,6 +63,9 @@ class Driver:
             scope=profile.scope,
             retention_ms=profile.retention_ms,
             bounded=profile.bounded,
+            plan=profile.plan,
+            tasks_min=profile.tasks_min,
+            task_offsets_max=profile.task_offsets_max,
         )
         self.loss = profile.loss
         self.eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
@@ -71,6 +75,7 @@ class Driver:
         """Batches have no limit any more."""
         self.frozen = False
         """Hardly any time passes."""
+        self.lookout = Lookout(simulation.world, profile, random)
         self.todo: list[Effect] = []
         self._epoch = 0
         self._port = 9092
@@ -95,13 +100,15 @@ class Driver:
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
         self.todo, self._opened, self._lean, self._told = [], True, False, None
-        reset = False
+        # What only the process that died knew to be lost, its readers have not heard of either.
+        reset = bool(sim.model.undeclared)
         if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
             del entries[-random.randint(1, len(entries) - 2) :]
             sim.note("an older checkpoint is restored, and its output with it")
+            reset = True
+        if reset:
             sim.network.flush()
             sim.readers.history.clear()
-            reset = True
         entry = self.checkpoints.last
         if entry is None:
             sim.restored(EnumeratorState(), Model())
@@ -158,7 +165,7 @@ class Driver:
             self._sim.note("the checkpoint does not say among whom owners were dealt")
             state, model.dealt_to = replace(state, dealt_to=()), ()
         lean = self.checkpoints.write(state, dump(self._sim.rules.encode(state)), model, entry.reports)
-        lean.committed = True
+        lean.committed, lean.skipped = True, entry.skipped
         return lean
 
     def _tell_settings(self) -> None:
@@ -192,6 +199,7 @@ class Driver:
         if not self._opened:
             self._opened = True
             sim.feed(BatchOpened())
+        self._tell_skips()
         self._time()
         self._change()
         yield
@@ -202,6 +210,9 @@ class Driver:
         self.answer()
         yield
         self.answer()
+        late = self.lookout.late_stops(sim.state, self.faults)
+        if late is not None:
+            sim.feed(late)
         entry = self._plan()
         if entry is None:
             return
@@ -211,6 +222,13 @@ class Driver:
         self._dies("after some of the tasks")
         self._commit(entry)
         self._dies("after writing the commit log")
+
+    def _tell_skips(self) -> None:
+        """What the tasks of the last batch skipped is noticed when the next is planned, in any process."""
+        last, sim = self.checkpoints.last, self._sim
+        if last is not None and last.skipped and last.told_in != sim.sessions:
+            last.told_in = sim.sessions
+            sim.feed(RecordsLost(last.skipped))
 
     def _time(self) -> None:
         self.now_ms += 1 if self.frozen else self._random.choice((10, 1_000, 10_000, 40_000))
@@ -277,40 +295,31 @@ class Driver:
             for order in asked:
                 event = self._listing(order.cluster) if isinstance(order, ListPartitions) else None
                 if isinstance(order, ResolveStart):
-                    event = self._starts(order)
+                    event = self.lookout.starts(order, sim.state, self.faults)
                 if event is None:
                     continue
                 if "slow-answer" not in self.faults or random.random() < 0.6:
-                    sim.feed(event)
+                    self.tell(event)
                 elif random.random() < 0.8:
                     for _ in range(random.choice((1, 1, 2))):
                         sim.answers.put(event, sim.events + random.randint(1, 40))
         raise Broken("liveness", f"the enumerator asks again and again: {self.todo[0]}")
+
+    def tell(self, event: Event) -> None:
+        """A cluster's answer has come; with a listing, its logs are looked at, and perhaps once more."""
+        sim = self._sim
+        sim.feed(event)
+        if isinstance(event, PartitionsListed) and not sim.model.void:
+            observed = self.lookout.look(event, sim.state, self.faults)
+            for _ in range(1 if self._random.random() < 0.8 else 2):
+                sim.feed(observed)
 
     def _listing(self, name: str) -> Event | None:
         cluster = self._sim.world.clusters[name]
         if not cluster.reachable:
             return ClusterUnreachable(name, "no broker answered")
         partitions, complete = self._sim.world.answer(cluster, faults=self.faults)
-        return PartitionsListed(name, partitions, complete)
-
-    def _starts(self, order: ResolveStart) -> Event | None:
-        starts: dict[SplitId, int] = {}
-        stops: dict[SplitId, int] = {}
-        topic_ids: dict[SplitId, str] = {}
-        for key in order.splits:
-            split = self._sim.state.splits.get(key)
-            if split is None or self._unanswered():
-                continue
-            topic_id = split.topic_id
-            log = self._sim.world.log(key, topic_id)
-            if log is not None:
-                latest = order.by is StartBy.STRATEGY and self._profile.latest
-                starts[key] = log.end if latest else log.start
-                topic_ids[key] = topic_id
-                if self._profile.bounded:
-                    stops[key] = log.end
-        return OffsetsResolved(starts, stops, topic_ids) if starts else None
+        return PartitionsListed(name, partitions, complete, cluster.kafka_id)
 
     def _unanswered(self) -> bool:
         return "partial-offsets" in self.faults and self._random.random() < 0.2
@@ -356,7 +365,7 @@ class Driver:
         """Write the state down, unless nothing has changed."""
         sim, last = self._sim, self.checkpoints.last
         # First positions belong to the batch that was read last, and stay with it until the next one replaces them.
-        if last is not None and same(last.state, sim.state):
+        if last is not None and same(sim.state, last.state):
             return None
         text = dump(sim.rules.encode(sim.state))
         self._dies("before writing the offset log")
@@ -378,11 +387,12 @@ class Driver:
 
     def _commit(self, entry: Entry) -> None:
         entry.committed = True
+        entry.skipped = self.lookout.skipped(entry.ranges, entry.state)
         self._sim.readers.committed(entry.model.marks)
         if "records-expire" in self.faults and self._random.random() < 0.1:
             marks = self.checkpoints.entries[0].model.marks
             for key, mark in marks.items():
                 topic_id = entry.model.known.get(key)
                 log = self._sim.world.log(key, topic_id) if topic_id else None
-                if log is not None and mark > log.start:
+                if log is not None and log.start < mark <= log.end:
                     log.start = mark

@@ -78,7 +78,7 @@ class Evenness:
         levels = rebalance == "always" or (rebalance == "on-rescale" and rescaled)
         model.dealt_to = tuple(readers)
         owners = {key: owner for key in active if (owner := after.splits[key].owner) is not None}
-        eligible = after.session.eligible
+        eligible = after.eligible
         if not readers:
             return
         valid = {
@@ -96,7 +96,7 @@ class Evenness:
 
     def _claimed(self, before: EnumeratorState, after: EnumeratorState) -> Owners:
         """Whose each split is before the first assignment: the highest generation's, nobody's if two share it."""
-        removed, eligible = self._model.removed, after.session.eligible
+        removed, eligible = self._model.removed, after.eligible
         claims: list[tuple[int, int, Iterable[SplitId]]] = [
             (before.generation, split.owner, (key,)) for key, split in before.splits.items() if split.owner is not None
         ]
@@ -117,7 +117,7 @@ class Evenness:
         return {key: owner for key, (_, owner) in best.items() if owner is not None}
 
     def _everyone(self, active: list[SplitId], owners: Owners, readers: list[int], after: EnumeratorState) -> None:
-        eligible = after.session.eligible
+        eligible = after.eligible
         for key in active:
             owner = owners.get(key)
             if owner is None:
@@ -139,7 +139,7 @@ class Evenness:
         levels: bool,
     ) -> None:
         settings = after.settings
-        policy, eligible = settings.policy, after.session.eligible
+        policy, eligible = settings.policy, after.eligible
         moved = [key for key in splits if key in valid and owners.get(key) != valid[key]]
         own = {key: valid[key] for key in splits if key in valid}
         if not levels and own:
@@ -178,7 +178,7 @@ class Evenness:
         self, splits: list[SplitId], owners: Owners, valid: Owners, readers: list[int], after: EnumeratorState
     ) -> None:
         may: dict[int, tuple[Readable, ...]] = {
-            reader: readable for reader, readable in after.session.eligible.items() if reader in readers
+            reader: readable for reader, readable in after.eligible.items() if reader in readers
         }
         best = assign(splits, readers, previous={**valid}, eligible=may)
         if not best.verify():

@@ -23,6 +23,8 @@ class SimulationFailed(EvenSplitError):
     has what led to it, a line each, the last line being the last event.
     """
 
+    id = "ES-602"
+
     def __init__(self, seed: int, law: str, event: int, events: int, detail: str, story: tuple[str, ...]) -> None:
         self.seed = seed
         self.law = law

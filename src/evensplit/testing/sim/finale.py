@@ -81,7 +81,7 @@ def unfinished(simulation: Simulation) -> str:
             return f"{key} was not discovered"
         if split.topic_id != topic_id and not split.finished:
             return f"{key} was created anew, and that was not declared"
-        if not split.finished and any(may_read(state.session.eligible, reader, key) for reader in readers):
+        if not split.finished and any(may_read(state.eligible, reader, key) for reader in readers):
             lag = _behind(state, key, log)
             if lag:
                 return lag
@@ -91,7 +91,7 @@ def unfinished(simulation: Simulation) -> str:
     if state.settings.bounded and len(state.session.signalled) != state.readers:
         return "not every reader was told that nothing follows"
     last = simulation.driver.checkpoints.last
-    if last is None or not last.committed or not same(last.state, state):
+    if last is None or not last.committed or not same(state, last.state):
         return "the last batch is not committed"
     return ""
 
@@ -104,5 +104,7 @@ def _behind(state: EnumeratorState, key: SplitId, log: Log) -> str:
         return f"{key} has no owner"
     if split.position is None:
         return f"{key} has no start"
+    if split.position > log.end:
+        return f"{key} is at {split.position}, and its log ends at {log.end}"
     end = log.end if split.stop is None else min(split.stop, log.end)
     return f"{key} is at {split.position}, behind {end}" if split.position < end else ""

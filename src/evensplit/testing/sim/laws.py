@@ -6,19 +6,21 @@ everything from scratch, are made after every event.
 
 from __future__ import annotations
 
-from evensplit.core.effects import Assign, ReportLoss, ResolveStart, Revoke, SignalNoMoreSplits
+from evensplit.core.effects import Assign, RefuseCluster, ReportLoss, ResolveStart, Revoke, SignalNoMoreSplits
 from evensplit.core.enumerator import Step
 from evensplit.core.events import (
     BatchOpened,
     ClustersListed,
     ClusterUnreachable,
     Event,
+    LogsObserved,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    RecordsLost,
     SettingsChanged,
     SplitsFinished,
     SplitsGivenBack,
@@ -33,6 +35,9 @@ from evensplit.testing.sim.model import Model
 
 QUIET = frozenset({BatchOpened, ClusterUnreachable, ReaderLost})
 """Events that give nobody a split that another reader has, and say nothing about any split."""
+
+TELLING = frozenset({LogsObserved, RecordsLost})
+"""Events that say nothing about any split as long as nothing is reported because of them; each listing has one."""
 
 DECIDING = frozenset({ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
 """Events after which owners are decided, even where no split changes by it."""
@@ -62,16 +67,17 @@ class Laws:
         """Raise `Broken` for the first law that the step from `before` breaks. The model has taken the event in."""
         after = step.state
         self.retention_ms = after.settings.retention_ms
+        self._reported(event, before, step)
         changed = after.splits is not before.splits
-        if changed or type(event) not in QUIET:
+        told = type(event) not in TELLING or bool(step.effects)
+        if changed or (told and type(event) not in QUIET):
             self.checked["splits"] += 1
             self._splits(event, before, after)
         if after.clusters.keys() != before.clusters.keys():
             for name in [name for name in before.clusters if name not in after.clusters]:
                 del self.model.clusters[name]
-        if type(event) is PartitionsListed:
-            self._declared(event, before, step)
-        if changed or step.effects or after.session is not before.session:
+                self.model.kafka.pop(name, None)
+        if changed or step.effects or (told and after.session is not before.session):
             self.checked["orders"] += 1
             self._orders(before, step)
         if changed or type(event) in DECIDING or after.session.assigned != before.session.assigned:
@@ -124,6 +130,8 @@ class Laws:
             self.orders.get(-1 if old.owner is None else old.owner, {}).pop(key, None)
         if new.removed_at_ms is not None and old.removed_at_ms is None:
             self._removal(event, key)
+            # Whether its log is shorter than it was is asked anew when it is back.
+            self.model.short.pop(key, None)
         if type(event) in QUIET and new.owner is not None and new.owner != old.owner and old.owner is not None:
             raise Broken("S7", f"{key} changed its owner because of {type(event).__name__}", key)
 
@@ -149,7 +157,11 @@ class Laws:
             if listed is None:
                 if model.is_gone(key.cluster) or (model.listings == 1 and event.confirmed):
                     return
-            elif listed.subscription is not None and not matches(listed.subscription, key):
+            elif (
+                listed.subscription is not None
+                and not matches(listed.subscription, key)
+                and (model.is_gone(key, unwanted=True) or (model.listings == 1 and event.confirmed))
+            ):
                 return
         elif (type(event) is ReaderRegistered and key in event.reported) or (
             type(event) is SplitsGivenBack and key in event.splits
@@ -157,25 +169,25 @@ class Laws:
             return
         raise Broken("S7", f"{key} was removed by {type(event).__name__}, without two complete answers lacking it", key)
 
-    def _declared(self, event: PartitionsListed, before: EnumeratorState, step: Step) -> None:
-        """S9: a topic that was created anew is a loss, and said so."""
-        cluster = before.clusters.get(event.cluster)
-        if cluster is None or cluster.removed_at_ms is not None:
-            return
-        reported = {effect.split for effect in step.effects if type(effect) is ReportLoss}
-        for listed in event.partitions:
-            key = SplitId(event.cluster, listed.topic, listed.partition)
-            old = before.splits.get(key)
-            if (
-                old is not None
-                and old.position is not None
-                and old.topic_id
-                and listed.topic_id
-                and old.topic_id != listed.topic_id
-                and step.state.splits[key].active
-                and key not in reported
-            ):
-                raise Broken("S9", f"{key} was created anew, and nobody was told", key)
+    def _reported(self, event: Event, before: EnumeratorState, step: Step) -> None:
+        """S9: what is lost is reported, nothing else is. S15: no cluster is taken for another one."""
+        model = self.model
+        reported = [(effect.loss, effect.fatal) for effect in step.effects if type(effect) is ReportLoss]
+        if reported or model.expected:
+            for loss, fatal in model.expected:
+                if (loss, fatal) not in reported:
+                    raise Broken(
+                        "S9", f"{loss} ({'fatal' if fatal else 'to be declared'}) was not reported", loss.split
+                    )
+            for one in reported:
+                if one not in model.expected or len(reported) != len(model.expected):
+                    raise Broken("S9", f"{one[0]} was reported, and nothing was lost", one[0].split)
+        if model.void and (step.state.splits is not before.splits or step.state.clusters != before.clusters):
+            raise Broken("S15", f"{event} is the answer of another cluster, and was taken in")
+        if model.void or model.refused:
+            refused = tuple(effect.cluster for effect in step.effects if type(effect) is RefuseCluster)
+            if refused != model.refused:
+                raise Broken("S15", f"clusters {refused} were refused; expected {model.refused}")
 
     def _orders(self, before: EnumeratorState, step: Step) -> None:
         """S2, S13: each registered reader is told once to read exactly what it owns."""

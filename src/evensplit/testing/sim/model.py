@@ -13,26 +13,31 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from evensplit.core.effects import Effect, Forget, ReportLoss
+from evensplit.core.effects import Effect, Forget
 from evensplit.core.events import (
     BatchPlanned,
     ClustersListed,
     Event,
+    LogsObserved,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    RecordsLost,
     SettingsChanged,
     SplitsFinished,
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.model import SplitId, Topics
+from evensplit.core.model import Cause, Loss, Split, SplitId, Topics
 from evensplit.core.state import EnumeratorState
 
 STRATEGY, EARLIEST, DONE = "strategy", "earliest", "done"
+
+ANSWERS_MIN = 3
+"""So many different answers in a row show a log that ends before its position, before that is believed."""
 
 
 @dataclass(slots=True)
@@ -50,11 +55,17 @@ class Model:
     Of the checkpoint: `known`: split -> topic id. `marks`: split -> the next offset to deliver. `stops`: where a
     bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
     that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `begins`: where splits
-    begin that have begun since the last checkpoint.
+    begin that have begun since the last checkpoint. `kafka`: what each cluster calls itself. `undeclared`: losses that
+    were noticed since the last checkpoint.
 
     Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
     how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
-    subscription the last of them named. `removed`, `registered`: readers. `claims`: reader -> its last report.
+    subscription the last of them named, `unwanted`: splits that are not among them, as `missing`. `removed`,
+    `registered`: readers. `claims`: reader -> its last report. `ends`: how far logs were seen to reach. `short`: logs
+    that end before their positions: how many answers in a row said so, the lowest of the ends, and the last answer.
+
+    Of the event: `expected`: what has to be reported lost, and whether that ends the run. `refused`: the clusters that
+    have to be refused. `void`: nothing of it counts.
     """
 
     known: dict[SplitId, str] = field(default_factory=dict)
@@ -64,6 +75,8 @@ class Model:
     by_strategy: dict[SplitId, bool] = field(default_factory=dict)
     dealt_to: tuple[int, ...] = ()
     begins: dict[SplitId, int] = field(default_factory=dict)
+    kafka: dict[str, str] = field(default_factory=dict)
+    undeclared: list[Loss] = field(default_factory=list)
 
     missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
     listings: int = 0
@@ -73,6 +86,14 @@ class Model:
     claims: dict[int, Claims] = field(default_factory=dict)
     now_ms: int | None = None
     interval_ms: int = 30_000
+    loss: str = "fail"
+    unwanted: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
+    ends: dict[SplitId, int] = field(default_factory=dict)
+    short: dict[SplitId, tuple[int, int, int]] = field(default_factory=dict)
+
+    expected: list[tuple[Loss, bool]] = field(default_factory=list)
+    refused: tuple[str, ...] = ()
+    void: bool = False
 
     def copy(self) -> Model:
         """A model of the same checkpoint at the beginning of another session."""
@@ -84,19 +105,32 @@ class Model:
             dict(self.by_strategy),
             self.dealt_to,
             dict(self.begins),
+            dict(self.kafka),
+            list(self.undeclared),
             interval_ms=self.interval_ms,
         )
 
     def observe(self, event: Event, before: EnumeratorState, effects: Sequence[Effect]) -> None:
         """Take in an event that came in the state `before`, and what the enumerator declared because of it."""
         kind = type(event)
+        self.expect_nothing()
         observer = self._OBSERVERS.get(kind)
         if observer is not None:
-            observer(self, event, before, effects)
+            observer(self, event, before)
+        self.undeclared += [loss for loss, fatal in self.expected if not fatal]
         for effect in effects:
             if type(effect) is Forget:
-                for kept in (self.known, self.marks, self.stops, self.by_strategy, self.begins):
-                    kept.pop(effect.split, None)
+                self.known.pop(effect.split, None)
+                self._ended(effect.split)
+
+    def expect_nothing(self) -> None:
+        """The event that comes is to be reported by nothing."""
+        self.expected, self.refused, self.void = [], (), False
+
+    def _ended(self, split: SplitId) -> None:
+        """What is known of the split does not hold any more, except that there is one."""
+        for kept in (self.marks, self.stops, self.by_strategy, self.begins, self.ends, self.short):
+            kept.pop(split, None)
 
     def _planned(self, event: BatchPlanned, *_: object) -> None:
         self.marks.update(event.ends)
@@ -105,7 +139,7 @@ class Model:
         self.now_ms = event.now_ms
 
     def _settings(self, event: SettingsChanged, *_: object) -> None:
-        self.interval_ms = event.discovery_interval_ms
+        self.interval_ms, self.loss = event.discovery_interval_ms, event.loss
 
     def _removed(self, event: ReaderRemoved, *_: object) -> None:
         self.removed[event.reader] = True
@@ -126,9 +160,10 @@ class Model:
             # A start is final: a second answer is not looked at, nor one about another incarnation.
             if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
                 self._begin(split, offset)
-                if split in event.stops:
-                    # An end that went back behind the start leaves nothing to read.
-                    self.stops[split] = max(offset, event.stops[split])
+        for split, stop in event.stops.items():
+            # So is a stop. One that lies behind what was read, or before the start, leaves nothing to read.
+            if split in self.marks and split not in self.stops and self._is_of(event.topic_ids, split):
+                self.stops[split] = max(self.marks[split], stop)
 
     def _begin(self, split: SplitId, offset: int) -> None:
         self.marks[split] = self.begins[split] = offset
@@ -137,7 +172,7 @@ class Model:
         told, known = topic_ids.get(split, ""), self.known[split]
         return not told or not known or told == known
 
-    def _finished(self, event: SplitsFinished, before: EnumeratorState, _: object) -> None:
+    def _finished(self, event: SplitsFinished, before: EnumeratorState) -> None:
         session = before.session
         registration = session.registrations.get(event.reader)
         if registration is None or registration.epoch != event.epoch or not session.assigned:
@@ -160,54 +195,142 @@ class Model:
         self.clusters.setdefault(split.cluster, DONE)
         return True
 
-    def _listed(self, event: PartitionsListed, before: EnumeratorState, effects: Sequence[Effect]) -> None:
+    def _is_the_one(self, event: PartitionsListed, before: EnumeratorState) -> bool:
+        """Whether the answer is of the cluster that is meant, and of no other that is read as well."""
+        known, told = self.kafka.get(event.cluster, ""), event.kafka_id
+        others = [
+            name
+            for name, kafka_id in self.kafka.items()
+            if kafka_id == told and name != event.cluster and before.clusters[name].removed_at_ms is None
+        ]
+        if told and known and known != told:
+            self.refused, self.void = (event.cluster,), True
+        elif told and others:
+            # What is not listed any more will be removed, and is no other cluster then.
+            listed = before.session.listed or ()
+            self.refused, self.void = ((event.cluster,) if all(name in listed for name in others) else ()), True
+        elif told:
+            self.kafka[event.cluster] = told
+        return not self.void
+
+    def _lose(self, loss: Loss, *, settled: bool = False) -> bool:
+        """Whether reading goes on without what was lost."""
+        fatal = self.loss == "fail" and not settled
+        self.expected.append((loss, fatal))
+        return not fatal
+
+    def _unread(self, split: SplitId, cause: Cause) -> Loss | None:
+        """What was not read of a log that is gone, as far as it had been seen."""
+        mark, end = self.marks.get(split), self.ends.get(split)
+        if mark is None:
+            return None
+        if end is None:
+            return Loss(split, cause, mark)
+        end = min(end, self.stops.get(split, end))
+        return Loss(split, cause, mark, end, end - mark) if mark < end else None
+
+    def _listed(self, event: PartitionsListed, before: EnumeratorState) -> None:
         """Whatever is listed is known from now on; what a complete answer lacks begins to be missing."""
         cluster = before.clusters.get(event.cluster)
-        if cluster is None or cluster.removed_at_ms is not None:
+        if cluster is None or cluster.removed_at_ms is not None or not self._is_the_one(event, before):
             return
         by_strategy = self.clusters[event.cluster] == STRATEGY
-        lost = {effect.split for effect in effects if type(effect) is ReportLoss and not effect.fatal}
         seen: dict[SplitId, bool] = {}
         for listed in event.partitions:
             key = SplitId(event.cluster, listed.topic, listed.partition)
             seen[key] = True
             self.missing.pop(key, None)
             known, split = self.known.get(key), before.splits.get(key)
-            unwanted = event.cluster in self.subscribed and key.topic not in self.subscribed[event.cluster]
-            if split is not None and (split.finished or (split.removed_at_ms is not None and unwanted)):
+            if split is not None and (split.finished or (split.removed_at_ms is not None and self._is_unwanted(key))):
                 continue
             if known is None:
                 self.known[key] = listed.topic_id
                 if by_strategy:
                     self.by_strategy[key] = True
-            elif listed.topic_id and (not known or key not in self.marks):
+            elif listed.topic_id and known != listed.topic_id and (not known or key not in self.marks):
                 self.known[key] = listed.topic_id
-            elif listed.topic_id and known != listed.topic_id and key in lost:
-                self.known[key] = listed.topic_id
-                for kept in (self.marks, self.stops, self.by_strategy, self.begins):
-                    kept.pop(key, None)
+                if key not in self.marks:
+                    self.ends.pop(key, None)
+            elif listed.topic_id and known != listed.topic_id:
+                loss = self._unread(key, Cause.RECREATED)
+                if loss is None or self._lose(loss, settled=split is not None and split.removed_at_ms is not None):
+                    self.known[key] = listed.topic_id
+                    self._ended(key)
         if event.complete:
             self.clusters[event.cluster] = DONE
-            for key in self.known:
-                if key.cluster == event.cluster and key not in seen:
-                    self._missed(key)
+            for key, split in before.splits.items():
+                if key.cluster == event.cluster and key not in seen and not self._is_unwanted(key):
+                    self._lacks(key, split)
+
+    def _is_unwanted(self, key: SplitId) -> bool:
+        return key.cluster in self.subscribed and key.topic not in self.subscribed[key.cluster]
+
+    def _lacks(self, key: SplitId, split: Split) -> None:
+        """A complete answer lacks a split: the second one in a row says that it was deleted."""
+        self._missed(key)
+        loss = self._unread(key, Cause.DELETED) if split.active and self.is_gone(key) else None
+        if loss is not None:
+            self._lose(loss)
+
+    def _logs(self, event: LogsObserved, before: EnumeratorState) -> None:
+        """A log that begins behind its position has lost what was before; one that ends before it, after a while."""
+        cluster = before.clusters.get(event.cluster)
+        if cluster is None or cluster.removed_at_ms is not None:
+            return
+        for key, end in event.ends.items():
+            short = self.short.pop(key, (0, end, -1))
+            if key in self.known:
+                self.ends[key] = max(end, self.ends.get(key, end))
+            split, mark = before.splits.get(key), self.marks.get(key)
+            if split is None or mark is None or not split.active:
+                continue
+            start = event.starts.get(key, 0)
+            if end >= mark and start > mark:
+                if self._lose(Loss(key, Cause.AGED_OUT, mark, start, min(start, self.stops.get(key, start)) - mark)):
+                    self._begin(key, start)
+                    if key in self.stops:
+                        self.stops[key] = max(start, self.stops[key])
+            elif end < mark:
+                count, low, answer = short
+                if answer != event.answer:
+                    count, low = count + 1, min(low, end)
+                if count < ANSWERS_MIN:
+                    self.short[key] = count, low, event.answer
+                elif self._lose(Loss(key, Cause.TRUNCATED, mark, low)):
+                    self._begin(key, low)
+                    self.ends[key] = end
+
+    def _found_lost(self, event: RecordsLost, *_: object) -> None:
+        for loss in event.losses:
+            self._lose(loss)
 
     def _missed(self, key: SplitId | str) -> None:
         if self.now_ms is not None:
             since, count = self.missing.get(key, (self.now_ms, 0))
             self.missing[key] = since, count + 1
 
-    def is_gone(self, key: SplitId | str) -> bool:
-        """Two complete answers in a row lack it, the last one a discovery interval or more after the first."""
-        since, count = self.missing.get(key, (0, 0))
+    def is_gone(self, key: SplitId | str, *, unwanted: bool = False) -> bool:
+        """Two complete answers in a row lack it, the last one a discovery interval or more after the first.
+
+        `unwanted`: answers of the metadata, which says what is to be read, rather than of the cluster.
+        """
+        kept: Mapping[Any, tuple[int, int]] = self.unwanted if unwanted else self.missing
+        since, count = kept.get(key, (0, 0))
         return count > 1 and self.now_ms is not None and since + self.interval_ms <= self.now_ms
 
-    def _clusters_listed(self, event: ClustersListed, before: EnumeratorState, _: object) -> None:
+    def _clusters_listed(self, event: ClustersListed, before: EnumeratorState) -> None:
         self.listings += 1
         self.subscribed = {
             one.id: one.subscription.names for one in event.clusters if isinstance(one.subscription, Topics)
         }
         listed_ids = [listed.id for listed in event.clusters]
+        unwanted: dict[SplitId, tuple[int, int]] = {}
+        now_ms = self.now_ms
+        for key in self.known:
+            if now_ms is not None and self._is_unwanted(key):
+                since, count = self.unwanted.get(key, (now_ms, 0))
+                unwanted[key] = since, count + 1
+        self.unwanted = unwanted
         for listed in event.clusters:
             self.missing.pop(listed.id, None)
             known = self.clusters.get(listed.id)
@@ -219,7 +342,7 @@ class Model:
             if name not in listed_ids:
                 self._missed(name)
 
-    def _registered(self, event: ReaderRegistered, before: EnumeratorState, _: object) -> None:
+    def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
         """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
         if event.reader < before.readers:
             self.removed.pop(event.reader, None)
@@ -240,21 +363,21 @@ class Model:
             if (split in self.by_strategy or topic_id) if mark is None else offset > mark:
                 self._begin(split, offset)
 
-    _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState, Sequence[Effect]], None]]] = (
-        MappingProxyType(
-            {
-                BatchPlanned: _planned,
-                ClustersListed: _clusters_listed,
-                OffsetsResolved: _resolved,
-                ParallelismChanged: _parallelism,
-                PartitionsListed: _listed,
-                ReaderLost: _lost,
-                ReaderRegistered: _registered,
-                ReaderRemoved: _removed,
-                SettingsChanged: _settings,
-                SplitsFinished: _finished,
-                SplitsGivenBack: _given_back,
-                TimePassed: _time,
-            }
-        )
+    _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState], None]]] = MappingProxyType(
+        {
+            BatchPlanned: _planned,
+            ClustersListed: _clusters_listed,
+            OffsetsResolved: _resolved,
+            ParallelismChanged: _parallelism,
+            PartitionsListed: _listed,
+            ReaderLost: _lost,
+            ReaderRegistered: _registered,
+            ReaderRemoved: _removed,
+            LogsObserved: _logs,
+            RecordsLost: _found_lost,
+            SettingsChanged: _settings,
+            SplitsFinished: _finished,
+            SplitsGivenBack: _given_back,
+            TimePassed: _time,
+        }
     )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
 
+from evensplit.core.settings import PLANS
+
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
         "partial-answer": "a cluster's answer lacks partitions and says so",
@@ -23,11 +25,16 @@ FAULTS: Mapping[str, str] = MappingProxyType(
         "partitions-go": "partitions are really gone for a while",
         "growth": "partitions, topics and clusters are added",
         "recreation": "a topic is deleted and created anew",
+        "deletion": "a topic is deleted, and perhaps created again later",
+        "truncation": "a log loses its tail, and goes on with other records",
+        "retention": "the beginning of a log is deleted, whether it was read or not",
+        "other-cluster": "at the same address is another Kafka cluster than before, until somebody corrects it",
+        "twin": "a new cluster turns out to be one that is named already, until somebody corrects it",
         "narrowing": "the subscription is narrowed and widened",
         "records-expire": "the beginning of a log is deleted, as far as it has been read",
         "bootstrap-change": "the metadata names other bootstrap servers",
         "partial-offsets": "starts and ends of some partitions are not answered",
-        "ends-go-back": "the end of a log is behind what was read, after its leader has moved",
+        "ends-go-back": "the end of a log is behind what was seen before, in at most two answers in a row",
         "slow-answer": "listings and starts come late, out of order, twice, or never",
         "reader-late": "a reader registers late",
         "reader-crash": "a reader goes and comes back, its splits being given back or not",
@@ -73,6 +80,9 @@ class Profile:
     latest: bool
     offsets_max: int | None
     restricted: bool
+    plan: str
+    tasks_min: int | None
+    task_offsets_max: int | None
 
 
 def profile(seed: int, random: Random) -> Profile:
@@ -103,4 +113,7 @@ def profile(seed: int, random: Random) -> Profile:
         latest=random.random() < 0.4,
         offsets_max=random.choice((None, 7, 40)),
         restricted=random.random() < 0.2,
+        plan=PLANS[seed % len(PLANS)],
+        tasks_min=seed % 11 or None,
+        task_offsets_max=seed % 13 or None,
     )

@@ -200,6 +200,16 @@ class Readers:
         self.history = [without(event, gone) for event in self.history]
         self._network.forget(gone)
 
+    def set_back(self, positions: Mapping[SplitId, int], topic_ids: Mapping[SplitId, str]) -> None:
+        """These splits are read from earlier positions on; what was said of them is void."""
+        for reader in self.all.values():
+            for held in (reader.held, reader.older[1]):
+                for key, position in positions.items():
+                    if key in held:
+                        held[key] = min(held[key], position)
+        self.history = [without(event, topic_ids) for event in self.history]
+        self._network.forget(topic_ids)
+
     def act(self, state: EnumeratorState, now: int) -> str:
         """One thing happens to one reader, as far as the faults allow; says what."""
         random = self._random

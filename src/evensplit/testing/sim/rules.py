@@ -10,8 +10,16 @@ from evensplit.core.codec import decode, encode
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import Event
 from evensplit.core.model import SplitId
-from evensplit.core.plan import ReaderPlan, plan_batch, plan_ends
+from evensplit.core.plan import BatchPlan, plan_batch, plan_ends
 from evensplit.core.state import EnumeratorState
+
+OFFSETS_MIN = 1
+"""Simulated batches are small, and are to be shared out all the same."""
+
+
+def plan_any_batch(start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
+    """The plan of a batch that is never too small to be shared out."""
+    return plan_batch(start, end, offsets_min=OFFSETS_MIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +30,4 @@ class Rules:
     encode: Callable[[EnumeratorState], dict[str, Any]] = encode
     decode: Callable[[object], EnumeratorState] = decode
     plan_ends: Callable[[Mapping[SplitId, int], Mapping[SplitId, int], int | None], dict[SplitId, int]] = plan_ends
-    plan_batch: Callable[[EnumeratorState, EnumeratorState], tuple[ReaderPlan, ...]] = plan_batch
+    plan_batch: Callable[[EnumeratorState, EnumeratorState], BatchPlan] = plan_any_batch

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from evensplit.core.effects import Effect, Forget, ListPartitions, ReportLoss, ResolveStart
+from evensplit.core.effects import Effect, Forget, ListPartitions, RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.events import Event
-from evensplit.core.model import SplitId
+from evensplit.core.model import Cause, SplitId
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
 from evensplit.testing.sim.driver import Driver, DriverDied
@@ -141,7 +141,7 @@ class Simulation:
         """Messages whose time has come arrive."""
         try:
             while (event := self.answers.due(self.events)) is not None:
-                self.feed(event)
+                self.driver.tell(event)
             if not self.profile.logical:
                 self.readers.tick(self.state, self.events)
                 while (event := self.network.due(self.events)) is not None:
@@ -152,7 +152,9 @@ class Simulation:
     def deliver_all(self) -> None:
         """Everything that is under way arrives, and every reader registers."""
         try:
-            for event in (*self.answers.flush(), *self.network.flush()):
+            for event in self.answers.flush():
+                self.driver.tell(event)
+            for event in self.network.flush():
                 self.feed(event)
             if not self.profile.logical:
                 for reader in self.readers.all.values():
@@ -206,10 +208,14 @@ class Simulation:
             self._trace[-1] = (event, effects)
         if is_stale(event, before):
             self._late += 1
+            self.model.expect_nothing()
             check_harmless(event, before, step)
         else:
             self.model.observe(event, before, effects)
         self.laws.check(event, before, step)
+        for effect in effects:
+            if type(effect) is ReportLoss and effect.split in before.splits:
+                self.driver.lookout.confirm(effect.loss, before.splits[effect.split].topic_id)
         self.state = step.state
         self.largest = max(self.largest, len(step.state.splits))
         self.digest = zlib.crc32(b"%s%d" % (kind.__name__.encode(), len(effects)), self.digest)
@@ -227,17 +233,30 @@ class Simulation:
 
     def _carry_out(self, effects: tuple[Effect, ...]) -> None:
         gone: dict[SplitId, str | None] = {}
+        back: dict[SplitId, int] = {}
         for effect in effects:
             if type(effect) is Forget:
                 gone[effect.split] = None
             elif type(effect) is ReportLoss and not effect.fatal:
-                gone[effect.split] = self.state.splits[effect.split].topic_id
+                split = self.state.splits.get(effect.split)
+                if split is not None and effect.loss.cause is Cause.RECREATED:
+                    gone[effect.split] = split.topic_id
+                elif split is not None and effect.loss.cause is Cause.TRUNCATED and split.position is not None:
+                    back[effect.split] = split.position
+        if back:
+            self.readers.set_back(back, {key: self.state.splits[key].topic_id for key in back})
         if gone:
             self.readers.forget(gone)
         self.readers.follow(effects)
         for effect in effects:
             if type(effect) is ListPartitions or type(effect) is ResolveStart:
                 self.driver.todo.append(effect)
+            elif type(effect) is RefuseCluster:
+                known = self.state.clusters
+                kafka_id = known[effect.cluster].kafka_id
+                twin = any(one.kafka_id == kafka_id and one.id != effect.cluster for one in known.values())
+                self.note("the run ends: " + self.world.correct(effect.cluster, kafka_id, twin=twin))
+                raise DriverDied
             elif type(effect) is ReportLoss and effect.fatal:
                 self.note("the run ends because of a loss; it is started again, with the loss to be declared")
                 self.driver.loss = "declare"

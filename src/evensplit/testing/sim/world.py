@@ -14,14 +14,25 @@ CLUSTERS = ("a", "a-b", "b", "b-c")
 TOPICS = ("b-c", "c", "c-0")
 """Ids that collide when they are joined by a dash: `a` + `b-c` and `a-b` + `c`."""
 
+HAPPENINGS = (
+    *("unreachable", "cluster-leaves", "partitions-go", "growth", "growth", "recreation", "narrowing"),
+    *("deletion", "truncation", "truncation", "retention", "retention", "other-cluster"),
+)
+"""What can happen to a cluster, as often as it is named."""
+
 
 @dataclass(slots=True)
 class Log:
-    """Offsets `start` (inclusive) to `end` (exclusive). `hidden`: gone for now, and back with the same records."""
+    """Offsets `start` (inclusive) to `end` (exclusive). `hidden`: gone for now, and back with the same records.
+
+    `reached`: the highest end that it ever had. `cut`: it has lost its tail once.
+    """
 
     start: int = 0
     end: int = 0
     hidden: bool = False
+    reached: int = 0
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -34,12 +45,17 @@ class SimTopic:
 
 @dataclass(slots=True)
 class SimCluster:
-    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before."""
+    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before.
+
+    `kafka_id`: what the brokers at its address call themselves. `dropped`: it is not named any more, for good.
+    """
 
     id: str
+    kafka_id: str
     topics: dict[str, SimTopic] = field(default_factory=dict)
     listed: bool = True
     reachable: bool = True
+    dropped: bool = False
     older: deque[tuple[ListedPartition, ...]] = field(default_factory=lambda: deque(maxlen=4))
 
 
@@ -58,16 +74,39 @@ class World:
             self._add_cluster(name)
 
     def _add_cluster(self, name: str) -> None:
-        cluster = self.clusters[name] = SimCluster(name)
+        kafka_id = self._named()
+        if "twin" in self._profile.faults and self.clusters and self._random.random() < 0.5:
+            kafka_id = self._random.choice(list(self.clusters.values())).kafka_id
+        cluster = self.clusters[name] = SimCluster(name, kafka_id)
         if self._random.random() < 0.9:
             for topic in TOPICS[: self._random.randint(1, self._profile.topics)]:
                 self._create_topic(cluster, topic)
+
+    def _named(self) -> str:
+        """A name that no Kafka cluster has."""
+        self._created += 1
+        return f"kafka-{self._created}"
+
+    def correct(self, name: str, known: str, *, twin: bool) -> str:
+        """Somebody sees to it that the cluster is the one that it is `known` as, or one of its own; says what.
+
+        `twin`: there is another one that is known as it; then this one is not named any more.
+        """
+        cluster = self.clusters[name]
+        self.version += 1
+        if known and twin:
+            cluster.listed, cluster.dropped = False, True
+            return f"{name} is named no longer, being the same as another one"
+        cluster.kafka_id = known or self._named()
+        return f"{name} is {cluster.kafka_id}, as it should be"
 
     def _create_topic(self, cluster: SimCluster, name: str) -> None:
         self._created += 1
         count = min(self._random.randint(1, self._profile.partitions_max), max(1, self._room()))
         start = self._random.choice((0, 0, 5))
         logs = [Log(start, start + self._random.randint(0, 12)) for _ in range(count)]
+        for log in logs:
+            log.reached = log.end
         cluster.topics[name] = SimTopic(f"{name}.{self._created}", logs)
         self._changed(cluster)
 
@@ -124,6 +163,14 @@ class World:
         log = topic.logs[split.partition]
         return None if log.hidden else log
 
+    def incarnation(self, split: SplitId, topic_id: str) -> Log | None:
+        """The log of `split` in the incarnation `topic_id`, hidden or not, reachable or not; None if it is gone."""
+        cluster = self.clusters.get(split.cluster)
+        topic = cluster.topics.get(split.topic) if cluster is not None else None
+        if topic is None or topic.topic_id != topic_id or split.partition >= len(topic.logs):
+            return None
+        return topic.logs[split.partition]
+
     def real(self) -> Iterator[tuple[SplitId, str, Log]]:
         """Every partition that should be read in the end, with its topic id."""
         for cluster in self.listed_clusters():
@@ -143,14 +190,13 @@ class World:
             for log in topic.logs:
                 if self._random.random() < 0.5:
                     log.end += self._random.randint(1, 15)
+                    log.reached = max(log.reached, log.end)
 
     def act(self, faults: frozenset[str]) -> str:
         """One thing happens to one cluster, as far as `faults` allow; says what."""
         random = self._random
         cluster = random.choice(list(self.clusters.values()))
-        fault = random.choice(
-            ("unreachable", "cluster-leaves", "partitions-go", "growth", "growth", "recreation", "narrowing")
-        )
+        fault = random.choice(HAPPENINGS)
         if fault not in faults:
             self.produce()
             return ""
@@ -159,8 +205,12 @@ class World:
         if fault == "unreachable":
             cluster.reachable = not cluster.reachable
             return f"{cluster.id} is {'reachable' if cluster.reachable else 'unreachable'}"
+        if fault == "other-cluster":
+            cluster.kafka_id = self._named()
+            self.version += 1
+            return f"at the address of {cluster.id} is {cluster.kafka_id} now"
         if fault == "cluster-leaves":
-            cluster.listed = not cluster.listed
+            cluster.listed = not (cluster.listed or cluster.dropped)
             self.version += 1
             return f"{cluster.id} is {'in' if cluster.listed else 'not in'} the metadata"
         if fault == "narrowing":
@@ -173,10 +223,29 @@ class World:
         if fault == "recreation":
             self._create_topic(cluster, name)
             return f"{cluster.id}/{name} was created anew"
+        if fault == "deletion":
+            del cluster.topics[name]
+            self._changed(cluster)
+            return f"{cluster.id}/{name} was deleted"
+        if fault in ("truncation", "retention"):
+            return self._cut(topic.logs, tail=fault == "truncation")
         for log in topic.logs:
             log.hidden = not log.hidden if random.random() < 0.5 else log.hidden
         self._changed(cluster)
         return f"of {cluster.id}/{name}, {sum(log.hidden for log in topic.logs)} partitions are gone"
+
+    def _cut(self, logs: list[Log], *, tail: bool) -> str:
+        """A log loses records at one of its ends."""
+        number = self._random.randrange(len(logs))
+        log, size = logs[number], self._random.randint(1, 12)
+        if not tail:
+            log.start = min(log.end, log.start + size)
+            return f"the log of a partition {number} begins at {log.start}"
+        if self._profile.bounded or log.end == log.start:
+            # A reader that knows where to stop takes its word for having been there.
+            return ""
+        log.end, log.cut = max(log.start, log.end - size), True
+        return f"the log of a partition {number} ends at {log.end}"
 
     def _grow(self, cluster: SimCluster) -> str:
         if self._room() < 1:
@@ -203,7 +272,7 @@ class World:
         self.version += 1
         self.narrowed = None
         for cluster in self.clusters.values():
-            cluster.listed = cluster.reachable = True
+            cluster.listed, cluster.reachable = not cluster.dropped, True
             cluster.older.clear()
             for topic in cluster.topics.values():
                 for log in topic.logs:

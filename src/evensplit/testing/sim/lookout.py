@@ -1,0 +1,108 @@
+"""What a simulated host sees of the logs: where they end and begin, stale now and then, and what a batch skipped."""
+
+from __future__ import annotations
+
+from random import Random
+
+from evensplit.core.effects import ResolveStart
+from evensplit.core.events import LogsObserved, OffsetsResolved, PartitionsListed
+from evensplit.core.model import Cause, Loss, Range, SplitId, StartBy
+from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.profile import Profile
+from evensplit.testing.sim.world import World
+
+STALE_MAX = 2
+"""So many answers in a row can come from a broker that lags behind."""
+
+
+class Lookout:
+    """The answers of all leaders of one simulation. `answers` counts them."""
+
+    def __init__(self, world: World, profile: Profile, random: Random) -> None:
+        self._world = world
+        self._profile = profile
+        self._random = random
+        self._stale: dict[SplitId, int] = {}
+        self.answers = 0
+
+    def look(self, listed: PartitionsListed, state: EnumeratorState, faults: frozenset[str]) -> LogsObserved:
+        """The logs of what was listed, as far as their leaders answer and they are of the listed incarnation."""
+        random = self._random
+        self.answers += 1
+        ends: dict[SplitId, int] = {}
+        starts: dict[SplitId, int] = {}
+        for one in listed.partitions:
+            key = SplitId(listed.cluster, one.topic, one.partition)
+            split, log = state.splits.get(key), self._world.log(key, one.topic_id)
+            if log is None or split is None or split.topic_id != one.topic_id:
+                continue
+            if self._unanswered(faults):
+                continue
+            ends[key] = log.end
+            if "ends-go-back" in faults and self._stale.get(key, 0) < STALE_MAX and random.random() < 0.3:
+                ends[key] = max(0, log.end - random.randint(1, 9))
+                self._stale[key] = self._stale.get(key, 0) + 1
+            else:
+                self._stale.pop(key, None)
+            if random.random() < 0.8:
+                starts[key] = log.start
+        return LogsObserved(listed.cluster, ends, starts, self.answers)
+
+    def starts(self, order: ResolveStart, state: EnumeratorState, faults: frozenset[str]) -> OffsetsResolved | None:
+        """Where splits begin, and end in a bounded read, as far as their leaders answer; None if none does."""
+        starts: dict[SplitId, int] = {}
+        stops: dict[SplitId, int] = {}
+        topic_ids: dict[SplitId, str] = {}
+        for key in order.splits:
+            split = state.splits.get(key)
+            if split is None or self._unanswered(faults):
+                continue
+            log = self._world.log(key, split.topic_id)
+            if log is not None:
+                latest = order.by is StartBy.STRATEGY and self._profile.latest
+                starts[key] = log.end if latest else log.start
+                topic_ids[key] = split.topic_id
+                if self._profile.bounded and self._random.random() < 0.8:
+                    stops[key] = log.end
+        return OffsetsResolved(starts, stops, topic_ids) if starts else None
+
+    def late_stops(self, state: EnumeratorState, faults: frozenset[str]) -> OffsetsResolved | None:
+        """In a bounded read, where splits end that were begun without an end; None if there is none that answers."""
+        stops: dict[SplitId, int] = {}
+        topic_ids: dict[SplitId, str] = {}
+        for key, split in state.splits.items() if self._profile.bounded else ():
+            if split.active and split.position is not None and split.stop is None and not self._unanswered(faults):
+                log = self._world.log(key, split.topic_id)
+                if log is not None:
+                    stops[key], topic_ids[key] = log.end, split.topic_id
+        return OffsetsResolved({}, stops, topic_ids) if stops else None
+
+    def _unanswered(self, faults: frozenset[str]) -> bool:
+        return "partial-offsets" in faults and self._random.random() < 0.2
+
+    def skipped(self, ranges: tuple[Range, ...], state: EnumeratorState) -> tuple[Loss, ...]:
+        """What of a batch's `ranges` is not there any more while they are read."""
+        found: list[Loss] = []
+        for part in ranges:
+            log = self._world.incarnation(part.split, state.splits[part.split].topic_id)
+            if log is None:
+                found.append(Loss(part.split, Cause.DELETED, part.start, None, part.size))
+            elif log.start > part.start:
+                found.append(
+                    Loss(part.split, Cause.AGED_OUT, part.start, log.start, min(log.start, part.end) - part.start)
+                )
+        return tuple(found)
+
+    def confirm(self, loss: Loss, topic_id: str) -> None:
+        """Raise `Broken` for a loss in the incarnation `topic_id` that never was. S9"""
+        log = self._world.incarnation(loss.split, topic_id)
+        if log is None:
+            return
+        # A position beyond all that the log ever had is of another topic, whose id nobody knew.
+        if loss.cause is Cause.TRUNCATED and not log.cut and loss.position <= log.reached:
+            raise Broken("S9", f"{loss} is declared, and the log has always had its end", loss.split)
+        if loss.cause is Cause.AGED_OUT and not (log.start >= (loss.found or 0) > loss.position):
+            raise Broken("S9", f"{loss} is declared, and the log begins at {log.start}", loss.split)
+        if loss.cause is Cause.DELETED and loss.found is not None and loss.found > log.reached:
+            raise Broken("S9", f"{loss} is declared, and the log never went beyond {log.reached}", loss.split)
