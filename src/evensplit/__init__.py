@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from evensplit.core.model import Cluster, SplitId, Topic
     from evensplit.spark.session import register
 
+__version__: str
+"""The version that is installed; `0+unknown` for sources that are on the path without having been installed."""
+
 __all__ = ["Assignment", "Certificate", "Cluster", "SplitId", "Topic", "assign", "register"]
 
 
@@ -23,8 +26,19 @@ def __getattr__(name: str) -> Any:
         from evensplit.spark.session import register
 
         return register
+    if name == "__version__":
+        return _installed_version()
     if name in __all__:
         from evensplit.core import assign, model
 
         return getattr(assign, name, None) or getattr(model, name)
     raise AttributeError(f"module 'evensplit' has no attribute {name!r}")
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("evensplit")
+    except PackageNotFoundError:
+        return "0+unknown"

@@ -8,6 +8,7 @@ Sources: KIP-98 (message format v2), KIP-482 (flexible versions), KIP-227 (fetch
 Kafka's `FetchResponse.json`, and Arrow's columnar format.
 """
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from typing_extensions import Buffer as Readable
@@ -42,7 +43,8 @@ class FetchedPartition:
     - error_code: Kafka's, 0 for none.
     - high_watermark, last_stable_offset, log_start_offset: -1 where the broker does not say; the last one also below
       version 5.
-    - aborted: aborted transactions in reach of the records, as (producer id, first offset).
+    - aborted: the aborted transactions that the records can be of, as (producer id, first offset); none unless
+      read_committed was asked for.
     - preferred_read_replica: the broker to fetch from instead; -1 for none, and below version 11.
     - records_begin, records_end: where in the frame the records are; equal if there are none.
     """
@@ -97,6 +99,7 @@ class Appended:
       `begin=position` and `offset_start=offset_next`.
     - complete_batches: how many whole batches were met, those skipped or stopped at included. 0 with `offset_next`
       still at `offset_start` means that only a cut-off batch came: fetch with more bytes.
+    - aborted: those of the aborted transactions that have not ended before `position`, to go on with.
     """
 
     offset_next: Final[int]
@@ -104,6 +107,7 @@ class Appended:
     rows: Final[int]
     stopped: Final[bool]
     complete_batches: Final[int]
+    aborted: Final[list[tuple[int, int]]]
 
 # Validity (None without nulls), offsets, data, number of nulls.
 _Binary = tuple[Buffer | None, Buffer, Buffer, int]
@@ -115,26 +119,27 @@ _Headers = tuple[Buffer | None, Buffer, Buffer, Buffer, Buffer | None, Buffer, B
 class Columns:
     """Finished rows as Arrow's buffers: little-endian, validity by bits from the least significant on.
 
+    Columns that were not asked for are None.
+
     - rows: how many.
     - key, value, topic, cluster: `(validity, offsets, data, null_count)` for Arrow's `binary` (key, value; null where
       the record's is) or `string` (topic, cluster; never null), as in `Array.from_buffers(type, rows, [validity,
-      offsets, data], null_count)`. `offsets` has `rows + 1` 32-bit numbers. `cluster` is None unless asked for.
+      offsets, data], null_count)`. `offsets` has `rows + 1` 32-bit numbers.
     - partition, timestamp_type (int32; 0 CreateTime, 1 LogAppendTime), offset, timestamp (int64; microseconds since
       1970 in UTC, so a record without a timestamp has -1000, as in Spark): one buffer each, never null.
     - headers: for `list<struct<key: string, value: binary>>`, `(validity, list offsets, key offsets, key data, value
       validity, value offsets, value data, null_count, items)`; null, not an empty list, where a record has none. Order
       and duplicates are kept, null values too; keys are decoded as Java does, with U+FFFD for what is not UTF-8.
-      None unless asked for.
     """
 
     rows: Final[int]
-    key: Final[_Binary]
-    value: Final[_Binary]
-    topic: Final[_Binary]
-    partition: Final[Buffer]
-    offset: Final[Buffer]
-    timestamp: Final[Buffer]
-    timestamp_type: Final[Buffer]
+    key: Final[_Binary | None]
+    value: Final[_Binary | None]
+    topic: Final[_Binary | None]
+    partition: Final[Buffer | None]
+    offset: Final[Buffer | None]
+    timestamp: Final[Buffer | None]
+    timestamp_type: Final[Buffer | None]
     headers: Final[_Headers | None]
     cluster: Final[_Binary | None]
 
@@ -145,17 +150,16 @@ class ColumnBuilder:
     For one thread at a time: a second one gets a `RuntimeError` while the first is in a call.
     """
 
-    def __init__(
-        self, *, headers: bool, cluster: bool, rows_max: int, bytes_max: int, uncompressed_bytes_max: int
-    ) -> None:
+    def __init__(self, *, columns: Sequence[str], rows_max: int, bytes_max: int, uncompressed_bytes_max: int) -> None:
         """
-        `headers`, `cluster`: whether there are these columns. `rows_max`, `bytes_max` (both at least 1): from so many
+        `columns`: at least one of key, value, topic, partition, offset, timestamp, timestampType, headers and cluster,
+        each once; what is not named is neither copied nor kept. `rows_max`, `bytes_max` (both at least 1): from so many
         rows or bytes of columns on, the builder is full and begins no further record batch. The batch in which that
         happens is finished, but not beyond `4 * bytes_max` or 2 GiB (a single record always fits), so memory is bounded
         and 32-bit offsets suffice. `uncompressed_bytes_max` (at least 1): a record batch that decompresses to more is
         an error; memory grows with what is really there.
 
-        Raises `ValueError` for a limit of 0, `OverflowError` for a negative one.
+        Raises `ValueError` for other columns and for a limit of 0, `OverflowError` for a negative one.
         """
 
     @property
@@ -181,13 +185,20 @@ class ColumnBuilder:
         partition: int,
         offset_start: int,
         offset_end: int,
+        aborted: Sequence[tuple[int, int]] = (),
     ) -> Appended:
         """Adds the records of one partition with `offset_start <= offset < offset_end`.
 
         `frame[begin:end]` is record batches (message format v2) one behind the other; the last may be cut off, as Kafka
         does, and is then left alone. Each batch's CRC-32C is checked before anything that it covers is believed, and
         offsets have to rise. Control batches give no rows. Batches wholly below the range are not decompressed, nor is
-        anything behind it. With LogAppendTime all records of a batch have the broker's time.
+        anything behind it. With LogAppendTime all records of a batch have the broker's time. Headers that are not
+        asked for are not looked at, and neither are times.
+
+        `aborted`: the aborted transactions that the response lists, in any order. From its first offset on, what the
+        producer wrote in transactions gives no rows, until the marker that aborts it. All that the records can be of
+        have to be there, those that began before them too, and none that ended before them: a producer's next
+        transaction would be taken for it. When this call has stopped, the next one gets `Appended.aborted`.
 
         Raises `KernelError`; the builder then holds what it held before the call. Raises `ValueError` if
         `frame[begin:end]` is not a part of the frame or not `0 <= offset_start <= offset_end`; `BufferError` or
