@@ -1,11 +1,22 @@
-"""The environment of every test, however pytest was started."""
+"""The environment of every test, however pytest was started; a Spark session and two brokers for all that need them."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    # Loaded by the fixtures alone: a unit test needs no Spark.
+    from pyspark.sql import SparkSession
+
+    from evensplit.testing import LocalKafka
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -15,3 +26,76 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+_names = count()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Under CI, leave no list of failed tests behind a run that broke off: `.ci/run` would take it for complete."""
+    broke_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    if broke_off and os.environ.get("CI") and not hasattr(session.config, "workerinput"):
+        session.config.cache.set("cache/lastfailed", {})
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session with two task slots that finds the source by itself: nothing is registered."""
+    from pyspark.sql import SparkSession
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("evensplit-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        # Results are taken from a socket, for which a busy machine takes longer than the 15 s that are the default.
+        .config("spark.python.authenticate.socketTimeout", "120s")
+        # An idle query tells so at once, and not after ten seconds.
+        .config("spark.sql.streaming.noDataProgressEventInterval", "100")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def no_query_left(spark: SparkSession) -> Iterator[None]:
+    """End what a failed test left running."""
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
+@pytest.fixture(scope="session")
+def east() -> Iterator[LocalKafka]:
+    """A broker that all tests here share."""
+    from evensplit.testing import LocalKafka
+
+    with LocalKafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def west() -> Iterator[LocalKafka]:
+    """A second one, of another cluster."""
+    from evensplit.testing import LocalKafka
+
+    with LocalKafka() as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses."""
+    return f"topic-{next(_names)}"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A directory for a checkpoint, not there yet."""
+    return tmp_path / "checkpoint"

@@ -93,6 +93,7 @@ def test_it_is_exactly_optimal() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_it_is_exactly_optimal_10000_times() -> None:
     check_seeds(range(10_000))
 
@@ -310,7 +311,7 @@ def test_weights_of_one_are_no_weights(instance: Instance) -> None:
     assert max(instance.assign(weight=ones).loads.values()) == max(instance.assign().loads.values())
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("policy", EXACT)
 def test_no_weights_make_it_search_for_long(policy: str) -> None:
     """Weights that invite endless exchanges: equal ones, powers, one giant, primes, all of them on one reader."""

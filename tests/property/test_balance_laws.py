@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.model import SplitId
-from tests.support.assignments import balance
+from tests.support.assignments import balance, moves
 
 split_ids = st.builds(SplitId, st.sampled_from(["a", "b"]), st.sampled_from(["t", "u", "v"]), st.integers(0, 9))
 
@@ -26,10 +26,6 @@ def load_of(owners: dict[SplitId, int], readers: int) -> list[int]:
     return [sum(owner == reader for owner in owners.values()) for reader in range(readers)]
 
 
-def moves(owners: dict[SplitId, int], previous: dict[SplitId, int], readers: int) -> int:
-    return sum(previous.get(split, readers) < readers and previous[split] != owner for split, owner in owners.items())
-
-
 @given(instances())
 def test_even_with_the_fewest_moves(instance: tuple[list[SplitId], int, dict[SplitId, int]]) -> None:
     splits, readers, previous = instance
@@ -41,7 +37,7 @@ def test_even_with_the_fewest_moves(instance: tuple[list[SplitId], int, dict[Spl
     kept = {split: previous[split] for split in splits if previous.get(split, readers) < readers}
     before = load_of(kept, readers)
     least = sum(max(0, load - quota) for load in before) - min(extra, sum(load > quota for load in before))
-    assert moves(owners, previous, readers) == least
+    assert moves(previous, owners, readers) == least
 
 
 @given(instances(), st.randoms(use_true_random=False))
@@ -67,4 +63,4 @@ def test_no_other_even_assignment_moves_fewer(count: int, readers: int, data: st
     squares = min(sum(load * load for load in load_of(one, readers)) for one in possible)
     even = [one for one in possible if sum(load * load for load in load_of(one, readers)) == squares]
     assert sum(load * load for load in load_of(owners, readers)) == squares
-    assert moves(owners, previous, readers) == min(moves(one, previous, readers) for one in even)
+    assert moves(previous, owners, readers) == min(moves(previous, one, readers) for one in even)

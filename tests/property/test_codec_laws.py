@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from evensplit.core.assign.policies import POLICIES
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.settings import REBALANCES, SCOPES, Settings
+from evensplit.core.model import Cause, Cluster, ClusterState, Loss, Split, SplitId, Topic
+from evensplit.core.settings import PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 
@@ -24,6 +24,17 @@ offsets = st.integers(0, 2**63 - 1)
 
 times = st.none() | st.integers(0, 2**42)
 numbers = st.sets(st.integers(0, 40), min_size=1, max_size=9) | st.integers(1, 12).map(lambda count: set(range(count)))
+losses = st.lists(
+    st.builds(
+        Loss,
+        st.builds(SplitId, names, names, st.integers(0, 40)),
+        st.sampled_from(Cause),
+        offsets,
+        st.none() | offsets,
+        st.none() | offsets,
+    ),
+    max_size=3,
+).map(tuple)
 
 
 @st.composite
@@ -64,7 +75,12 @@ def states(draw: st.DrawFn) -> EnumeratorState:
     readers = draw(st.integers(0, 50))
     clusters = {
         name: ClusterState(
-            name, tuple(draw(st.lists(names, max_size=2))), draw(st.booleans()), draw(st.booleans()), draw(times)
+            name,
+            tuple(draw(st.lists(names, max_size=2))),
+            draw(st.booleans()),
+            draw(st.booleans()),
+            draw(times),
+            draw(st.just("") | names),
         )
         for name in sorted(draw(st.sets(names, max_size=3)))
     }
@@ -79,13 +95,19 @@ def states(draw: st.DrawFn) -> EnumeratorState:
         draw(st.sampled_from(POLICIES)),
         draw(st.sampled_from(REBALANCES)),
         draw(st.sampled_from(SCOPES)),
+        draw(st.sampled_from(PLANS)),
         retention_ms=draw(st.integers(0, 10**10)),
         bounded=draw(st.booleans()),
+        tasks_min=draw(st.none() | st.integers(1, 10**6)),
+        task_offsets_max=draw(st.none() | st.integers(1, 10**12)),
     )
+    pinned = st.builds(SplitId, names, names, st.integers(0, 999))
+    readable = st.builds(Cluster, names) | st.builds(Topic, names, names) | pinned
+    pins = draw(st.dictionaries(st.integers(0, 50), st.lists(readable, max_size=3).map(tuple), max_size=3))
+    pins = {reader: pins[reader] for reader in sorted(pins)}
     dealt_to = tuple(sorted(draw(st.sets(st.integers(0, 50)))))
-    return EnumeratorState(
-        readers, clusters, by_id, settings, draw(st.integers(0, 10**6)), draw(st.booleans()), dealt_to
-    )
+    generation, begun = draw(st.integers(0, 10**6)), draw(st.booleans())
+    return EnumeratorState(readers, clusters, by_id, settings, generation, begun, dealt_to, draw(losses), pins)
 
 
 @given(states())
@@ -158,8 +180,8 @@ def test_no_state_can_be_read_from_two_documents(state: EnumeratorState, data: s
     assert json.dumps(encode(found)) == json.dumps(document)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_document_of_no_splits_is_read_in_either_version(version: int) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_document_of_no_splits_is_read_in_every_version(version: int) -> None:
     document = {**encode(EnumeratorState()), "evensplit": version}
     del document["check"]
     document["check"] = f"{zlib.crc32(json.dumps(document, separators=(',', ':')).encode()):08x}"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
-from evensplit._kernel import Buffer, ColumnBuilder, KernelError, parse_fetch_response
+from evensplit._kernel import Appended, Buffer, ColumnBuilder, KernelError, parse_fetch_response
+from evensplit.kafka.columns import COLUMNS, row_schema, to_record_batch
 
 Cell = bytes | None
 Record = tuple[int, Cell, Cell, int]
+
+DECODED = ("key", "value", "offset", "timestamp")
 
 cells = st.none() | st.binary(max_size=60)
 records = st.tuples(st.integers(-1, 4_000_000_000_000), cells, cells, st.sampled_from([0, 0, 0, 1, 50]))
@@ -54,10 +59,32 @@ def column(parts: tuple[Buffer | None, Buffer, Buffer, int], rows: int) -> list[
 def decoded(builder: ColumnBuilder) -> list[tuple[int, int, Cell, Cell]]:
     """The builder's rows: offset, timestamp in microseconds, key, value."""
     columns = builder.finish()
+    assert columns.key is not None
+    assert columns.value is not None
+    assert columns.offset is not None
+    assert columns.timestamp is not None
     offsets = numbers(columns.offset, np.int64)
     timestamps = numbers(columns.timestamp, np.int64)
     keys, values = column(columns.key, columns.rows), column(columns.value, columns.rows)
     return list(zip(offsets, timestamps, keys, values, strict=True))
+
+
+def appended(builder: ColumnBuilder, frame: bytearray, start: int, end: int) -> Iterator[Appended]:
+    """Append all of `frame`, one call after another; whoever is given what one did has to empty the builder."""
+    position, offset, stopped = 0, start, True
+    while stopped:
+        done = builder.append(
+            frame,
+            position,
+            len(frame),
+            cluster="c",
+            topic="t",
+            partition=0,
+            offset_start=offset,
+            offset_end=end,
+        )
+        position, offset, stopped = done.position, done.offset_next, done.stopped
+        yield done
 
 
 @given(
@@ -77,26 +104,35 @@ def test_the_rows_are_those_of_kafka_python(
         for record in batch
         if start <= record.offset < start + length
     ]
-    builder = ColumnBuilder(
-        headers=False, cluster=False, rows_max=rows_max, bytes_max=bytes_max, uncompressed_bytes_max=1 << 20
-    )
-    found, position, offset, stopped = [], 0, start, True
-    while stopped:
-        done = builder.append(
-            frame,
-            position,
-            len(frame),
-            cluster="c",
-            topic="t",
-            partition=0,
-            offset_start=offset,
-            offset_end=start + length,
-        )
-        position, offset, stopped = done.position, done.offset_next, done.stopped
+    builder = ColumnBuilder(columns=DECODED, rows_max=rows_max, bytes_max=bytes_max, uncompressed_bytes_max=1 << 20)
+    found = []
+    for done in appended(builder, frame, start, start + length):
         assert builder.rows == done.rows
         assert builder.nbytes <= 4 * bytes_max or builder.rows == 1
         found += decoded(builder)
     assert found == expected
+
+
+@given(
+    log=logs,
+    chosen=st.sets(st.sampled_from(COLUMNS), min_size=1),
+    start=st.integers(0, 60),
+    rows_max=st.integers(1, 20),
+)
+def test_every_choice_of_columns_has_the_cells_of_all_of_them(
+    log: list[tuple[list[Record], int]], chosen: set[str], start: int, rows_max: int
+) -> None:
+    frame, names = encoded(log), tuple(name for name in COLUMNS if name in chosen)
+
+    def table(columns: tuple[str, ...]) -> pa.Table:
+        builder = ColumnBuilder(columns=columns, rows_max=rows_max, bytes_max=1 << 20, uncompressed_bytes_max=1 << 20)
+        batches = []
+        for _ in appended(builder, frame, start, 2**62):
+            batches.append(to_record_batch(builder.finish()))
+            batches[-1].validate(full=True)
+        return pa.Table.from_batches(batches, row_schema(columns))
+
+    assert table(names) == table(COLUMNS).select(names)
 
 
 @settings(max_examples=300)
@@ -107,7 +143,7 @@ def test_a_damaged_frame_raises_or_gives_rows_that_were_in_it(
     frame = encoded(log)
     if not frame:
         return
-    whole = ColumnBuilder(headers=True, cluster=True, rows_max=10**6, bytes_max=1 << 24, uncompressed_bytes_max=1 << 20)
+    whole = ColumnBuilder(columns=COLUMNS, rows_max=10**6, bytes_max=1 << 24, uncompressed_bytes_max=1 << 20)
     taken = {"cluster": "c", "topic": "t", "partition": 0, "offset_start": 0, "offset_end": 2**62}
     whole.append(frame, 0, len(frame), **taken)  # type: ignore[arg-type]
     rows = {row[1:] for row in decoded(whole)}

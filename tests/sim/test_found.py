@@ -25,7 +25,7 @@ SPLIT = SplitId("east", "orders", 0)
 
 
 def ranges(start: EnumeratorState, end: EnumeratorState) -> list[Range]:
-    return [part for plan in plan_batch(start, end) for part in plan.ranges]
+    return [part for plan in plan_batch(start, end).readers for part in plan.ranges]
 
 
 def started(splits: int = 1, readers: int = 1, *, bounded: bool = False) -> EnumeratorState:
@@ -46,7 +46,7 @@ def test_the_last_range_of_a_split_is_read_by_the_reader_that_had_it() -> None:
     owner = start.splits[SPLIT].owner
     end, _ = run(BatchOpened(), BatchPlanned({SPLIT: 9}), state=start)
     assert end.splits[SPLIT].finished
-    assert [(plan.reader, plan.ranges) for plan in plan_batch(start, end)] == [(owner, (Range(SPLIT, 5, 9),))]
+    assert [(plan.reader, plan.ranges) for plan in plan_batch(start, end).readers] == [(owner, (Range(SPLIT, 5, 9),))]
 
 
 def test_a_split_that_begins_and_ends_in_one_batch_is_read() -> None:

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from evensplit.core.assign import POLICIES
 from evensplit.core.codec import decode, encode
-from evensplit.core.effects import ResolveStart
+from evensplit.core.effects import RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import (
     BatchOpened,
@@ -27,18 +27,20 @@ from evensplit.core.events import (
     ClusterUnreachable,
     Event,
     ListedCluster,
+    LogsObserved,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    RecordsLost,
     SettingsChanged,
     SplitsGivenBack,
     TimePassed,
 )
 from evensplit.core.invariants import check
-from evensplit.core.model import Cluster, ListedPartition, Readable, SplitId, Topic, Topics
+from evensplit.core.model import Cause, Cluster, ListedPartition, Loss, Readable, SplitId, Topic, Topics
 from evensplit.core.settings import REBALANCES, SCOPES, Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
@@ -77,12 +79,14 @@ class Enumeration(RuleBasedStateMachine):
         self.laws = Laws(self.model)
         self.epoch = 0
         self.now_ms = 0
+        self.answers = 0
         self.pending: dict[SplitId, str] = {}
 
     def tell(self, event: Event) -> Step:
         before = self.state
         done = step(before, event)
         if is_stale(event, before):
+            self.model.expect_nothing()
             check_harmless(event, before, done)
         else:
             self.model.observe(event, before, done.effects)
@@ -91,6 +95,9 @@ class Enumeration(RuleBasedStateMachine):
         for effect in done.effects:
             if isinstance(effect, ResolveStart):
                 self.pending.update((key, self.state.splits[key].topic_id) for key in effect.splits)
+        if any(isinstance(one, RefuseCluster) or (isinstance(one, ReportLoss) and one.fatal) for one in done.effects):
+            # That ends the run.
+            self.driver_starts_again()
         return done
 
     @initialize(
@@ -162,10 +169,31 @@ class Enumeration(RuleBasedStateMachine):
         self.tell(ClustersListed(listed, confirmed))
 
     @precondition(lambda self: self.state.clusters)
-    @rule(data=st.data(), listed=listings, complete=st.booleans())
-    def cluster_answers(self, data: st.DataObject, listed: list[ListedPartition], complete: bool) -> None:
+    @rule(data=st.data(), listed=listings, complete=st.booleans(), kafka_id=st.sampled_from(("", "", "k", "l")))
+    def cluster_answers(
+        self, data: st.DataObject, listed: list[ListedPartition], complete: bool, kafka_id: str
+    ) -> None:
         cluster = data.draw(st.sampled_from(sorted(self.state.clusters)))
-        self.tell(PartitionsListed(cluster, tuple(listed), complete))
+        self.tell(PartitionsListed(cluster, tuple(listed), complete, kafka_id))
+
+    @precondition(lambda self: self.state.splits)
+    @rule(data=st.data(), found=st.lists(st.tuples(offsets, st.none() | offsets), min_size=12, max_size=12))
+    def logs_are_observed(self, data: st.DataObject, found: list[tuple[int, int | None]]) -> None:
+        """Of one cluster, its leaders agreeing with nothing that was said before; perhaps once more."""
+        cluster = data.draw(st.sampled_from(sorted(self.state.clusters)))
+        ends: dict[SplitId, int] = {}
+        starts: dict[SplitId, int] = {}
+        for key, (end, start) in zip(self.state.splits, found, strict=False):
+            if key.cluster == cluster:
+                ends[key] = end
+                if start is not None:
+                    starts[key] = start
+        self.answers += data.draw(st.integers(0, 1))
+        self.tell(LogsObserved(cluster, ends, starts, self.answers))
+
+    @rule(key=splits, cause=st.sampled_from(Cause), at=offsets, found=st.none() | offsets)
+    def host_finds_a_loss(self, key: SplitId, cause: Cause, at: int, found: int | None) -> None:
+        self.tell(RecordsLost((Loss(key, cause, at, found),)))
 
     @precondition(lambda self: self.state.clusters)
     @rule(data=st.data())

@@ -1,4 +1,4 @@
-"""Random assignment problems, and what is known of them without the code under test."""
+"""Assignment problems, random ones too, and what is known of them without the code under test."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ import networkx as nx
 from evensplit.core.assign import Assignment, assign, owners
 from evensplit.core.assign.terms import Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
+
+
+def partitions(topic: str, count: int, cluster: str = "c") -> list[SplitId]:
+    """Splits 0 .. count - 1 of a topic."""
+    return [SplitId(cluster, topic, partition) for partition in range(count)]
+
+
+def held_by(result: Assignment, reader: Reader) -> str:
+    """The splits of a reader, as `t-0 t-1`."""
+    return " ".join(f"{split.topic}-{split.partition}" for split, owner in result.owner.items() if owner == reader)
 
 
 @dataclass(frozen=True)
@@ -185,3 +195,8 @@ def _previous(
 def balance(splits: Sequence[SplitId], readers: int, previous: Mapping[SplitId, int]) -> dict[SplitId, int]:
     """The owners by the policy `balanced`, for readers by number that may read everything."""
     return {split: int(reader) for split, reader in owners(splits, readers, previous=previous).items()}
+
+
+def moves(before: Mapping[SplitId, int], after: Mapping[SplitId, int], readers: int) -> int:
+    """How many splits left a reader by number that is still there."""
+    return sum(before[split] != owner and before[split] < readers for split, owner in after.items() if split in before)

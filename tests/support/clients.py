@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from evensplit.kafka.settings import ClientSettings
 
+NOWHERE = "127.0.0.1:1"
+"""An address at which nobody ever listens: no program is given a port as low as that by chance."""
+
 
 def settings(*servers: str, timeout_ms: int = 10_000) -> ClientSettings:
     return ClientSettings(servers, request_timeout_ms=timeout_ms, retry_backoff_ms=10, retry_backoff_max_ms=100)

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from evensplit.core.codec import decode, encode
-from evensplit.core.effects import Assign, Effect, Revoke
+from evensplit.core.effects import Assign, Effect, ResolveStart, Revoke
 from evensplit.core.enumerator import step
 from evensplit.core.events import (
+    BatchOpened,
     BatchPlanned,
     ClustersListed,
     Event,
     ListedCluster,
+    LogsObserved,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderRegistered,
     SettingsChanged,
+    TimePassed,
 )
 from evensplit.core.invariants import check, check_step
 from evensplit.core.model import ListedPartition, SplitId
@@ -26,6 +29,10 @@ from evensplit.core.state import EnumeratorState, Session
 from evensplit.core.story import loads
 
 EAST, WEST = ListedCluster("east", ("e:9092",)), ListedCluster("west", ("w:9092",))
+ONE, TWO, THREE, FOUR = (SplitId("east", "t", partition) for partition in range(4))
+DAY_MS = 24 * 60 * 60 * 1000
+INTERVAL_MS = 30_000
+"""How far apart two answers have to be that are to remove something."""
 
 
 def listed(topic: str, count: int, topic_id: str = "id-1") -> tuple[ListedPartition, ...]:
@@ -66,6 +73,7 @@ class Enumeration:
         self.held: dict[int, dict[SplitId, int]] = {}
         self.effects: tuple[Effect, ...] = ()
         self._epochs = 0
+        self._answers = 0
         self.tell(SettingsChanged(settings or Settings(), **wanted), ParallelismChanged(readers))  # type: ignore[arg-type]
 
     def tell(self, *events: Event) -> tuple[Effect, ...]:
@@ -108,6 +116,22 @@ class Enumeration:
         if pending:
             told += self.tell(OffsetsResolved(dict.fromkeys(pending, at)))
         return tuple(told)
+
+    def observe(
+        self, ends: Mapping[SplitId, int] | None = None, starts: Mapping[SplitId, int] | None = None
+    ) -> tuple[Effect, ...]:
+        """Every cluster says where its logs end: where they are read up to, or where `ends` says."""
+        self._answers += 1
+        read = {key: split.position for key, split in self.state.splits.items() if split.position is not None}
+        found, begin = {**read, **(ends or {})}, starts or {}
+        told: list[Effect] = []
+        for name in self.state.clusters:
+            own = {key: end for key, end in found.items() if key.cluster == name}
+            told += self.tell(
+                LogsObserved(name, own, {key: at for key, at in begin.items() if key.cluster == name}, self._answers)
+            )
+        self.effects = tuple(told)
+        return self.effects
 
     def commit(self, ends: Mapping[SplitId, int] | None = None) -> EnumeratorState:
         """A batch ends; what is durable of it, through the codec."""
@@ -161,3 +185,24 @@ class Enumeration:
 def without_session(state: EnumeratorState) -> EnumeratorState:
     """The durable part alone."""
     return replace(state, session=Session())
+
+
+def running(
+    count: int = 2, readers: int = 2, settings: Settings | None = None, *, end: int | None = 10, **wanted: object
+) -> Enumeration:
+    """Everything of one topic is read from offset 10, one batch is done, and it is 1,000 ms.
+
+    `end`: where all logs were seen to end; None: that is not known.
+    """
+    one = Enumeration(readers, settings, **wanted)
+    one.tell(TimePassed(1000))
+    one.discover(EAST, at=10, t=count)
+    one.register()
+    if end is not None:
+        one.observe(dict.fromkeys(one.state.splits, end))
+    one.tell(BatchPlanned({}), BatchOpened())
+    return one
+
+
+def resolved(one: Enumeration) -> list[ResolveStart]:
+    return [effect for effect in one.effects if isinstance(effect, ResolveStart)]

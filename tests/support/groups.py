@@ -67,7 +67,7 @@ class MemberProcess:
 
     def leave(self) -> None:
         self._tell(None)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=120)
 
     def kill(self) -> None:
         self._process.kill()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from evensplit.core.model import Range, SplitId
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.lane import LaneLimits, read_ranges
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import ClientSettings
 from evensplit.testing import LocalKafka
 from tests.support.records import Draft, produce
-
-SLACK_S = 0.7
-"""What a call may take beyond its deadline, on a machine that is busy."""
 
 SMALL = LaneLimits(rows_max=100, response_bytes_max=10_000)
 """Many requests, many batches."""
@@ -26,10 +26,24 @@ def settings_of(kafka: LocalKafka, timeout_ms: int = 20_000) -> dict[str, Client
 
 
 def lane(
-    kafka: LocalKafka, ranges: list[Range], pool: Pool, *, timeout_ms: int = 20_000, limits: LaneLimits = SMALL
+    kafka: LocalKafka,
+    ranges: list[Range],
+    pool: Pool,
+    *,
+    timeout_ms: int = 20_000,
+    limits: LaneLimits = SMALL,
+    topic_ids: Mapping[tuple[str, str], str] | None = None,
+    skip_lost: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    settings = settings_of(kafka, timeout_ms)
-    return read_ranges(ranges, settings, headers=False, with_cluster=False, limits=limits, pool=pool)
+    return read_ranges(
+        ranges,
+        settings_of(kafka, timeout_ms),
+        columns=KAFKA_COLUMNS,
+        topic_ids=topic_ids,
+        skip_lost=skip_lost,
+        limits=limits,
+        pool=pool,
+    )
 
 
 def values(batches: Iterator[pa.RecordBatch]) -> list[bytes]:
@@ -43,6 +57,13 @@ def spread(kafka: LocalKafka, topic: str, count: int = 4000, *, partitions: int 
         drafts = (Draft(value, partition=n % partitions) for n, value in enumerate(padded, start=first))
         produce(kafka.bootstrap_servers, topic, drafts, linger_ms=0)
     return [b"%08d" % n + b"." * 100 for n in range(count)]
+
+
+def delete_records(kafka: LocalKafka, topic: str, before: int) -> None:
+    """Let partition 0 of the topic start at offset `before`, as retention does."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        future.result(60)
 
 
 def whole(topic: str, end: int, partition: int = 0) -> list[Range]:

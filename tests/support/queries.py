@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from evensplit.core.codec import decode
 from evensplit.core.state import EnumeratorState
+from tests.support.starting import started
 
 
 def stream(spark: SparkSession, bootstrap: str, **options: object) -> DataFrame:
@@ -26,21 +29,32 @@ def batch(spark: SparkSession, bootstrap: str, **options: object) -> DataFrame:
 
 def run_available(frame: DataFrame, checkpoint: Path, sink: Path) -> None:
     """Read what is available now into JSON files below `sink`, and end."""
-    query = (
+    query = started(
         frame.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
         .writeStream.format("json")
         .option("path", str(sink))
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(120), "the query did not end"
+    assert query.awaitTermination(240), "the query did not end"
 
 
 def written(spark: SparkSession, sink: Path) -> list[tuple[str, int, int, str]]:
     """The rows in the files below `sink`, as the sink's own log counts them: topic, partition, offset, value."""
     rows = spark.read.schema("topic string, partition int, offset long, value string").json(str(sink)).collect()
     return sorted((row.topic, row.partition, row.offset, row.value) for row in rows)
+
+
+@contextmanager
+def kept_progress(spark: SparkSession, count: int) -> Iterator[None]:
+    """Queries that are started in the block keep so many progress events, those of an idle one among them."""
+    name = "spark.sql.streaming.numRecentProgressUpdates"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(count))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
 
 
 def offset_files(checkpoint: Path) -> list[Path]:

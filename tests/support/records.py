@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -37,8 +38,13 @@ class Draft:
     timestamp_ms: int | None = None
 
 
-def produce(bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str = "none", linger_ms: int = 5) -> None:
-    """Write `drafts` in order; returns when the brokers have acknowledged all of them."""
+def produce(
+    bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str = "none", linger_ms: int = 10_000
+) -> None:
+    """Write `drafts` in order; returns when the brokers have acknowledged all of them.
+
+    Those of a partition become visible at once, up to some thousands: nothing is sent before the last one is there.
+    """
     failures: list[str] = []
     settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": linger_ms, "acks": "all"}
     producer = Producer(settings)
@@ -66,24 +72,56 @@ def produce(bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str =
     assert failures == []
 
 
+def spread(bootstrap: str, topic: str, values: Mapping[int, Iterable[int]], *, timestamp_ms: int | None = None) -> None:
+    """Write numbers as text: partition -> its values, in this order."""
+    produce(
+        bootstrap,
+        topic,
+        [
+            Draft(b"%d" % value, partition=partition, timestamp_ms=timestamp_ms)
+            for partition, own in values.items()
+            for value in own
+        ],
+    )
+
+
+def cut(bootstrap: str, topic: str, starts: Mapping[int, int]) -> None:
+    """Delete all records before these offsets: partition -> where its log begins from now on."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wanted = [TopicPartition(topic, partition, start) for partition, start in starts.items()]
+    for done in admin.delete_records(wanted).values():
+        done.result(60)
+
+
 def numbers(bootstrap: str, topic: str, values: Iterable[int], *, partitions: int = 1, codec: str = "none") -> None:
     """Write each number as text, number n to partition n % partitions."""
     produce(bootstrap, topic, [Draft(b"%d" % n, partition=n % partitions) for n in values], codec=codec)
 
 
-def consume(bootstrap: str, topic: str, partitions: Sequence[int], *, within_s: float = 30) -> list[Record]:
-    """All records of the partitions, from the beginning to the end as it is now, by partition and offset."""
+def consume(
+    bootstrap: str,
+    topic: str,
+    partitions: Sequence[int],
+    *,
+    isolation: str = "read_committed",
+    within_s: float = 120,
+) -> list[Record]:
+    """All records of the partitions, from the beginning to the end as it is now, by partition and offset.
+
+    A log has to end with a record, which a transaction's marker is not: its end would never be reached.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "witness",
             "enable.auto.commit": False,
             "enable.partition.eof": False,
+            "isolation.level": isolation,
         }
     )
     try:
         ends = {
-            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)[1]
             for partition in partitions
         }
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])

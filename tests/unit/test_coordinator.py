@@ -11,18 +11,15 @@ from typing import Any
 import pytest
 
 from evensplit.core.codec import decode, encode
-from evensplit.core.invariants import check
 from evensplit.core.model import SplitId, Subscription
-from evensplit.core.plan import plan_batch
-from evensplit.core.starting import Earliest, Latest
 from evensplit.core.state import EnumeratorState
 from evensplit.core.story import loads
 from evensplit.errors import ClusterError, ClusterUnreachable, DataLossError, SubscriptionError
 from evensplit.kafka.port import ClusterPort, Listing
-from evensplit.spark import coordinator, world
-from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import ClusterOptions, parse_options
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.hosts import NONE, Source, ranges
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.fixture
@@ -33,52 +30,6 @@ def east() -> FakeKafka:
     for partition in range(2):
         cluster.append("t", partition, 10)
     return cluster
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at a cluster is a new one."""
-    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
-    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.0)
-
-
-class Source:
-    """A coordinator over fakes, driven as Spark drives it."""
-
-    def __init__(
-        self,
-        *clusters: FakeKafka,
-        start: object = "earliest",
-        each: Mapping[str, Mapping[str, str]] | None = None,
-        **options: str,
-    ) -> None:
-        self.fakes = {cluster.cluster: cluster for cluster in clusters}
-        named: dict[str, dict[str, str]] = {name: {"kafka.bootstrap.servers": f"{name}:9092"} for name in self.fakes}
-        for name, own in (each or {}).items():
-            named[name].update(own)
-        given = {"clusters": json.dumps(named), **({} if "assign" in options else {"subscribePattern": "t"}), **options}
-        self.coordinator = Coordinator(
-            parse_options(given),
-            readers_default=2,
-            starting_default=Earliest() if start == "earliest" else Latest(),
-            connect=self.connect,
-        )
-
-    def connect(self, options: ClusterOptions) -> ClusterPort:
-        return self.fakes[options.id]
-
-    def plan(self, start: EnumeratorState, **how: Any) -> EnumeratorState:
-        state = self.coordinator.plan(start, limited=how.pop("limited", False), **how)
-        assert check(state) == ()
-        return state
-
-
-def ranges(start: EnumeratorState, end: EnumeratorState) -> dict[str, tuple[int, int]]:
-    """What the batch reads: split -> (start, end)."""
-    return {str(part.split): part[1:] for plan in plan_batch(start, end) for part in plan.ranges}
-
-
-NONE = EnumeratorState()
 
 
 def test_the_first_batch_has_everything(east: FakeKafka) -> None:
@@ -189,12 +140,11 @@ def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
     ]
 
 
-def test_a_cluster_that_stays_away_becomes_an_error(east: FakeKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Source(east)
+def test_a_cluster_that_stays_away_becomes_an_error(east: FakeKafka) -> None:
+    source = Source(east, unreachableTimeout="0")
     first = source.plan(NONE)
     east.fail_with(ClusterUnreachable("east", "nobody is there"))
-    monkeypatch.setattr(world, "UNREACHABLE_TIMEOUT_S", 0.0)
-    with pytest.raises(ClusterError, match=r"longer than the 0 s allowed.*nobody is there"):
+    with pytest.raises(ClusterError, match=r"0 s are allowed \(unreachableTimeout\).*nobody is there"):
         _until(lambda: source.plan(first) is None)
 
 
@@ -212,10 +162,7 @@ def test_available_now_needs_every_cluster(east: FakeKafka) -> None:
         Source(east).plan(first, fix_ends=True)
 
 
-def test_a_slow_cluster_delays_the_others_once_and_not_for_long(
-    east: FakeKafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(world, "CLUSTER_WAIT_S", 0.01)
+def test_a_slow_cluster_delays_the_others_once_and_not_for_long(east: FakeKafka) -> None:
     answer_now = threading.Event()
     answer_now.set()
 
@@ -226,7 +173,7 @@ def test_a_slow_cluster_delays_the_others_once_and_not_for_long(
 
     west = Slow("west")
     west.create_topic("t")
-    source = Source(east, west)
+    source = Source(east, west, clusterWait="10ms")
     first = source.plan(NONE)
     answer_now.clear()
     west.append("t", 0, 5)
@@ -280,7 +227,7 @@ def test_a_topic_deleted_with_unread_records_is_a_loss(east: FakeKafka) -> None:
 
 def test_a_topic_deleted_when_it_was_read_is_no_loss(east: FakeKafka, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "evensplit")
-    source = Source(east, assign='{"t": [0, 1]}')
+    source = Source(east, assign='{"t": [0, 1]}', discoveryInterval="30s")
     first = source.plan(NONE)
     east.delete_topic("t")
     for _ in range(5):
@@ -312,14 +259,35 @@ def test_nothing_new_is_told_apart_from_news(east: FakeKafka) -> None:
     assert not source.coordinator.has_news()
 
 
-def test_a_recreated_topic_is_a_loss(east: FakeKafka) -> None:
+def test_a_recreated_topic_that_had_not_been_read_is_a_loss(east: FakeKafka) -> None:
+    source = Source(east, maxOffsetsPerTrigger="4")
+    first = source.plan(NONE, limited=True)
+    east.recreate_topic("t")
+    for partition in range(2):
+        east.append("t", partition, 50)
+    with pytest.raises(DataLossError, match=r"created anew.*At most 8 offsets from 2 on.*1 more partition lost"):
+        source.plan(first)
+
+
+@pytest.mark.parametrize("records", [3, 50], ids=["shorter than before", "longer than before"])
+def test_a_recreated_topic_that_had_been_read_is_read_from_its_beginning(east: FakeKafka, records: int) -> None:
     source = Source(east)
     first = source.plan(NONE)
     east.recreate_topic("t")
     for partition in range(2):
-        east.append("t", partition, 50)
-    with pytest.raises(DataLossError, match="the topic was deleted and created anew"):
-        source.plan(first)
+        east.append("t", partition, records)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/0": (0, records), "east/t/1": (0, records)}
+    assert second.losses == ()
+
+
+def test_a_recreated_topic_of_which_nothing_was_seen_in_this_run_is_a_loss_of_unknown_size(east: FakeKafka) -> None:
+    first = Source(east).plan(NONE)
+    east.recreate_topic("t")
+    with pytest.raises(DataLossError, match="How many offsets from 10 on were lost is not known"):
+        Source(east).plan(first)
+    second = Source(east, failOnDataLoss="false").plan(first)
+    assert [(loss.cause, loss.position, loss.offsets_max) for loss in second.losses] == [("recreated", 10, None)] * 2
 
 
 @pytest.mark.parametrize("fix_ends", [False, True])
@@ -344,7 +312,19 @@ def test_offsets_that_do_not_exist_are_all_named(east: FakeKafka) -> None:
     source = Source(east, startingOffsets=json.dumps({"t": {"0": 11}, "u": {"0": 1}}))
     with pytest.raises(SubscriptionError) as caught:
         source.plan(NONE)
-    assert len(caught.value.problems) == 3
+    assert [problem.split(";")[0] for problem in caught.value.problems] == [
+        "cluster 'east', starting offsets: topic 't', partition 1 is not named",
+        "cluster 'east', starting offsets: topic 'u', partition 0 has an offset but is not read",
+        "east/t/0: reading was to start at offset 11, which its log, that begins at offset 0, does not have",
+    ]
+
+
+def test_under_declare_a_start_that_does_not_exist_is_the_beginning(east: FakeKafka) -> None:
+    source = Source(east, startingOffsets=json.dumps({"t": {"0": 11, "1": 4}}), failOnDataLoss="false")
+    first = source.plan(NONE)
+    assert ranges(NONE, first) == {"east/t/0": (0, 10), "east/t/1": (4, 10)}
+    assert [(loss.cause, loss.position, loss.found) for loss in first.losses] == [("out-of-range", 11, 0)]
+    assert source.plan(first) is first, "what was lost stays with the batch that it was lost in"
 
 
 def test_readers_come_from_the_option_then_the_state_then_the_default(east: FakeKafka) -> None:
@@ -370,7 +350,7 @@ def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pyte
     caplog.set_level(logging.WARNING, "evensplit")
     Source(east, each={"east": {"kafka.max.poll.records": "7"}}).plan(NONE)
     assert [record.getMessage() for record in caplog.records] == [
-        "these Kafka settings have no meaning here and are ignored: kafka.max.poll.records"
+        "these options have no meaning here and are ignored: kafka.max.poll.records"
     ]
 
 

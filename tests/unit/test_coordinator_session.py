@@ -16,21 +16,12 @@ from evensplit.core.state import EnumeratorState
 from evensplit.core.story import loads
 from evensplit.errors import ClusterUnreachable, DataLossError
 from evensplit.kafka.port import ClusterPort, Listing
-from evensplit.spark import world
+from evensplit.spark import watch
 from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import ClusterOptions, parse_options
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
-
-
-class Clock:
-    """Seconds since 1970, which pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class Forgetful(FakeKafka):
@@ -44,14 +35,10 @@ class Forgetful(FakeKafka):
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def east(monkeypatch: pytest.MonkeyPatch) -> Forgetful:
     """A cluster with topics `t` of four and `u` of two partitions, ten records in each."""
-    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(watch, "REST_FACTOR", 0.0)
     cluster = Forgetful("default")
     for topic, count in (("t", 4), ("u", 2)):
         cluster.create_topic(topic, count)
@@ -68,7 +55,12 @@ def coordinator(
 
     options = {"kafka.bootstrap.servers": "e:9092", "subscribePattern": subscribe, "readers": str(readers), **more}
     return Coordinator(
-        parse_options(options), readers_default=1, starting_default=Earliest(), connect=connect, clock=clock
+        parse_options(options),
+        readers_default=1,
+        starting_default=Earliest(),
+        connect=connect,
+        clock=clock,
+        monotonic=clock,
     )
 
 
@@ -122,7 +114,7 @@ def test_what_is_missing_for_long_is_retained_and_goes_on_when_it_is_back(east: 
     wait_for(retained, what="a retained topic")
     away = found[-1]
     assert [str(key) for key, split in away.splits.items() if not split.active] == ["default/u/0", "default/u/1"]
-    assert plan_batch(first, away) == ()
+    assert plan_batch(first, away).readers == ()
     assert loads(away) == [2, 2]
     assert one.plan(away, limited=False) is away
     clock.now_s += 8 * 24 * 60 * 60
@@ -155,7 +147,7 @@ def test_an_answer_that_is_looked_at_twice_confirms_no_loss(
     east.delete_topic("u")
     state = one.plan(state, limited=True)
     assert state.session.missing_since
-    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 3600.0)
     for _ in range(5):
         clock.now_s += 60
         state = one.plan(state, limited=True)
@@ -170,6 +162,71 @@ def test_stale_answers_far_apart_are_no_loss(east: Forgetful, clock: Clock) -> N
         east.forgotten = topic
         state = one.plan(state, limited=True)
     assert all(split.active for split in state.splits.values())
+
+
+@pytest.mark.parametrize("limit", [12, 1000])
+def test_one_discovery_without_a_topic_is_not_confirmed_by_a_look_at_the_others(
+    east: Forgetful, clock: Clock, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two discoveries nobody looks for the topic, however often the known ones are looked at (law S7)."""
+    one = coordinator(east, clock, maxOffsetsPerTrigger=str(limit))
+    state = one.plan(EnumeratorState(), limited=True)
+    clock.now_s += 30
+    east.forgotten = "u"
+    state = one.plan(state, limited=True)
+    east.forgotten = None
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.1)
+    for step_s in (29.95, 0.05, 0.1, 0.9, 0.1, 30.0):
+        clock.now_s += step_s
+        if one.has_news():
+            state = one.plan(state, limited=True)
+        assert all(split.active for split in state.splits.values())
+
+
+def test_a_partition_that_was_listed_in_between_is_not_missing_for_the_second_time(
+    east: Forgetful, clock: Clock
+) -> None:
+    """Its leader was away then, so that it had no offsets; but it was there."""
+    one = coordinator(east, clock, maxOffsetsPerTrigger="12")
+    state = one.plan(EnumeratorState(), limited=True)
+    for forgotten, leaderless in (("u", False), (None, True), ("u", False)):
+        clock.now_s += 30
+        east.recover()
+        east.forgotten = forgotten
+        if leaderless:
+            east.hide_leader("u", 0)
+            east.hide_leader("u", 1)
+        state = one.plan(state, limited=True)
+    assert all(split.active for split in state.splits.values())
+    clock.now_s += 30
+    with pytest.raises(DataLossError, match="it was deleted"):
+        one.plan(state, limited=True)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_without_discovery_what_a_restart_does_not_find_is_looked_for_once_more(
+    east: Forgetful, clock: Clock, is_gone: bool
+) -> None:
+    first = coordinator(east, clock, maxOffsetsPerTrigger="12").plan(EnumeratorState(), limited=True)
+    east.forgotten = "u"
+    one = coordinator(east, clock, maxOffsetsPerTrigger="12", discoveryInterval="0")
+    state = one.plan(decode(encode(first)), limited=True)
+    east.forgotten = "u" if is_gone else None
+    clock.now_s += 29
+    state = one.plan(state, limited=True)
+    assert state.session.missing_since
+
+    def go_on(state: EnumeratorState) -> EnumeratorState:
+        for _ in range(3):
+            clock.now_s += 1
+            state = one.plan(state, limited=True)
+        return state
+
+    if is_gone:
+        with pytest.raises(DataLossError, match="it was deleted"):
+            go_on(state)
+    else:
+        assert [split.position for split in go_on(state).load()] == [10] * 6
 
 
 def test_what_goes_unread_with_the_subscription_is_no_loss(east: FakeKafka, clock: Clock) -> None:
@@ -197,6 +254,7 @@ def test_a_cluster_that_left_the_options_is_no_loss_and_is_forgotten_when_idle(e
         starting_default=Earliest(),
         connect=lambda _: other,
         clock=clock,
+        monotonic=clock,
     )
     for _ in range(5):
         clock.now_s += 60
@@ -260,7 +318,7 @@ def test_a_new_session_counts_what_the_last_one_had_counted(
     east.delete_topic("u")
     second = one.plan(first, limited=False)
     assert second.session.missing_since
-    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 3600.0)
     assert one.plan(decode(encode(first)), limited=False).session.missing_since
 
 
@@ -271,7 +329,7 @@ def test_a_wider_subscription_goes_on_where_the_narrower_one_left_off(east: Fake
     east.append("u", 0, 5)
     wide = coordinator(east, clock).plan(decode(encode(narrow)), limited=False)
     assert loads(wide) == [3, 3]
-    ranges = [part for plan in plan_batch(narrow, wide) for part in plan.ranges]
+    ranges = [part for plan in plan_batch(narrow, wide).readers for part in plan.ranges]
     assert ranges == [(SplitId("default", "u", 0), 10, 15)]
 
 

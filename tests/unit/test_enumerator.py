@@ -225,7 +225,7 @@ def test_new_bootstrap_servers_are_taken_over() -> None:
 @pytest.mark.parametrize(
     "event, message",
     [
-        (ParallelismChanged(0), "expected at least 1"),
+        (ParallelismChanged(0), "expected 1 to 100000"),
         (ClustersListed((EAST, EAST)), "listed twice: east"),
         (PartitionsListed("north", ()), "the metadata names only: east"),
         (OffsetsResolved({SplitId("north", "x", 0): 1}), "has not been discovered"),

@@ -1,10 +1,10 @@
-"""What clusters answer, and what follows: FLIP-288's starts, what is missing, back, created anew, at its end."""
+"""What clusters answer, and what follows: FLIP-288's starts, and what is missing or not wanted any more."""
 
 from __future__ import annotations
 
 import pytest
 
-from evensplit.core.effects import Forget, ReportLoss, ResolveStart, Revoke
+from evensplit.core.effects import ReportLoss, ResolveStart, Revoke
 from evensplit.core.events import (
     BatchOpened,
     BatchPlanned,
@@ -13,31 +13,24 @@ from evensplit.core.events import (
     ListedCluster,
     OffsetsResolved,
     PartitionsListed,
-    ReaderRegistered,
     SettingsChanged,
     TimePassed,
 )
 from evensplit.core.model import Partitions, SplitId, StartBy, TopicPattern, Topics
 from evensplit.core.settings import Settings
-from tests.support.enumeration import EAST, WEST, Enumeration, listed
-
-ONE, TWO, THREE = (SplitId("east", "t", partition) for partition in range(3))
-INTERVAL_MS, DAY_MS = 30_000, 24 * 60 * 60 * 1000
-
-
-def running(count: int = 2, readers: int = 2, settings: Settings | None = None, **wanted: object) -> Enumeration:
-    """Everything of one topic is read from offset 10, one batch is done, and it is 1,000 ms."""
-    one = Enumeration(readers, settings, **wanted)
-    one.tell(TimePassed(1000))
-    one.discover(EAST, at=10, t=count)
-    one.register()
-    one.tell(BatchPlanned({}), BatchOpened())
-    return one
-
-
-def resolved(one: Enumeration) -> list[ResolveStart]:
-    return [effect for effect in one.effects if isinstance(effect, ResolveStart)]
-
+from tests.support.enumeration import (
+    DAY_MS,
+    EAST,
+    INTERVAL_MS,
+    ONE,
+    THREE,
+    TWO,
+    WEST,
+    Enumeration,
+    listed,
+    resolved,
+    running,
+)
 
 # FLIP-288
 
@@ -120,6 +113,17 @@ def test_one_answer_without_a_partition_removes_nothing() -> None:
     assert one.state == before
 
 
+def test_a_partition_that_is_there_without_offsets_is_not_missing() -> None:
+    one = running()
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    seen = PartitionsListed("east", listed("t", 1, "id-t"), complete=False, seen=listed("t", 3, "id-2")[1:])
+    one.tell(less, seen, TimePassed(1000 + INTERVAL_MS), less)
+    assert one.lives() == {"east/t/0": "assigned", "east/t/1": "assigned"}, "nor is it taken up"
+    assert one.state.splits[TWO].topic_id == "id-t"
+    one.tell(TimePassed(1000 + 2 * INTERVAL_MS), less)
+    assert one.lives()["east/t/1"] == "retained"
+
+
 def test_two_complete_answers_an_interval_apart_remove() -> None:
     one = running()
     position = one.state.splits[TWO].position
@@ -193,6 +197,16 @@ def test_what_the_options_leave_out_at_the_start_is_removed_at_once() -> None:
     assert one.lives()["west/t/0"] == "assigned"
 
 
+def test_what_is_sure_is_the_first_listing_that_is_complete() -> None:
+    one = running()
+    one.discover(EAST, WEST, t=2)
+    one.restart(one.commit())
+    one.tell(TimePassed(5000), ClustersListed((EAST,), complete=False))
+    assert one.lives()["west/t/0"] == "assigned"
+    one.tell(ClustersListed((EAST,)))
+    assert one.lives()["west/t/0"] == "retained"
+
+
 def test_a_removal_at_a_time_that_was_not_known_is_dated_later() -> None:
     one = running()
     one.discover(EAST, WEST, t=1)
@@ -207,11 +221,17 @@ def test_a_removal_at_a_time_that_was_not_known_is_dated_later() -> None:
 @pytest.mark.parametrize(
     "subscription", [Topics(("t",)), TopicPattern("^t$"), Partitions({"t": (0, 1)})], ids=["names", "pattern", "single"]
 )
-def test_a_narrower_subscription_removes_at_once(subscription: Topics | TopicPattern | Partitions) -> None:
+def test_a_narrower_subscription_removes(subscription: Topics | TopicPattern | Partitions) -> None:
+    """Two listings have to say so, an interval apart; unread records of what is not wanted are no loss."""
     one = running()
     one.discover(EAST, t=2, u=1)
-    one.tell(ClustersListed((ListedCluster("east", ("e:9092",), subscription=subscription),)))
+    one.observe({SplitId("east", "u", 0): 99})
+    narrow = ClustersListed((ListedCluster("east", ("e:9092",), subscription=subscription),))
+    one.tell(narrow, TimePassed(1000 + INTERVAL_MS - 1), narrow)
+    assert one.lives()["east/u/0"] == "assigned"
+    effects = one.tell(TimePassed(1000 + INTERVAL_MS), narrow)
     assert one.lives() == {"east/t/0": "assigned", "east/t/1": "assigned", "east/u/0": "retained"}
+    assert not any(isinstance(effect, ReportLoss) for effect in effects)
     # An answer to what was asked before.
     one.tell(PartitionsListed("east", (*listed("t", 2, "id-t"), *listed("u", 1, "id-u"))))
     assert one.lives()["east/u/0"] == "retained"
@@ -219,142 +239,41 @@ def test_a_narrower_subscription_removes_at_once(subscription: Topics | TopicPat
     assert one.lives()["east/u/0"] == "assigned"
 
 
-# What is back, and what is forgotten
-
-
-def test_back_within_the_retention_it_goes_on_and_after_it_it_is_new() -> None:
-    """S8"""
-    one = running(settings=Settings(retention_ms=DAY_MS))
-    one.tell(BatchPlanned({TWO: 42}), BatchOpened())
-    less, all_there = (PartitionsListed("east", listed("t", count, "id-t")) for count in (1, 2))
-    one.tell(less, TimePassed(1000 + INTERVAL_MS), less)
-    one.tell(TimePassed(DAY_MS), all_there)
-    assert (one.state.splits[TWO].position, one.lives()["east/t/1"]) == (42, "assigned")
-    one.tell(less, TimePassed(DAY_MS + INTERVAL_MS), less)
-    assert one.tell(TimePassed(2 * DAY_MS + INTERVAL_MS - 1)) == ()
-    assert one.tell(TimePassed(2 * DAY_MS + INTERVAL_MS)) == (Forget(TWO),)
-    assert TWO not in one.state.splits
-    one.tell(all_there)
-    assert resolved(one) == [ResolveStart("east", (TWO,), StartBy.EARLIEST)]
-
-
-def test_without_retention_it_is_forgotten_at_once() -> None:
-    one = running(settings=Settings(retention_ms=0))
-    one.discover(EAST, WEST, t=2)
-    one.tell(ClustersListed((EAST,)), TimePassed(1000 + INTERVAL_MS))
-    effects = one.tell(ClustersListed((EAST,)))
-    assert [effect.split.cluster for effect in effects if isinstance(effect, Forget)] == ["west", "west"]
-    assert list(one.state.clusters) == ["east"]
-    # Answers on their way when the cluster was forgotten.
-    before = one.state
-    one.tell(PartitionsListed("west", listed("t", 1)), OffsetsResolved({SplitId("west", "t", 0): 1}))
-    one.tell(ClusterUnreachable("west", "nobody is there"))
-    assert one.state == before
-    one.tell(ReaderRegistered(0, 99, {SplitId("west", "t", 0): 5}))
-    assert SplitId("west", "t", 0) not in one.state.splits
-
-
-def test_a_cluster_is_forgotten_with_all_that_it_had() -> None:
-    one = running(settings=Settings(bounded=True))
-    one.discover(EAST, WEST, t=2)
-    one.tell(OffsetsResolved({}, stops={SplitId("west", "t", 0): 0}))
-    assert one.lives()["west/t/0"] == "finished"
-    one.tell(ClustersListed((EAST,)), TimePassed(1000 + INTERVAL_MS), ClustersListed((EAST,)))
-    assert (one.lives()["west/t/0"], one.lives()["west/t/1"]) == ("finished", "retained")
-    # The answer to a question from before.
-    one.tell(PartitionsListed("west", listed("t", 2, "id-t")))
-    assert one.lives()["west/t/1"] == "retained"
-    effects = one.tell(TimePassed(30 * DAY_MS))
-    assert sorted(effect.split for effect in effects if isinstance(effect, Forget)) == [
-        SplitId("west", "t", 0),
-        SplitId("west", "t", 1),
-    ]
-    assert list(one.state.clusters) == ["east"]
-
-
-def test_a_reported_split_of_a_cluster_that_is_no_longer_read_is_retained() -> None:
+def test_a_subscription_that_the_options_narrow_at_the_start_removes_at_once() -> None:
     one = running()
-    one.tell(ReaderRegistered(0, 99, {SplitId("north", "t", 0): 5}))
-    assert one.lives()["north/t/0"] == "retained"
-    assert one.state.clusters["north"].removed_at_ms == 1000
+    one.discover(EAST, t=2, u=1)
+    narrow = (ListedCluster("east", ("e:9092",), subscription=Topics(("t",))),)
+    state = one.commit()
+    for confirmed, life in ((True, "retained"), (False, "assigned")):
+        one.restart(state)
+        one.tell(TimePassed(5000), ClustersListed(narrow, confirmed))
+        assert one.lives()["east/u/0"] == life
 
 
-def test_a_split_that_went_before_it_had_a_start_is_asked_for_when_it_returns() -> None:
+def test_what_is_not_asked_for_is_not_missing() -> None:
+    """Whether the second listing without it says so or not: an answer of the cluster's is none about it."""
     one = running()
-    more, less = (PartitionsListed("east", listed("t", count, "id-t")) for count in (3, 2))
-    one.tell(more, less, TimePassed(1000 + INTERVAL_MS), less)
-    assert one.lives()["east/t/2"] == "retained"
-    one.tell(more)
-    assert resolved(one) == [ResolveStart("east", (THREE,), StartBy.EARLIEST)]
+    one.discover(EAST, t=2, u=1)
+    narrow = ClustersListed((ListedCluster("east", ("e:9092",), subscription=Topics(("t",))),))
+    one.tell(narrow)
+    for number in range(2, 5):
+        effects = one.tell(TimePassed(number * INTERVAL_MS), PartitionsListed("east", listed("t", 2, "id-t")))
+        assert effects == ()
+    assert one.lives()["east/u/0"] == "assigned"
 
 
-# What was created anew
-
-
-def test_under_fail_a_recreated_topic_ends_the_run_and_changes_nothing() -> None:
+@pytest.mark.parametrize("turned", [False, True])
+def test_missing_once_and_unwanted_once_is_neither_twice(turned: bool) -> None:
+    """S7: in either order."""
     one = running()
-    before = one.state
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
-    assert [(effect.split, effect.fatal) for effect in effects if isinstance(effect, ReportLoss)] == [
-        (ONE, True),
-        (TWO, True),
-    ]
-    assert one.state == before
-
-
-def test_under_declare_a_recreated_topic_is_reported_and_read_from_its_beginning() -> None:
-    """S9"""
-    one = running(loss="declare")
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
-    assert [effect.fatal for effect in effects if isinstance(effect, ReportLoss)] == [False, False]
-    assert resolved(one) == [ResolveStart("east", (ONE, TWO), StartBy.EARLIEST)]
-    assert set(one.lives().values()) == {"unassigned"}
-    one.tell(OffsetsResolved({ONE: 0, TWO: 0}))
-    assert {split.topic_id for split in one.state.splits.values()} == {"id-2"}
-    assert one.loads() == [1, 1]
-
-
-def test_a_topic_that_was_created_anew_while_it_was_away_is_no_other_case() -> None:
-    for loss, position in (("fail", 10), ("declare", None)):
-        one = running(loss=loss)
-        less = PartitionsListed("east", listed("t", 1, "id-t"))
-        one.tell(less, TimePassed(1000 + INTERVAL_MS), less)
-        effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2"), complete=False))
-        assert TWO in [effect.split for effect in effects if isinstance(effect, ReportLoss)]
-        assert one.state.splits[TWO].position == position
-
-
-# Ends
-
-
-def test_a_batch_that_reaches_a_stop_finishes_the_split() -> None:
-    one = running(count=1, settings=Settings(bounded=True))
-    one.tell(OffsetsResolved({}, stops={ONE: 30}))
-    one.tell(BatchPlanned({ONE: 29}))
-    assert one.lives()["east/t/0"] == "assigned"
-    one.tell(BatchPlanned({ONE: 30}))
-    assert one.lives()["east/t/0"] == "finished"
-    one.tell(PartitionsListed("east", listed("t", 1, "id-2")), OffsetsResolved({ONE: 5}, stops={ONE: 99}))
-    assert (one.lives()["east/t/0"], one.state.splits[ONE].position) == ("finished", 30)
-
-
-def test_a_split_that_ends_where_it_begins_is_finished_at_once() -> None:
-    one = Enumeration(1, Settings(bounded=True))
-    one.tell(ClustersListed((EAST,)), PartitionsListed("east", listed("t", 2)))
-    one.register()
-    one.tell(OffsetsResolved({ONE: 5, TWO: 9}, stops={ONE: 5, TWO: 3}))
-    assert set(one.lives().values()) == {"finished"}
-    assert (one.state.splits[TWO].position, one.state.splits[TWO].stop) == (9, 9)
-
-
-def test_a_split_that_returns_at_its_stop_is_finished() -> None:
-    one = running(settings=Settings(bounded=True))
-    less = PartitionsListed("east", listed("t", 1, "id-t"))
-    one.tell(less, TimePassed(1000 + INTERVAL_MS), less)
-    one.tell(OffsetsResolved({}, stops={TWO: 10}))
-    assert one.lives()["east/t/1"] == "retained"
-    one.tell(PartitionsListed("east", listed("t", 2, "id-t")))
-    assert one.lives()["east/t/1"] == "finished"
+    one.discover(EAST, t=2, u=1)
+    one.observe({SplitId("east", "u", 0): 99})
+    wide = ClustersListed((EAST,))
+    narrow = ClustersListed((ListedCluster("east", ("e:9092",), subscription=Topics(("t",))),))
+    less = PartitionsListed("east", listed("t", 2, "id-t"))
+    first, second = ([narrow], [wide, less]) if turned else ([less], [narrow])
+    assert not any(isinstance(effect, ReportLoss) for effect in one.tell(*first, TimePassed(90_000), *second))
+    assert one.lives()["east/u/0"] == "assigned"
 
 
 def test_an_unchanged_world_changes_no_byte() -> None:

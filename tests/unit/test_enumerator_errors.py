@@ -26,9 +26,7 @@ from evensplit.core.events import (
 from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.settings import Settings
 from evensplit.errors import TransitionError
-from tests.support.enumeration import EAST, WEST, Enumeration, listed
-
-ONE, TWO, THREE, FOUR = (SplitId("east", "t", partition) for partition in range(4))
+from tests.support.enumeration import EAST, FOUR, ONE, THREE, TWO, WEST, Enumeration, listed
 
 
 def everything() -> Enumeration:
@@ -39,6 +37,7 @@ def everything() -> Enumeration:
     one.register()
     one.tell(OffsetsResolved({}, stops={ONE: 50, TWO: 10}))
     less = PartitionsListed("east", (*listed("t", 2, "id-t"), *listed("u", 1, "id-u")))
+    one.observe()
     one.tell(BatchPlanned({}), less, TimePassed(31_000), less)
     one.tell(PartitionsListed("east", (ListedPartition("t", 3, "id-t"),), complete=False))
     one.tell(SettingsChanged(Settings(bounded=True), eligible={0: (ONE,), 1: ()}))
@@ -60,7 +59,8 @@ def everything() -> Enumeration:
         (SettingsChanged(Settings(retention_ms=-1), loss="ignore"), "retention is -1 ms.*loss is 'ignore'"),
         (SettingsChanged(discovery_interval_ms=-5), "discovery interval is -5 ms"),
         (SettingsChanged(eligible={-1: ()}), r"said to be eligible: \[-1\]"),
-        (ParallelismChanged(0), "the number of readers is 0; expected at least 1"),
+        (ParallelismChanged(0), "the number of readers is 0; expected 1 to 100000"),
+        (ParallelismChanged(100_001), "the number of readers is 100001; expected 1 to 100000"),
         (ReaderRegistered(-1), "the reader is -1"),
         (ReaderRegistered(0, -1), "in epoch -1"),
         (ReaderRegistered(0, 99, {ONE: -3}), "east/t/0 was reported at -3; expected offsets of at least 0"),
@@ -112,11 +112,12 @@ def test_the_message_has_event_state_and_story() -> None:
         "  state, which stays as it was: 2 readers, 0 of them registered, generation 0; clusters ('east'); "
         "0 splits; no batch yet",
         "  before it came:",
-        "    SettingsChanged(settings=Settings(policy='balanced', rebalance='always', scope='global', plan='owners', "
-        "retention_ms=604800000, bounded=False), discovery=True, discovery_interval_ms=30000, loss='fail')",
+        "    SettingsChanged(settings=Settings(policy='balanced', rebalance='always', scope='global', plan='whole', "
+        "retention_ms=604800000, bounded=False, tasks_min=None, task_offsets_max=None), discovery=True, "
+        "discovery_interval_ms=30000, loss='fail')",
         "    ParallelismChanged(readers=2)",
         "    ClustersListed(clusters=(ListedCluster(id='east', bootstrap_servers=('e:9092',), "
-        "starts_by_strategy=False, subscription=None)), confirmed=True)",
+        "starts_by_strategy=False, subscription=None)), confirmed=True, complete=True)",
     ]
 
 

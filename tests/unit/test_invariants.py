@@ -11,9 +11,7 @@ from evensplit.core.invariants import check, check_step
 from evensplit.core.model import Split, SplitId
 from evensplit.core.settings import Settings
 from evensplit.core.state import EnumeratorState
-from tests.support.enumeration import EAST, Enumeration
-
-ONE, TWO = SplitId("east", "t", 0), SplitId("east", "t", 1)
+from tests.support.enumeration import EAST, ONE, TWO, Enumeration
 
 
 def sound(**settings: str) -> EnumeratorState:

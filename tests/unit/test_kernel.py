@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from kafka.record.memory_records import MemoryRecordsBuilder
+from kafka.record.util import calc_crc32c as crc32c
 
 from evensplit import _kernel
 from evensplit._kernel import Appended, ColumnBuilder, Columns, KernelError
+from evensplit.kafka.columns import COLUMNS
 
 # The other codecs need packages that are no dependency; they are tested in the kernel itself and with a real broker.
 CODECS = {"plain": 0, "gzip": 1}
@@ -44,10 +46,20 @@ def values(count: int, base_offset: int = 0) -> bytearray:
 def builder(**limits: int) -> ColumnBuilder:
     """A builder with headers and cluster, and limits that no test reaches unless it says so."""
     wide = {"rows_max": 1_000_000, "bytes_max": 1 << 26, "uncompressed_bytes_max": 1 << 26}
-    return ColumnBuilder(headers=True, cluster=True, **(wide | limits))
+    return ColumnBuilder(columns=COLUMNS, **(wide | limits))
 
 
-def append(to: ColumnBuilder, frame: Any, begin: int = 0, start: int = 0, end: int = EVERYTHING) -> Appended:
+def transactional(batch: bytearray, producer_id: int) -> bytearray:
+    """The batch as a producer writes it in a transaction."""
+    batch[21:23] = (0x10).to_bytes(2, "big")
+    batch[43:51] = producer_id.to_bytes(8, "big")
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    return batch
+
+
+def append(
+    to: ColumnBuilder, frame: Any, begin: int = 0, start: int = 0, end: int = EVERYTHING, aborted: Any = ()
+) -> Appended:
     """Appends all of the frame from `begin` on."""
     return to.append(
         frame,
@@ -58,6 +70,7 @@ def append(to: ColumnBuilder, frame: Any, begin: int = 0, start: int = 0, end: i
         partition=3,
         offset_start=start,
         offset_end=end,
+        aborted=aborted,
     )
 
 
@@ -75,19 +88,22 @@ def table(columns: Columns) -> list[dict[str, Any]]:
     rows = columns.rows
 
     def binary(parts: Any, kind: pa.DataType) -> pa.Array:
-        return array(kind, rows, *parts[:3], nulls=parts[3])
+        return parts and array(kind, rows, *parts[:3], nulls=parts[3])
 
-    arrays = {
+    def numbers(buffer: Any, kind: pa.DataType) -> pa.Array:
+        return None if buffer is None else array(kind, rows, None, buffer)
+
+    possible = {
         "key": binary(columns.key, pa.binary()),
         "value": binary(columns.value, pa.binary()),
         "topic": binary(columns.topic, pa.string()),
-        "partition": array(pa.int32(), rows, None, columns.partition),
-        "offset": array(pa.int64(), rows, None, columns.offset),
-        "timestamp": array(pa.int64(), rows, None, columns.timestamp),
-        "timestampType": array(pa.int32(), rows, None, columns.timestamp_type),
+        "partition": numbers(columns.partition, pa.int32()),
+        "offset": numbers(columns.offset, pa.int64()),
+        "timestamp": numbers(columns.timestamp, pa.int64()),
+        "timestampType": numbers(columns.timestamp_type, pa.int32()),
+        "cluster": binary(columns.cluster, pa.string()),
     }
-    if columns.cluster is not None:
-        arrays["cluster"] = binary(columns.cluster, pa.string())
+    arrays = {name: cells for name, cells in possible.items() if cells is not None}
     if columns.headers is not None:
         validity, lists, key_ends, key_data, value_validity, value_ends, value_data, nulls, items = columns.headers
         keys = array(pa.string(), items, None, key_ends, key_data)
@@ -134,12 +150,45 @@ def test_nothing_is_appended_and_arrow_accepts_the_empty_columns() -> None:
 
 
 def test_columns_that_were_not_asked_for_are_none() -> None:
-    made = ColumnBuilder(headers=False, cluster=False, rows_max=10, bytes_max=10_000, uncompressed_bytes_max=10)
-    append(made, encoded([(0, None, b"x", [("h", b"1")])]))
-    columns = made.finish()
-    assert columns.headers is None
-    assert columns.cluster is None
-    assert set(table(columns)[0]) == {"key", "value", "topic", "partition", "offset", "timestamp", "timestampType"}
+    frame = encoded([(5, b"k", b"x", [("h", b"1")])])
+    whole = builder()
+    append(whole, frame)
+    (row,) = table(whole.finish())
+    for chosen in (*((name,) for name in COLUMNS), ("value", "key"), COLUMNS[:7]):
+        made = ColumnBuilder(columns=chosen, rows_max=10, bytes_max=10_000, uncompressed_bytes_max=10)
+        append(made, frame)
+        columns = made.finish()
+        fields = {name: "timestamp_type" if name == "timestampType" else name for name in COLUMNS}
+        assert {name for name, field in fields.items() if getattr(columns, field) is not None} == set(chosen)
+        assert table(columns) == [{name: row[name] for name in chosen}]
+
+
+@pytest.mark.parametrize("columns", [(), ("value", "payload"), ("value", "key", "value"), ("Value",)])
+def test_columns_that_there_are_not(columns: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="expected one or more of key, value, topic, partition, offset, timestamp, "):
+        ColumnBuilder(columns=columns, rows_max=1, bytes_max=1, uncompressed_bytes_max=1)
+
+
+def test_headers_that_nobody_asked_for_are_not_looked_at() -> None:
+    frame = encoded([(0, None, b"x", [("h", b"1")])])
+    # The length of the header's key, with a checksum that is right.
+    frame[-4] = 0x7E
+    frame[17:21] = crc32c(bytes(frame[21:])).to_bytes(4, "big")
+    with pytest.raises(KernelError, match="a header's key needs 63 bytes"):
+        append(builder(), frame)
+    made = ColumnBuilder(columns=COLUMNS[:7], rows_max=10, bytes_max=10_000, uncompressed_bytes_max=10)
+    assert append(made, frame).rows == 1
+
+
+def test_records_of_aborted_transactions_are_left_out() -> None:
+    frame = transactional(values(3), producer_id=7) + transactional(values(3, base_offset=3), producer_id=8)
+    made = builder()
+    done = append(made, frame, aborted=[(8, 3), (9, 50)])
+    assert (done.offset_next, done.rows, done.aborted) == (6, 3, [(8, 3), (9, 50)])
+    assert [row["offset"] for row in table(made.finish())] == [0, 1, 2]
+    assert append(made, frame).rows == 6
+    with pytest.raises((TypeError, ValueError)):
+        append(made, frame, aborted=[(8,)])
 
 
 def test_a_range_takes_its_own_records_and_says_where_to_go_on() -> None:
@@ -167,6 +216,7 @@ def test_buffers_are_not_copied_cannot_be_written_and_outlive_their_columns() ->
     made = builder()
     append(made, encoded([(0, None, b"the value", [])]))
     columns = made.finish()
+    assert columns.value is not None
     data = columns.value[2]
     first, second = pa.py_buffer(data), pa.py_buffer(data)
     assert first.address == second.address
@@ -285,5 +335,5 @@ def test_other_threads_run_while_records_are_decoded() -> None:
 def test_what_things_are_can_be_read() -> None:
     made = builder()
     done = append(made, values(2))
-    assert repr(done) == "Appended(offset_next=2, position=79, rows=2, stopped=False, complete_batches=1)"
+    assert repr(done) == "Appended(offset_next=2, position=79, rows=2, stopped=False, complete_batches=1, aborted=[])"
     assert repr(made.finish().partition) == "<evensplit._kernel.Buffer of 8 bytes>"

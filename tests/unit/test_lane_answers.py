@@ -1,45 +1,22 @@
-"""What the lane asks for and how it takes answers, without brokers: turns, sizes, gaps, refusals."""
+"""How the lane takes answers, without brokers: sizes, gaps, refusals, and what is not decided yet."""
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from evensplit._kernel import ColumnBuilder, FetchedResponse
-from evensplit.core.model import Range, SplitId
-from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
+from evensplit._kernel import FetchedResponse
+from evensplit.errors import BatchTooLarge, BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
 from evensplit.kafka import api
 from evensplit.kafka.answer import EMPTIES_TO_SETTLE, Answer, sort_out
-from evensplit.kafka.fetch import (
-    FETCH_BYTES_MIN,
-    READS_ASKED_MAX,
-    PartitionRead,
-    choose,
-    fetch_request,
-    reads_of,
-    walk,
-)
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
+from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 
-SETTINGS = ClientSettings(("b:1",), client_rack="a")
-RESPONSE_BYTES = 1 << 20
-
-
-def read_of(partition: int = 0, start: int = 0, end: int = 100, topic: str = "t") -> PartitionRead:
-    (read,) = reads_of([Range(SplitId("east", topic, partition), start, end)])
-    return read
-
-
-def header(base: int, last_delta: int, length: int = 49) -> bytes:
-    """The header of a record batch without records, as far as the lane looks at it."""
-    return struct.pack(">qiibIhi", base, length, 0, 2, 0, 0, last_delta).ljust(12 + length, b"\0")
+BATCH_BYTES = 8 << 20
 
 
 @dataclass
@@ -50,6 +27,8 @@ class Came:
     records: bytes = b""
     error_code: int = 0
     high_watermark: int = 100
+    last_stable_offset: int = 100
+    aborted: tuple[tuple[int, int], ...] = ()
     preferred_read_replica: int = -1
     topic: str = "t"
     records_begin: int = 0
@@ -61,7 +40,7 @@ class Response:
     partitions: list[Came] = field(default_factory=list)
 
 
-def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0) -> Answer:
+def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0, read_committed: bool = False) -> Answer:
     data = bytearray(b"?" * 10)
     for one in came:
         one.records_begin = len(data)
@@ -74,112 +53,9 @@ def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0) -> Ans
         now_s,
         partition_bytes_max=SETTINGS.max_partition_fetch_bytes,
         response_bytes_max=RESPONSE_BYTES,
+        batch_bytes_max=BATCH_BYTES,
+        read_committed=read_committed,
     )
-
-
-def test_ranges_become_reads() -> None:
-    a, b = SplitId("east", "a", 0), SplitId("east", "b", 0)
-    first, second = reads_of([Range(b, 7, 9), Range(a, 5, 5), Range(b, 0, 3), Range(a, 1, 2), Range(b, 3, 4)])
-    assert (first.split, first.position, first.end) == (a, 1, 2)
-    assert (second.split, second.position, second.end) == (b, 0, 3)
-    for position, then in ((2, (2, 3)), (3, (3, 4)), (4, (7, 9)), (9, (9, 9))):
-        second.advance(position, 1.0)
-        assert (second.position, second.end) == then
-    assert second.finished
-
-
-def test_those_in_front_are_chosen_until_a_response_is_full_twice_over() -> None:
-    queue = deque(read_of(partition, end=1000) for partition in range(10))
-    # A kilobyte for each offset is what is expected at first.
-    assert [read.split.partition for read in choose(queue, 2_000_000)] == [0, 1, 2, 3]
-    assert [read.split.partition for read in queue] == [4, 5, 6, 7, 8, 9]
-    assert [read.split.partition for read in choose(queue, 1)] == [4]
-    queue[0].advance(1000, 0.0)
-    assert [read.split.partition for read in choose(queue, 1)] == [6]
-    crowd = deque(read_of(partition, end=1) for partition in range(READS_ASKED_MAX + 5))
-    assert len(choose(crowd, 1 << 30)) == READS_ASKED_MAX
-
-
-def test_a_request_keeps_the_first_one_first_and_topics_together() -> None:
-    queue = deque([read_of(5, topic="b"), read_of(0, topic="a"), read_of(1, topic="b")])
-    asked = choose(queue, 1 << 30)
-    assert [read.key for read in asked] == [("b", 5), ("b", 1), ("a", 0)]
-    asked[1].fetch_bytes_min = 3 << 20
-    request = fetch_request(asked, SETTINGS, RESPONSE_BYTES, 250, api.FETCH.highest)
-    listed = [
-        (topic.topic, one.partition, one.partition_max_bytes) for topic in request.topics for one in topic.partitions
-    ]
-    expected = max(FETCH_BYTES_MIN, int(1.25 * 100 * 1024))
-    assert listed == [("b", 5, expected), ("b", 1, 3 << 20), ("a", 0, expected)]
-    assert (request.max_bytes, request.max_wait_ms, request.isolation_level) == (3 << 20, 250, 0)
-    assert request.rack_id == "a"
-    asked[2].leader_only = True
-    assert fetch_request(asked, SETTINGS, 1, 250, api.FETCH.highest).rack_id == ""
-
-
-def test_headers_lead_to_the_next_offset() -> None:
-    data = bytearray(header(10, 4) + header(20, 9) + header(40, 0))
-    size = len(data)
-
-    def to(position: int, end: int, size: int = size, walks: int = 99) -> tuple[int | None, int, int]:
-        found = walk(data, 0, size, position, end, walks)
-        return found.position, found.batches, found.cut_bytes
-
-    assert to(0, 100) == (41, 3, 0)
-    assert to(12, 100) == (41, 3, 0)
-    assert to(0, 25) == (25, 2, 0)
-    assert to(0, 15) == (15, 1, 0)
-    # A batch that begins behind the range ends it: the offsets before were compacted away.
-    assert to(0, 18) == (18, 1, 0)
-    assert to(12, 35, size - 1) == (35, 2, 0)
-    assert to(0, 5) == (5, 0, 0)
-    assert to(50, 100) == (50, 3, 0)
-    assert to(0, 100, size - 1) == (30, 2, 61)
-    assert to(0, 100, 10) == (0, 0, 61)
-    assert to(0, 100, 0) == (0, 0, 0)
-    assert to(0, 100, walks=2) == (None, 2, 0)
-    data[8:12] = struct.pack(">i", -7)
-    assert to(0, 100) == (0, 0, 0)
-
-
-records = st.lists(st.integers(0, 3), min_size=1, max_size=8)
-
-
-@given(st.lists(records, max_size=6), st.data())
-def test_headers_lead_where_the_kernel_comes_to(log: list[list[int]], data: st.DataObject) -> None:
-    frame, base = bytearray(), 0
-    for gaps in log:
-        batch, behind = encoded(gaps)
-        frame += base.to_bytes(8, "big") + batch[8:]
-        base += behind
-    start = data.draw(st.integers(0, base + 2))
-    end = data.draw(st.integers(start + 1, base + 4))
-    size = data.draw(st.integers(0, len(frame)) | st.just(len(frame)))
-    walked = walk(frame, 0, size, start, end, 1000)
-    builder = ColumnBuilder(
-        headers=False, cluster=False, rows_max=1000, bytes_max=1 << 20, uncompressed_bytes_max=1 << 20
-    )
-    appended = builder.append(
-        frame, 0, size, cluster="east", topic="t", partition=0, offset_start=start, offset_end=end
-    )
-    assert walked.position == appended.offset_next
-    # What is behind the range is not walked any more, and everything else is.
-    assert appended.complete_batches >= walked.batches
-    if appended.offset_next < end:
-        assert (walked.batches, walked.used) == (appended.complete_batches, appended.position)
-
-
-def encoded(gaps: Sequence[int]) -> tuple[bytearray, int]:
-    """A record batch with so many offsets left out behind each record, and the number of offsets that it covers."""
-    # Not before `evensplit.kafka.api` has imported the package without its warnings.
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
-    builder: Any = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 20)
-    for gap in gaps:
-        builder.append(timestamp=1, key=None, value=b"v")
-        builder.skip(gap)
-    builder.close()
-    return builder.buffer(), builder.next_offset()
 
 
 def test_records_are_gone_on_from_at_once() -> None:
@@ -193,6 +69,19 @@ def test_records_are_gone_on_from_at_once() -> None:
     assert (span.start, span.offset_end, span.position, span.end - span.begin) == (0, 100, 10, 61)
     assert (read.position, read.stamp_s) == (10, 5.0)
     assert (answer.served, answer.progressed) == ([read], True)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_batch_can_be_too_long(whole: bool) -> None:
+    size = BATCH_BYTES - 12
+    at_most, longer = header(0, 0, size), header(0, 0, size + 1)
+    assert take([read_of()], Came(records=at_most if whole else at_most[:500])).progressed
+    with pytest.raises(BatchTooLarge, match=f"{BATCH_BYTES + 1} bytes, and maxBatchBytes is {BATCH_BYTES}") as caught:
+        take([read_of(3)], Came(3, records=longer if whole else longer[:500]))
+    assert (caught.value.partition, caught.value.offset) == (3, 0)
+    # One behind the range is nobody's business.
+    behind = header(0, 9) + header(100, 0, size + 1)
+    assert take([read_of()], Came(records=behind, high_watermark=101)).spans
 
 
 def test_a_batch_cannot_end_a_range_from_behind_the_end_of_the_log() -> None:
@@ -341,3 +230,34 @@ def test_what_was_not_asked_for_or_comes_twice_is_passed_over() -> None:
     answer = take([read], Came(7, records=header(0, 9)), Came(0, records=header(0, 9)), Came(0, records=header(10, 9)))
     assert len(answer.spans) == 1
     assert read.position == 10
+
+
+def test_what_is_not_decided_yet_is_waited_for_and_never_passed_over() -> None:
+    read = read_of()
+    for _ in range(2 * EMPTIES_TO_SETTLE):
+        answer = take([read], Came(last_stable_offset=40), read_committed=True)
+        assert (answer.served, answer.gaps, answer.progressed, read.doubtful) == ([read], [], False, False)
+    assert isinstance(read.trouble, ClusterUnreachable)
+    assert "offsets 0 to 99 were to be read, but from offset 40 on there is a transaction" in str(read.trouble)
+    # What the log does not have at all is another matter, and so is a log that is decided to the end of the range.
+    take([read], Came(high_watermark=40, last_stable_offset=40), read_committed=True)
+    assert isinstance(read.trouble, DataLossError)
+    for _ in range(EMPTIES_TO_SETTLE):
+        answer = take([read], Came(), read_committed=True)
+    assert answer.gaps == [read]
+    # Under read_uncommitted the last stable offset means nothing.
+    other = read_of()
+    for _ in range(EMPTIES_TO_SETTLE):
+        answer = take([other], Came(last_stable_offset=40))
+    assert answer.gaps == [other]
+
+
+def test_aborted_transactions_go_with_the_records_and_these_get_on_whatever_becomes_of_them() -> None:
+    read = read_of()
+    answer = take([read], Came(records=header(0, 9), aborted=((7, 0), (8, 3))), read_committed=True)
+    assert [tuple(span.aborted) for span in answer.spans] == [((7, 0), (8, 3))]
+    assert (read.position, answer.progressed, read.trouble) == (10, True, None)
+    (request,) = (fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, api.FETCH.highest),)
+    assert request.isolation_level == 0
+    isolated = replace(SETTINGS, read_committed=True)
+    assert fetch_request([read], isolated, RESPONSE_BYTES, 250, api.FETCH.lowest).isolation_level == 1

@@ -10,19 +10,9 @@ import pytest
 from evensplit.core.model import Partitions, TopicPattern, Topics
 from evensplit.core.starting import Earliest, Latest, Specific
 from evensplit.errors import OptionError
-from evensplit.spark.options import SourceOptions, check_batch, check_streaming, parse_options
-
-BASE = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
-
-
-def parse(**options: str) -> SourceOptions:
-    return parse_options({**BASE, **options})
-
-
-def problems(options: dict[str, str]) -> tuple[str, ...]:
-    with pytest.raises(OptionError) as caught:
-        parse_options(options)
-    return caught.value.problems
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.spark.options import check_batch, check_streaming, parse_options
+from tests.support.options import BASE, parse, problems_of
 
 
 def clusters(**by_name: dict[str, Any]) -> dict[str, str]:
@@ -38,7 +28,7 @@ def test_the_least_that_works() -> None:
         Topics(("t",)),
     )
     assert (cluster.starting, cluster.ending, options.readers, options.offsets_max) == (None, None, None, None)
-    assert (options.headers, options.with_cluster) == (False, False)
+    assert options.columns == KAFKA_COLUMNS
 
 
 def test_names_are_understood_in_any_case() -> None:
@@ -61,11 +51,16 @@ def test_single_partitions() -> None:
     [
         ("earliest", Earliest()),
         (" LATEST ", Latest()),
-        ('{"t": {"0": 23, "1": -2, "2": -1}}', Specific({("t", 0): 23, ("t", 1): -2, ("t", 2): -1})),
     ],
 )
 def test_where_to_start(text: str, strategy: object) -> None:
     assert parse(startingOffsets=text).clusters[0].starting == strategy
+
+
+def test_partitions_to_start_at() -> None:
+    starting = parse(startingOffsets='{"t": {"0": 23, "1": -2, "2": -1}}').clusters[0].starting
+    assert isinstance(starting, Specific)
+    assert starting.offsets == {("t", 0): 23, ("t", 1): -2, ("t", 2): -1}
 
 
 def test_clusters_take_from_outside_what_they_do_not_say() -> None:
@@ -86,7 +81,9 @@ def test_clusters_take_from_outside_what_they_do_not_say() -> None:
         }
     )
     east, west = options.clusters
-    assert (east.id, east.subscription, east.starting) == ("east", Partitions({"u": (1,)}), Specific({("u", 1): 5}))
+    assert (east.id, east.subscription) == ("east", Partitions({"u": (1,)}))
+    assert isinstance(east.starting, Specific)
+    assert east.starting.offsets == {("u", 1): 5}
     assert (west.id, west.subscription, west.starting) == ("west", Topics(("t",)), Earliest())
     assert (east.settings.client_id, west.settings.client_id) == ("mine", "all")
     assert (east.starts_by_itself, west.starts_by_itself) == (True, False)
@@ -94,9 +91,10 @@ def test_clusters_take_from_outside_what_they_do_not_say() -> None:
 
 def test_the_cluster_column_is_there_when_there_can_be_several() -> None:
     several = {**clusters(east={"kafka.bootstrap.servers": "e:1"}), "subscribe": "t"}
-    assert parse_options(several).with_cluster
-    assert not parse_options({**several, "includeCluster": "false"}).with_cluster
-    assert parse(includeCluster="True").with_cluster
+    assert parse_options(several).columns == (*KAFKA_COLUMNS, "cluster")
+    assert parse_options({**several, "includeCluster": "false"}).columns == KAFKA_COLUMNS
+    assert parse(includeCluster="True").columns == (*KAFKA_COLUMNS, "cluster")
+    assert parse(includeHeaders="true").columns == (*KAFKA_COLUMNS, "headers")
 
 
 def test_settings_without_a_meaning_here_are_named() -> None:
@@ -105,7 +103,7 @@ def test_settings_without_a_meaning_here_are_named() -> None:
 
 
 def test_all_problems_at_once() -> None:
-    found = problems(
+    found = problems_of(
         {
             "kafka.bootstrap.servers": "broker",
             "subscribe": "a b",
@@ -123,8 +121,15 @@ def test_all_problems_at_once() -> None:
 @pytest.mark.parametrize(
     "options, expected",
     [
-        ({"kafka.bootstrap.servers": "b:1"}, "none of subscribe, subscribePattern and assign given; expected exactly"),
-        ({**BASE, "assign": '{"t": [0]}'}, "subscribe and assign of subscribe, subscribePattern and assign given"),
+        (
+            {"kafka.bootstrap.servers": "b:1"},
+            "One of the following options must be specified: subscribe, subscribePattern, assign; found none",
+        ),
+        (
+            {**BASE, "assign": '{"t": [0]}'},
+            "Only one of the following options can be specified: subscribe, subscribePattern, assign; found subscribe "
+            "and assign",
+        ),
         ({"subscribe": "t"}, "bootstrap.servers is missing"),
         ({**BASE, "subscribe": " , "}, "subscribe is ' , '; expected topic names"),
         ({**BASE, "subscribe": "ok,not/ok"}, "subscribe names 'not/ok'; expected topic names"),
@@ -135,6 +140,9 @@ def test_all_problems_at_once() -> None:
         ),
         ({**BASE, "assignScope": "all"}, "assignScope is 'all'; expected one of global, per-cluster"),
         ({**BASE, "rebalance": ""}, "rebalance is ''; expected one of always, on-rescale, never"),
+        ({**BASE, "plan": "even"}, "plan is 'even'; expected one of whole, level, owners"),
+        ({**BASE, "minPartitions": "0"}, "minPartitions is '0'; expected a whole number of at least 1"),
+        ({**BASE, "maxRecordsPerPartition": "no"}, "maxRecordsPerPartition is 'no'; expected a whole number of at"),
         ({**BASE, "readers": "²"}, "readers is '²'; expected a whole number of at least 1"),
         ({**BASE, "maxOffsetsPerTrigger": "1.5"}, "maxOffsetsPerTrigger is '1.5'"),
         ({**BASE, "startingOffsets": "{"}, "startingOffsets is '{'; expected earliest, latest or {\"topic\""),
@@ -151,34 +159,88 @@ def test_all_problems_at_once() -> None:
         ({"subscribe": "t", **clusters(east={"kafka.bootstrap.servers": "e:1", "readers": 3})}, "of cluster 'east'"),
         ({"subscribe": "t", "clusters": '{"a/b": {"kafka.bootstrap.servers": "e:1"}}'}, "without a slash"),
         ({**BASE, **clusters(east={"kafka.bootstrap.servers": "e:1"})}, "are both given; expected one of them"),
+        (
+            clusters(east={"kafka.bootstrap.servers": "e:1", "subscribe": 5}),
+            "subscribe of cluster 'east' is '5'; expect",
+        ),
+        (clusters(east={"kafka.bootstrap.servers": "e:1", "subscribe": None}), "is 'null'; expected topic names"),
+        (clusters(east={"kafka.bootstrap.servers": "e:1", "subscribe": ["t", 5]}), "expected topic names"),
+        (
+            {"subscribe": "t", **clusters(east={"kafka.bootstrap.servers": "e:1", "Kafka.Bootstrap.Servers": "f:1"})},
+            "Kafka.Bootstrap.Servers of cluster 'east' is given twice; expected it once",
+        ),
     ],
 )
 def test_one_problem(options: dict[str, str], expected: str) -> None:
-    assert any(expected in problem for problem in problems(options)), problems(options)
+    assert any(expected in problem for problem in problems_of(options)), problems_of(options)
 
 
 @pytest.mark.parametrize("pattern", ["", "(", "*a"])
 def test_a_bad_regular_expression(pattern: str) -> None:
-    (found,) = problems({"kafka.bootstrap.servers": "b:1", "subscribePattern": pattern})
+    (found,) = problems_of({"kafka.bootstrap.servers": "b:1", "subscribePattern": pattern})
     assert found.startswith(f"subscribePattern is {pattern!r}; expected a regular expression: ")
 
 
 @pytest.mark.parametrize("assign", ["[]", "{}", '{"t": []}', '{"t": [-1]}', '{"t": ["0"]}', '{"a b": [0]}', "nonsense"])
 def test_a_bad_assign(assign: str) -> None:
-    (found,) = problems({"kafka.bootstrap.servers": "b:1", "assign": assign})
+    (found,) = problems_of({"kafka.bootstrap.servers": "b:1", "assign": assign})
     assert "assign" in found
 
 
 def test_a_cluster_document_is_not_shown_in_errors_since_it_may_hold_secrets() -> None:
     for text in ('{"east": {"kafka.sasl.jaas.config": "hunter2"', '["hunter2"]', '{"east": "hunter2"}'):
-        assert not any("hunter2" in problem for problem in problems({"subscribe": "t", "clusters": text}))
+        assert not any("hunter2" in problem for problem in problems_of({"subscribe": "t", "clusters": text}))
 
 
 def test_streaming_and_batch_have_options_of_their_own() -> None:
     with pytest.raises(OptionError, match="endingOffsets is given, but a streaming query has no end"):
         check_streaming(parse(endingOffsets="latest"))
     with pytest.raises(OptionError) as caught:
-        check_batch(parse(maxOffsetsPerTrigger="5", startingOffsets='{"t": {"0": -1}}', endingOffsets="earliest"))
+        check_batch(parse(commitGroup="g", startingOffsets='{"t": {"0": -1}}', endingOffsets="earliest"))
     assert len(caught.value.problems) == 3
     check_streaming(parse(startingOffsets="latest"))
     check_batch(parse(startingOffsets="earliest", endingOffsets="latest"))
+
+
+@pytest.mark.parametrize(
+    "written, columns",
+    [
+        ("value", ("value",)),
+        (" offset , KEY,value ", ("key", "value", "offset")),
+        ("timestamptype", ("timestampType",)),
+        (",".join(reversed(COLUMNS)), COLUMNS),
+    ],
+)
+def test_columns_are_in_the_order_of_the_schema(written: str, columns: tuple[str, ...]) -> None:
+    assert parse(columns=written).columns == columns
+    several = {"clusters": '{"east": {"kafka.bootstrap.servers": "b:1"}}', "subscribe": "t"}
+    assert parse_options({**several, "columns": written}).columns == columns
+
+
+@pytest.mark.parametrize(
+    "written, reason",
+    [
+        ("", "there is no ''"),
+        ("value,", "there is no ''"),
+        ("value, payload, x, x", "there is no 'payload' and no 'x'"),
+        ("key, Value, value, KEY", "key and value are there more than once"),
+        ("key, y, key", "there is no 'y'; key is there more than once"),
+    ],
+)
+def test_columns_that_there_are_not(written: str, reason: str) -> None:
+    (problem,) = problems_of({**BASE, "columns": written, "includeHeaders": "true"})
+    assert problem == (
+        f"columns is {written!r}; expected one or more of {', '.join(COLUMNS)}, separated by commas: {reason}"
+    )
+
+
+def test_columns_and_the_options_for_two_of_them() -> None:
+    agreeing = parse(columns="value, headers", includeHeaders="true", includeCluster="false")
+    assert agreeing.columns == ("value", "headers")
+    found = problems_of({**BASE, "columns": "key, cluster", "includeHeaders": "true", "includeCluster": "FALSE"})
+    assert found == (
+        "includeHeaders is true and columns is 'key, cluster', without headers; expected columns alone, which says it "
+        "all",
+        "includeCluster is false and columns is 'key, cluster', with cluster; expected columns alone, which says it "
+        "all",
+    )

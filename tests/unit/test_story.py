@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from evensplit.core.events import (
     BatchPlanned,
     ClustersListed,
     Event,
+    LogsObserved,
     OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
@@ -21,20 +21,13 @@ from evensplit.core.model import Split, SplitId
 from evensplit.core.settings import Settings
 from evensplit.core.state import EnumeratorState, Registration, Session
 from evensplit.core.story import changes, describe, loads, summary, why
-from tests.support.enumeration import EAST, Enumeration, listed
-
-ONE, TWO = SplitId("east", "t", 0), SplitId("east", "t", 1)
+from tests.support.enumeration import EAST, ONE, TWO, Enumeration, listed
+from tests.support.ownership import with_splits
 
 
 def state(readers: int, **owners: int | None) -> EnumeratorState:
     splits = [Split(SplitId("c", name[0], int(name[1:])), "", 5, None, owner) for name, owner in sorted(owners.items())]
     return EnumeratorState(readers, {}, {split.id: split for split in splits})
-
-
-def changed(one: EnumeratorState, **fields: object) -> EnumeratorState:
-    """The state with the same changed in all of its splits."""
-    splits: Mapping[SplitId, Split] = {key: split._replace(**fields) for key, split in one.splits.items()}  # type: ignore[arg-type]
-    return replace(one, splits=splits)
 
 
 def test_discoveries_and_moves_with_their_reasons() -> None:
@@ -48,12 +41,12 @@ def test_discoveries_and_moves_with_their_reasons() -> None:
 
 def test_what_came_and_went() -> None:
     before = state(2, a0=None, a1=None)
-    away = changed(before, removed_at_ms=7)
+    away = with_splits(before, removed_at_ms=7)
     assert changes(before, away).sentences() == (
         "retained c/a: partition 0, 1: not to be read any more; positions are kept for a time",
     )
     assert changes(away, before).sentences() == ("returned c/a: partition 0, 1: goes on where it was",)
-    assert changes(before, changed(before, finished=True)).sentences() == (
+    assert changes(before, with_splits(before, finished=True)).sentences() == (
         "finished c/a: partition 0, 1: read to the end",
     )
     assert changes(away, state(2, a0=None)).sentences() == (
@@ -102,6 +95,7 @@ def test_why_a_split_is_where_it_is() -> None:
         ReaderRegistered(0, 1),
         BatchPlanned({TWO: 9}),
         ParallelismChanged(2),
+        LogsObserved("east", {ONE: 5, TWO: 9}),
         less,
         TimePassed(30_001),
         less,
@@ -155,7 +149,7 @@ def test_events_and_states_in_one_line() -> None:
         "2 readers, 0 of them registered, generation 0; clusters (); 2 splits, 1 assigned, 1 unassigned; no batch yet"
     )
     assert summary(replace(state(1), begun=True)) == (
-        "1 readers, 0 of them registered, generation 0; clusters (); 0 splits"
+        "1 reader, 0 of them registered, generation 0; clusters (); 0 splits"
     )
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,18 +16,20 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.starting import Earliest
+from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId
+from evensplit.core.settings import Settings
+from evensplit.core.starting import Earliest, TopicPartition
 from evensplit.core.state import EnumeratorState
-from evensplit.errors import CheckpointForeign
+from evensplit.errors import CheckpointForeign, ClusterUnreachable
 from evensplit.kafka import columns
-from evensplit.spark import world
+from evensplit.spark import watch
 from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import parse_options
 from evensplit.spark.partition import ReaderPartition
 from evensplit.spark.schema import row_schema
 from evensplit.spark.stream import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.waiting import SLACK_S
 
 
 def offsets(*, readers: int = 2, east: int = 10, west: int = 20, first: int | None = None) -> dict[str, Any]:
@@ -33,7 +39,8 @@ def offsets(*, readers: int = 2, east: int = 10, west: int = 20, first: int | No
         Split(SplitId("west", "t", 0), "id-w", west, first, 1),
     ]
     clusters = {
-        name: ClusterState(name, (f"{name}:9092",), initial=False, discovered=True) for name in ("east", "west")
+        name: ClusterState(name, (f"{name}:9092",), initial=False, discovered=True, kafka_id=kafka_id)
+        for name, kafka_id in (("east", "kafka-e"), ("west", ""))
     }
     by_id = MappingProxyType({split.id: split for split in splits})
     found = json.loads(json.dumps(encode(EnumeratorState(readers, MappingProxyType(clusters), by_id, begun=True))))
@@ -75,7 +82,25 @@ def test_a_replay_is_the_same_under_other_options() -> None:
     expected = work(reader(), {}, offsets(first=0))
     moved = json.dumps({"east": {"kafka.bootstrap.servers": "elsewhere:1", "kafka.client.id": "x"}})
     other = reader(clusters=moved, readers="7", maxOffsetsPerTrigger="1", startingOffsets="latest")
-    assert work(other, {}, offsets(first=0)) == expected
+    replayed = work(other, {}, offsets(first=0))
+    assert [one[:2] for one in replayed] == [one[:2] for one in expected]
+    assert replayed[0][2] == {"east": ("east:9092", "elsewhere:1")}, "where it was planned, before where it may be now"
+
+
+def test_a_replay_is_shared_out_as_it_was_whatever_the_options_say_by_now() -> None:
+    """Law S11: plan, tasks and pins are those of the offset."""
+    for plan in ("whole", "level", "owners"):
+        state = decode(offsets(east=90_000, west=20, first=0))
+        pins: dict[int, tuple[Readable, ...]] = {1: (Cluster("west"),)}
+        settings = Settings(plan=plan, tasks_min=3, task_offsets_max=50_000)
+        for eligible in ({}, pins):
+            end = json.loads(json.dumps(encode(replace(state, settings=settings, eligible=eligible))))
+            expected = work(reader(), {}, end)
+            assert len(expected) == 3
+            other = reader(plan="owners", minPartitions="1", maxRecordsPerPartition="9", pin='{"0": ["west"]}')
+            assert work(other, {}, end) == expected
+            numbers = [one.task for one in other.partitions({}, end) if isinstance(one, ReaderPartition)]
+            assert numbers == list(range(len(expected)))
 
 
 def test_the_settings_that_are_no_addresses_come_from_todays_options() -> None:
@@ -83,6 +108,44 @@ def test_the_settings_that_are_no_addresses_come_from_todays_options() -> None:
     partitions = reader(clusters=moved).partitions({}, offsets(first=0))
     settings = [one.settings for one in partitions if isinstance(one, ReaderPartition)]
     assert settings[0]["east"].client_id == "today"
+
+
+def test_tasks_wait_for_as_long_as_the_options_say() -> None:
+    """Spark's kafkaConsumer.pollTimeoutMs is about tasks alone; what the driver asks has Kafka's own timeout."""
+    options = {"kafkaConsumer.pollTimeoutMs": "700", "kafka.request.timeout.ms": "9000"}
+    one = reader(**options)
+    found = [part.settings for part in one.partitions({}, offsets(first=0)) if isinstance(part, ReaderPartition)]
+    assert [(name, of.progress_timeout_ms) for each in found for name, of in each.items()] == [
+        ("east", 700),
+        ("west", 700),
+    ]
+    assert {cluster.settings.request_timeout_ms for cluster in one._options.clusters} == {9000}
+    del options["kafkaConsumer.pollTimeoutMs"]
+    (plain, _) = reader(**options).partitions({}, offsets(first=0))
+    assert isinstance(plain, ReaderPartition)
+    assert plain.settings["east"].request_timeout_ms == 9000
+
+
+def test_a_task_that_gets_nothing_says_what_it_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        clusters = json.dumps({"east": {"kafka.bootstrap.servers": server}})
+        one = reader(clusters=clusters, **{"kafkaConsumer.pollTimeoutMs": "300", "kafka.request.timeout.ms": "60000"})
+        state = decode(offsets(first=0, west=0))
+        moved = {**state.clusters, "east": replace(state.clusters["east"], bootstrap_servers=(server,))}
+        (task,) = one.partitions({}, encode(replace(state, clusters=MappingProxyType(moved))))
+        began = time.monotonic()
+        with pytest.raises(ClusterUnreachable):
+            list(one.read(task))
+        assert time.monotonic() - began < 0.3 + SLACK_S
+
+
+def test_tasks_know_what_each_of_their_clusters_calls_itself() -> None:
+    """As the checkpoint has it, wherever today's options lead; nothing where that is not known."""
+    moved = json.dumps({"east": {"kafka.bootstrap.servers": "elsewhere:1"}})
+    partitions = reader(clusters=moved).partitions({}, offsets(first=0))
+    found = [one.cluster_ids for one in partitions if isinstance(one, ReaderPartition)]
+    assert found == [{"east": "kafka-e"}, {"west": ""}]
 
 
 def test_partitions_and_readers_can_be_pickled() -> None:
@@ -103,6 +166,11 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
     planned: list[EnumeratorState] = []
 
     class Idle:
+        questions = 0
+
+        def rest(self, asked: int) -> bool:
+            return False
+
         def plan(self, state: EnumeratorState, **_: Any) -> EnumeratorState:
             planned.append(state)
             return state
@@ -118,9 +186,40 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
     assert len(planned) == 2
 
 
+class Far(FakeKafka):
+    """A cluster that takes its time."""
+
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, int]:
+        found = super().list_offsets(wanted, complete=complete, undecided=undecided)
+        time.sleep(0.06)
+        return found
+
+
+def test_nothing_has_changed_only_after_a_question_that_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a look takes so long that the cluster is left in peace for longer than others."""
+    cluster = Far("default")
+    cluster.create_topic("t")
+    options = parse_options({"kafka.bootstrap.servers": "d:9092", "subscribe": "t"})
+    one = EvenSplitStreamReader(options, 1)
+    host = Coordinator(options, readers_default=1, starting_default=Earliest(), connect=lambda _: cluster)
+    monkeypatch.setattr(one, "_coordinator", host)
+    limit = one.getDefaultReadLimit()
+    offset = one.latestOffset({}, limit)
+    for _ in range(3):
+        assert one.latestOffset(offset, limit) is offset
+        cluster.append("t", 0, 1)
+        after = one.latestOffset(offset, limit)
+        assert after is not offset
+        offset = after
+    one.stop()
+
+
 def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is news as well: the second answer without a topic is like the first one."""
-    monkeypatch.setattr(world, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(watch, "REST_FACTOR", 0.0)
     cluster = FakeKafka("default")
     for topic in "tu":
         cluster.create_topic(topic)
@@ -137,7 +236,12 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
 
     one = EvenSplitStreamReader(options, 1)
     host = Counted(
-        options, readers_default=1, starting_default=Earliest(), connect=lambda _: cluster, clock=lambda: now_s
+        options,
+        readers_default=1,
+        starting_default=Earliest(),
+        connect=lambda _: cluster,
+        clock=lambda: now_s,
+        monotonic=lambda: now_s,
     )
     monkeypatch.setattr(one, "_coordinator", host)
     offset: dict[str, Any] = {}
@@ -166,8 +270,8 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
     assert planned <= 8
 
 
-@pytest.mark.parametrize("headers", [False, True])
-@pytest.mark.parametrize("with_cluster", [False, True])
-def test_spark_and_the_lane_mean_the_same_columns(headers: bool, with_cluster: bool) -> None:
-    of_spark: pa.Schema = to_arrow_schema(row_schema(headers=headers, with_cluster=with_cluster), timezone="UTC")
-    assert of_spark.equals(columns.row_schema(headers=headers, with_cluster=with_cluster))
+@pytest.mark.parametrize("chosen", [*((name,) for name in columns.COLUMNS), columns.KAFKA_COLUMNS, columns.COLUMNS])
+def test_spark_and_the_lane_mean_the_same_columns(chosen: tuple[str, ...]) -> None:
+    of_spark: pa.Schema = to_arrow_schema(row_schema(chosen), timezone="UTC")
+    assert of_spark.equals(columns.row_schema(chosen))
+    assert of_spark.names == list(chosen)

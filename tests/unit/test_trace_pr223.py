@@ -19,6 +19,7 @@ from evensplit.core.events import (
 )
 from evensplit.core.model import SplitId
 from evensplit.core.settings import Settings
+from tests.support.assignments import moves
 from tests.support.enumeration import Enumeration, listed
 
 TOPIC = "example-topic"
@@ -70,11 +71,6 @@ class Trace:
 def loads(owners: Owners, readers: int) -> list[int]:
     """How many splits each reader has, most first."""
     return sorted((list(owners.values()).count(reader) for reader in range(readers)), reverse=True)
-
-
-def moves(before: Owners, after: Owners, readers: int) -> int:
-    """Splits that left a reader that is still there."""
-    return sum(before[key] != owner and before[key] < readers for key, owner in after.items() if key in before)
 
 
 def least(before: Owners, splits: Sequence[SplitId], readers: int) -> int:

@@ -1,0 +1,133 @@
+"""Planted bugs of who reads what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from evensplit.core import assigning
+from evensplit.core.assign import Claim
+from evensplit.core.draft import Draft
+from evensplit.core.effects import Assign, Revoke
+from evensplit.core.enumerator import Step, step
+from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsGivenBack
+from evensplit.core.model import Readable, SplitId
+from evensplit.core.settings import ALWAYS
+from evensplit.core.state import EnumeratorState
+from tests.sim.planting import Owners, Planted, assigning_by, by_step, changed, swapped
+
+SOLVE = assigning._solve
+DECIDE = assigning._decide
+
+
+def by_counter(
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+) -> Owners:
+    """Flink's rule: a new split goes to the number of known splits, modulo the readers; nothing is ever repaired."""
+    if eligible:
+        return SOLVE(splits, readers, previous, eligible, policy)
+    owners = {key: owner for key, owner in (previous or {}).items() if key in splits}
+    for key in splits:
+        if key not in owners:
+            owners[key] = readers[len(owners) % len(readers)]
+    return owners
+
+
+def from_scratch(
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+) -> Owners:
+    """Even, and as if nobody had owned anything."""
+    return SOLVE(splits, readers, None, eligible, "fair")
+
+
+def first_claim_wins(
+    claims: Sequence[Claim], may_own: Callable[[int | str, SplitId], bool]
+) -> dict[SplitId, int | str]:
+    """A report is believed however old its generation is."""
+    owners: dict[SplitId, int | str] = {}
+    for claim in reversed(claims):
+        for key in claim.splits:
+            if may_own(claim.reader, key):
+                owners.setdefault(key, claim.reader)
+    return owners
+
+
+def stale_generation(state: EnumeratorState, event: Event) -> Step:
+    with swapped("resolve_claims", first_claim_wins):
+        return step(state, event)
+
+
+def before_all_registered(state: EnumeratorState, event: Event) -> Step:
+    """The first reader that registers gets everything started."""
+    with swapped("_is_ready", lambda draft: bool(draft.session.registrations) and draft.state().settled):
+        return step(state, event)
+
+
+def levelled_at_first(state: EnumeratorState, event: Event) -> Step:
+    """Where owners were never dealt, splits that readers report are moved, whatever rebalancing allows."""
+
+    def decided(draft: Draft, previous: Owners) -> None:
+        settings = draft.settings
+        if not draft.dealt_to:
+            draft.settings = replace(settings, rebalance=ALWAYS)
+        DECIDE(draft, previous)
+        draft.settings = settings
+
+    with swapped("_decide", decided):
+        return step(state, event)
+
+
+def back_by_hash(state: EnumeratorState, event: Event) -> Step:
+    """Splits that were given back go where a formula says, which sends them all to one reader."""
+    done = step(state, event)
+    if isinstance(event, SplitsGivenBack) and done.state.session.assigned:
+        owned = [done.state.splits[key] for key in event.splits if key in done.state.splits]
+        return changed(done, *(split._replace(owner=0) for split in owned if split.owner))
+    return done
+
+
+def not_revoked(state: EnumeratorState, event: Event) -> Step:
+    """A split is given to its new reader, and the old one goes on with it."""
+    done = step(state, event)
+    return Step(done.state, tuple(effect for effect in done.effects if type(effect) is not Revoke))
+
+
+def ordered_twice(state: EnumeratorState, event: Event) -> Step:
+    """A message that comes twice is obeyed twice."""
+    done = step(state, event)
+    if isinstance(event, ReaderRegistered) and done.state is not state and not done.effects:
+        owned = [split for split in done.state.splits.values() if split.owner == event.reader]
+        again = (Assign(one.id, event.reader, one.position or 0, None, done.state.generation) for one in owned)
+        return Step(done.state, tuple(again))
+    return done
+
+
+def stale_epoch(state: EnumeratorState, event: Event) -> Step:
+    """A reader's failure is believed, whichever life of it failed."""
+    if isinstance(event, ReaderLost):
+        event = replace(event, epoch=max(event.epoch, state.session.epochs.get(event.reader, 0)))
+    return step(state, event)
+
+
+BUGS: Mapping[str, Planted] = {
+    "counter": Planted("Flink: known splits % readers", ("S6",), assigning_by(by_counter)),
+    "from-scratch": Planted("every change deals all splits anew", ("S5", "S6"), assigning_by(from_scratch)),
+    "stale-generation": Planted("an old report is believed", ("S5", "S6"), by_step(stale_generation)),
+    "before-all-registered": Planted("splits go to the first readers", ("S5",), by_step(before_all_registered)),
+    "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first)),
+    "back-by-hash": Planted("splits given back collapse", ("S2", "S5", "S6"), by_step(back_by_hash)),
+    "not-revoked": Planted("two readers have one split", ("S2",), by_step(not_revoked)),
+    "ordered-twice": Planted(
+        "a registration that comes twice is obeyed twice", ("S2", "S5", "S13"), by_step(ordered_twice)
+    ),
+    "stale-epoch": Planted("a message of an earlier life is believed", ("S13",), by_step(stale_epoch)),
+}
+"""Name -> bug."""

@@ -1,0 +1,59 @@
+"""How a bug is planted around the real rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType, ModuleType
+
+from evensplit.core import assigning
+from evensplit.core.enumerator import Step, step
+from evensplit.core.events import Event
+from evensplit.core.model import Split, SplitId
+from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim import Rules
+
+Owners = Mapping[SplitId, int]
+StepFunction = Callable[[EnumeratorState, Event], Step]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug. `laws`: those of which any may be the first that it breaks."""
+
+    says: str
+    laws: tuple[str, ...]
+    rules: Rules
+
+
+@contextmanager
+def swapped(name: str, other: object, module: ModuleType = assigning) -> Iterator[None]:
+    """A function of a module is another one."""
+    real = getattr(module, name)
+    setattr(module, name, other)
+    try:
+        yield
+    finally:
+        setattr(module, name, real)
+
+
+def by_step(stepped: StepFunction) -> Rules:
+    """The real rules, with another step."""
+    return Rules(step=stepped)
+
+
+def assigning_by(other: Callable[..., Owners]) -> Rules:
+    """The real rules, with another assignment."""
+
+    def stepped(state: EnumeratorState, event: Event) -> Step:
+        with swapped("_solve", other):
+            return step(state, event)
+
+    return Rules(step=stepped)
+
+
+def changed(done: Step, *splits: Split, keep: Callable[[object], bool] = lambda effect: True) -> Step:
+    """`done` with some splits different, and without the effects that are not to be kept."""
+    state = replace(done.state, splits=MappingProxyType({**done.state.splits, **{one.id: one for one in splits}}))
+    return Step(state, tuple(effect for effect in done.effects if keep(effect)))

@@ -1,0 +1,83 @@
+"""Consumer groups without a broker: members that are built by hand, round by round, and who owns what after each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from evensplit.consumer_group import BalancedAssignor
+from tests.support.groups import Brokers
+
+Owned = dict[str, list[str]]
+
+
+class Group:
+    """Members that go through the eager protocol as kafka-python runs it, bytes included."""
+
+    def __init__(self, topics: Mapping[str, int]) -> None:
+        self.topics = dict(topics)
+        self.members: dict[str, tuple[BalancedAssignor, tuple[str, ...]]] = {}
+        self.brokers: dict[str, Brokers] = {}
+        self.generation = 0
+
+    def join(self, member: str, *topics: str) -> None:
+        self.members[member] = (BalancedAssignor(), topics)
+        self.brokers[member] = Brokers({})
+
+    def subscribe(self, member: str, *topics: str) -> None:
+        self.members[member] = (self.members[member][0], topics)
+
+    def leave(self, member: str) -> None:
+        del self.members[member]
+
+    def rebalance(
+        self, leader: str = "", *, knows: Mapping[str, int] | None = None, deaf: tuple[str, ...] = ()
+    ) -> Owned:
+        """One round; the members in `deaf` do not hear its result.
+
+        `knows`: the topics that the leader knows, if the brokers' answer to its last request has not come yet.
+        """
+        leader = leader or min(self.members)
+        if knows is None:
+            self.brokers[leader].answer(self.topics)
+        else:
+            self.brokers[leader].know(knows)
+        self.generation += 1
+        sent = [
+            SimpleNamespace(
+                member_id=member,
+                group_instance_id=None,
+                metadata=ConsumerProtocolSubscription.decode(assignor.metadata(set(topics)).encode()),
+            )
+            for member, (assignor, topics) in self.members.items()
+        ]
+        plans = self.assignor(leader).assign(self.brokers[leader], sent)
+        assert set(plans) == set(self.members)
+        owned: Owned = {}
+        for member, plan in plans.items():
+            heard = ConsumerProtocolAssignment.decode(plan.encode())
+            owned[member] = sorted(f"{topic}-{number}" for topic, number in heard.partitions())
+            if member not in deaf:
+                self.assignor(member).on_assignment(heard, self.generation)
+        return owned
+
+    def assignor(self, member: str) -> BalancedAssignor:
+        return self.members[member][0]
+
+
+def loads(owned: Owned) -> list[int]:
+    return sorted(map(len, owned.values()), reverse=True)
+
+
+def moved(before: Owned, after: Owned) -> int:
+    """How many partitions went from one member that is still there to another."""
+    owner = {name: member for member, names in after.items() for name in names}
+    return sum(
+        name in owner and owner[name] != member for member, names in before.items() if member in after for name in names
+    )
+
+
+def names(*parts: tuple[str, int]) -> list[str]:
+    return sorted(f"{topic}-{number}" for topic, count in parts for number in range(count))

@@ -1,0 +1,85 @@
+"""A coordinator over clusters in memory, driven as Spark drives it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evensplit.core.codec import decode, encode
+from evensplit.core.invariants import check
+from evensplit.core.plan import plan_batch
+from evensplit.core.starting import Earliest, Latest
+from evensplit.core.state import EnumeratorState
+from evensplit.kafka.port import ClusterPort
+from evensplit.spark.coordinator import Coordinator
+from evensplit.spark.options import ClusterOptions, parse_options
+from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.waiting import wait_for
+
+
+class Source:
+    """A coordinator over fakes, driven as Spark drives it. `clock`: the time, in s, instead of the real one."""
+
+    def __init__(
+        self,
+        *clusters: FakeKafka,
+        start: object = "earliest",
+        batch: bool = False,
+        each: Mapping[str, Mapping[str, str]] | None = None,
+        clock: Callable[[], float] | None = None,
+        **options: str,
+    ) -> None:
+        self.fakes = {cluster.cluster: cluster for cluster in clusters}
+        named: dict[str, dict[str, str]] = {name: {"kafka.bootstrap.servers": f"{name}:9092"} for name in self.fakes}
+        for name, own in (each or {}).items():
+            named[name].update(own)
+        wanted = {} if {"assign", "subscribe"} & options.keys() else {"subscribePattern": "t"}
+        given = {"clusters": json.dumps(named), "discoveryInterval": "1ms", **wanted, **options}
+        self.coordinator = Coordinator(
+            parse_options(given),
+            readers_default=2,
+            starting_default=Earliest() if start == "earliest" else Latest(),
+            connect=self.connect,
+            batch=batch,
+            clock=clock or time.time,
+            monotonic=clock or time.monotonic,
+        )
+
+    def connect(self, options: ClusterOptions) -> ClusterPort:
+        fake = self.fakes[options.id]
+        return fake.isolated() if options.settings.read_committed else fake
+
+    def plan(self, start: EnumeratorState, **how: Any) -> EnumeratorState:
+        state = self.coordinator.plan(start, limited=how.pop("limited", False), **how)
+        assert check(state) == ()
+        return state
+
+
+def idle_until(one: Coordinator, state: EnumeratorState, done: Callable[[EnumeratorState], bool]) -> EnumeratorState:
+    """As an idle query asks: a plan only where there is news."""
+
+    def asked() -> EnumeratorState | None:
+        nonlocal state
+        if one.has_news():
+            state = one.plan(state, limited=False)
+        return state if done(state) else None
+
+    found = wait_for(asked)
+    assert isinstance(found, EnumeratorState)
+    return found
+
+
+def ranges(start: EnumeratorState, end: EnumeratorState) -> dict[str, tuple[int, int]]:
+    """What the batch reads: split -> (start, end)."""
+    return {str(part.split): part[1:] for plan in plan_batch(start, end).readers for part in plan.ranges}
+
+
+def restored(state: EnumeratorState) -> EnumeratorState:
+    """What a checkpoint has of it."""
+    return decode(encode(state))
+
+
+NONE = EnumeratorState()
+"""Before the first batch."""

@@ -1,0 +1,239 @@
+"""A query that runs while the world around it changes, and whose rows are counted against what a witness read."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from evensplit.core.model import Loss, SplitId
+from evensplit.core.state import EnumeratorState
+from evensplit.core.story import Changes, changes
+from evensplit.spark.progress import batch_progress
+from tests.support.queries import states
+from tests.support.records import consume, numbers
+from tests.support.starting import started
+from tests.support.waiting import wait_for
+
+
+class Row(NamedTuple):
+    """One record, as a sink or a witness has it."""
+
+    cluster: str
+    topic: str
+    partition: int
+    offset: int
+    value: str
+
+
+class LiveQuery:
+    """A streaming query of the source that keeps its rows here: those of one batch once, however often it is done.
+
+    Intervals are short: the source looks for changes three times a second, unless `options` say otherwise. A cluster
+    that is slow to answer is waited for, so that each batch knows what was there before it. With `gate`, every batch
+    that has rows waits for it before it ends.
+    """
+
+    def __init__(
+        self, spark: SparkSession, checkpoint: Path, *, gate: threading.Event | None = None, **options: object
+    ) -> None:
+        self.checkpoint = checkpoint
+        self._spark = spark
+        self._gate = gate
+        self._options = {
+            "discoveryInterval": "300ms",
+            "clusterWait": "20s",
+            "includeCluster": "true",
+            "startingOffsets": "earliest",
+            "readers": "2",
+            **{name: str(value) for name, value in options.items()},
+        }
+        self._batches: dict[int, list[Row]] = {}
+        self._query: StreamingQuery | None = None
+        self._expected: Counter[Row] | None = None
+
+    def __enter__(self) -> LiveQuery:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._gate is not None:
+            self._gate.set()
+        self.stop()
+        if kind is None and self._expected is not None:
+            found = Counter(self.rows())
+            assert found == self._expected, f"since the last look: {_differences(self._expected, found)}"
+
+    @property
+    def query(self) -> StreamingQuery:
+        assert self._query is not None
+        return self._query
+
+    def start(self, **options: object) -> LiveQuery:
+        """Start it, or start it again, with other `options` from now on."""
+        self._options.update({name: str(value) for name, value in options.items()})
+        frame = self._spark.readStream.format("evensplit").options(**self._options).load()
+        self._query = started(
+            frame.selectExpr("cluster", "topic", "partition", "offset", "cast(value as string) value")
+            .writeStream.foreachBatch(self._write)
+            .option("checkpointLocation", str(self.checkpoint))
+            .trigger(processingTime="50 milliseconds")
+        )
+        return self
+
+    def stop(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    def rows(self) -> list[Row]:
+        """All rows so far, in order."""
+        return sorted(row for batch in list(self._batches.values()) for row in batch)
+
+    def expect(self, expected: Iterable[Row], *, within_s: float = 120) -> None:
+        """Wait for as many rows as are `expected`, and see that they are just those; in the end there are no more."""
+        wanted = self._expected = Counter(expected)
+
+        def enough() -> bool:
+            self.check()
+            return len(self.rows()) >= wanted.total()
+
+        try:
+            wait_for(enough, within_s=within_s)
+        except AssertionError:
+            # What is there by now says more than how long it took.
+            found = Counter(self.rows())
+            raise AssertionError(f"{_differences(wanted, found)}; notices: {self.notices()}") from None
+        found = Counter(self.rows())
+        assert found == wanted, _differences(wanted, found)
+
+    def check(self) -> None:
+        """Raise what ended the query, if anything did."""
+        error = self.query.exception()
+        if error is not None:
+            raise error
+
+    def error(self, *, within_s: float = 120) -> str:
+        """Wait for the query to end with an error; what that says."""
+        try:
+            ended = self.query.awaitTermination(int(within_s))
+        except PySparkException as error:
+            return str(error)
+        raise AssertionError(f"the query {'ended without an error' if ended else 'goes on'}; rows: {len(self.rows())}")
+
+    def states(self) -> list[EnumeratorState]:
+        """The state at the end of each batch, oldest first."""
+        return states(self.checkpoint)
+
+    def state(self) -> EnumeratorState:
+        """The state at the end of the last batch that is in the offset log; an empty one before there is any."""
+        return (self.states() or [EnumeratorState()])[-1]
+
+    def wait_for_state(
+        self, condition: Callable[[EnumeratorState], bool], what: str, *, within_s: float = 120
+    ) -> EnumeratorState:
+        """The first state at the end of a batch that `condition` is true of."""
+
+        def found() -> EnumeratorState | None:
+            self.check()
+            state = self.state()
+            return state if condition(state) else None
+
+        try:
+            state = wait_for(found, within_s=within_s, what=what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; notices: {self.notices()}") from None
+        assert state is not None
+        return state
+
+    def settle(self, triggers: int = 3) -> None:
+        """Wait until Spark has asked a few times more, one after the other, and has had nothing to do."""
+        seen = {event["timestamp"] for event in self.query.recentProgress}
+
+        def idle() -> bool:
+            self.check()
+            last = [event for event in self.query.recentProgress if event["timestamp"] not in seen][-triggers:]
+            return len(last) == triggers and not any("addBatch" in event["durationMs"] for event in last)
+
+        wait_for(idle, what=f"{triggers} triggers without a batch")
+
+    def changes(self) -> list[Changes]:
+        """What changed in each batch but the first."""
+        return [changes(before, after) for before, after in pairwise(self.states())]
+
+    def losses(self) -> list[Loss]:
+        """All that was declared lost."""
+        return [loss for state in self.states() for loss in state.losses]
+
+    def notices(self) -> list[str]:
+        """What is not as it should be, by the last progress event."""
+        event = self.query.lastProgress
+        return [] if event is None else [text for batch in batch_progress(event) for text in batch.report.notices]
+
+    def wait_for_notice(self, *parts: str) -> str:
+        """The first notice that has all of `parts` in it."""
+
+        def found() -> str:
+            self.check()
+            return next((text for text in self.notices() if all(part in text for part in parts)), "")
+
+        return wait_for(found, what=f"a notice with {parts}")
+
+    def _write(self, frame: DataFrame, number: int) -> None:
+        rows = [Row(*row) for row in frame.collect()]
+        self._batches[number] = rows
+        if self._gate is not None and rows:
+            assert self._gate.wait(120), "the gate was never opened"
+
+
+class Writer:
+    """Writes numbers, each once in a test, to the topics of one cluster; the witness says what is there."""
+
+    def __init__(self, cluster: str, bootstrap: str) -> None:
+        self.cluster = cluster
+        self.bootstrap = bootstrap
+        self._next = 0
+
+    def write(self, topic: str, count: int, *, partitions: int = 1) -> None:
+        """Write `count` records that were never there before, one after the other to each partition."""
+        numbers(self.bootstrap, topic, range(self._next, self._next + count), partitions=partitions)
+        self._next += count
+
+    def witness(self, topic: str, partitions: int = 1) -> list[Row]:
+        """What is in the topic now."""
+        records = consume(self.bootstrap, topic, range(partitions))
+        return [Row(self.cluster, topic, one.partition, one.offset, (one.value or b"").decode()) for one in records]
+
+
+class Begin(Protocol):
+    """Makes the topic of a test in each of some clusters, with so many records, and names it in the metadata."""
+
+    def __call__(self, *counts: int, partitions: int = 1) -> None: ...
+
+
+def positions(state: EnumeratorState, cluster: str) -> dict[SplitId, int | None]:
+    """Where each split of a cluster stands."""
+    return {key: split.position for key, split in state.splits.items() if key.cluster == cluster}
+
+
+def is_removed(state: EnumeratorState, cluster: str) -> bool:
+    """Whether the cluster is known, and is retained."""
+    return cluster in state.clusters and state.clusters[cluster].removed_at_ms is not None
+
+
+def _differences(wanted: Counter[Row], found: Counter[Row]) -> str:
+    missing, extra = wanted - found, found - wanted
+    twice = [row for row in extra if row in wanted]
+    return (
+        f"expected {wanted.total()} rows, found {found.total()}; {missing.total()} missing {_some(missing)}, "
+        f"{extra.total()} too many {_some(extra)}, {len(twice)} of them twice"
+    )
+
+
+def _some(rows: Counter[Row]) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in sorted(rows)[:5]]

@@ -1,0 +1,42 @@
+"""States made of who owns what, and what is proven of their evenness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from evensplit.core.evenness import Evenness
+from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.settings import Settings
+from evensplit.core.state import EnumeratorState
+
+
+def state_of(
+    readers: int, owners: Mapping[str, int | None], settings: Settings | None = None, generation: int = 1
+) -> EnumeratorState:
+    """`a0`: 1 means that partition 0 of topic a of cluster c, at offset 5, is with reader 1; `d_a0`: of cluster d."""
+    found: list[Split] = []
+    for name, owner in owners.items():
+        cluster, _, rest = name.rpartition("_")
+        found.append(Split(SplitId(cluster or "c", rest[0], int(rest[1:])), "id", 5, None, owner))
+    splits = {split.id: split for split in sorted(found)}
+    clusters = {key.cluster: ClusterState(key.cluster, ("host:1",), False, True) for key in splits}
+    return EnumeratorState(readers, clusters, splits, settings or Settings(), generation, True, tuple(range(readers)))
+
+
+def state(
+    readers: int, settings: Settings | None = None, *, generation: int = 1, **owners: int | None
+) -> EnumeratorState:
+    """The same, with the owners as keywords."""
+    return state_of(readers, owners, settings, generation)
+
+
+def with_splits(one: EnumeratorState, **fields: object) -> EnumeratorState:
+    """The state with the same changed in all of its splits."""
+    splits: Mapping[SplitId, Split] = {key: split._replace(**fields) for key, split in one.splits.items()}  # type: ignore[arg-type]
+    return replace(one, splits=splits)
+
+
+def only(found: tuple[Evenness, ...]) -> Evenness:
+    (one,) = found
+    return one

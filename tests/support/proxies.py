@@ -1,0 +1,114 @@
+"""Between the lane and a broker: what changes answers on their way."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from evensplit.kafka.api import API_VERSIONS, FETCH
+from evensplit.kafka.connection import Connection
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.pool import Pool
+from evensplit.kafka.settings import Address, ClientSettings
+
+Tamper = Callable[[bytearray], bytearray | None]
+
+
+class Proxy:
+    """Between the lane and a broker; every Fetch response goes through `tamper`, which may change it or give None.
+
+    None cuts the connection in the middle of the response.
+    """
+
+    def __init__(self, target: Address, tamper: Tamper) -> None:
+        self._target, self._tamper = target, tamper
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address: Address = self._listener.getsockname()
+        self.responses = 0
+        self._ended = False
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        self._ended = True
+        socket.create_connection(self.address, timeout=5).close()
+        for thread in self._threads:
+            thread.join(timeout=70)
+            assert not thread.is_alive()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while not self._ended:
+            connection, _ = self._listener.accept()
+            self._threads.append(threading.Thread(target=self._serve, args=(connection,)))
+            self._threads[-1].start()
+
+    def _serve(self, client: socket.socket) -> None:
+        """One request, one response: the lane has one under way on a connection."""
+        with client, socket.create_connection(self._target, timeout=60) as broker, suppress(OSError):
+            client.settimeout(60)
+            while True:
+                request = self._frame(client)
+                broker.sendall(struct.pack(">i", len(request)) + request)
+                response: bytearray | None = bytearray(self._frame(broker))
+                assert response is not None
+                if request[:2] != struct.pack(">h", API_VERSIONS.key):
+                    self.responses += 1
+                    length = len(response)
+                    response = self._tamper(response)
+                    if response is None:
+                        client.sendall(struct.pack(">i", length) + b"\0" * (length // 2))
+                        return
+                client.sendall(struct.pack(">i", len(response)) + response)
+
+    def _frame(self, source: socket.socket) -> bytes:
+        (length,) = struct.unpack(">i", self._exactly(source, 4))
+        return self._exactly(source, length)
+
+    def _exactly(self, source: socket.socket, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            piece = source.recv(size - len(received))
+            if not piece:
+                raise ConnectionResetError
+            received += piece
+        return bytes(received)
+
+
+class Detour(Pool):
+    """A pool whose connections all go to one address, whatever the metadata says."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__()
+        self._address = address
+
+    def take(self, cluster: str, settings: ClientSettings, address: Address, deadline: Deadline) -> Connection:
+        return super().take(cluster, settings, self._address, deadline)
+
+
+def once(change: Callable[[bytearray], bytearray | None], *places: int) -> Tamper:
+    """Changes the responses at `places`, counted from 1; the third one only if none are named."""
+    seen = 0
+
+    def tamper(frame: bytearray) -> bytearray | None:
+        nonlocal seen
+        seen += 1
+        return change(frame) if seen in (places or (3,)) else frame
+
+    return tamper
+
+
+def rewritten(change: Callable[[Any], None]) -> Callable[[bytearray], bytearray]:
+    """Changes a response as kafka-python's classes have it."""
+
+    def rewrite(frame: bytearray) -> bytearray:
+        # Four bytes for the number of the request, and one for the header's tagged fields: none.
+        response = FETCH.response.decode(bytes(frame[5:]), version=FETCH.highest)
+        change(response)
+        return frame[:5] + bytearray(response.encode())
+
+    return rewrite

@@ -1,0 +1,12 @@
+"""What stands in for a Spark session where none may be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class NoSession:
+    """Must not be touched."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was asked for")

@@ -1,0 +1,115 @@
+"""A Spark standalone cluster on this machine: a master and workers of one core each, from PySpark's own jars."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyspark
+
+from evensplit.testing.ports import HOST, free_ports
+from tests.support.processes import command_line, kill_session, session_members
+from tests.support.waiting import wait_for
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+START_TIMEOUT_S = 180.0
+
+
+class StandaloneCluster:
+    """One master and `workers` workers, for as long as the `with` block lasts. What they say is below `directory`.
+
+    Each process leads a session of its own, in which all that it starts is found: a worker's executors are.
+    """
+
+    def __init__(self, directory: Path, *, workers: int = 2) -> None:
+        self._directory = directory
+        self._count = workers
+        self._port, self._web_port = free_ports(2)
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def url(self) -> str:
+        """What a driver takes as its master."""
+        return f"spark://{HOST}:{self._port}"
+
+    def __enter__(self) -> Self:
+        own = ["--host", HOST, "--port", str(self._port), "--webui-port", str(self._web_port)]
+        try:
+            self._start("master", ["org.apache.spark.deploy.master.Master", *own])
+            wait_for(self._answers, within_s=START_TIMEOUT_S, what="a master that answers")
+            for number in range(self._count):
+                name = f"worker-{number}"
+                own = ["--host", HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"]
+                own += ["--work-dir", str(self._directory / name)]
+                self._start(name, ["org.apache.spark.deploy.worker.Worker", *own, self.url])
+            wait_for(lambda: self.alive() == self._count, within_s=START_TIMEOUT_S, what="workers that are known")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def alive(self) -> int:
+        """How many workers the master counts on."""
+        return [worker["state"] for worker in self._state()["workers"]].count("ALIVE")
+
+    def executors(self, worker: int) -> list[int]:
+        """The executor processes of a worker."""
+        members = session_members(self._processes[1 + worker].pid)
+        return [pid for pid in members if "CoarseGrainedExecutorBackend" in command_line(pid)]
+
+    def kill_worker(self, worker: int) -> None:
+        """End a worker and its executors with SIGKILL, as a machine that is switched off does."""
+        kill_session(self._processes[1 + worker].pid)
+
+    def close(self) -> None:
+        """End all of it."""
+        for process in reversed(self._processes):
+            kill_session(process.pid)
+            process.wait(60)
+
+    def _start(self, name: str, arguments: list[str]) -> None:
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(SPARK_CLASS.parents[1]),
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_DAEMON_MEMORY": "256m",
+            # A port of its own, which nobody here asks anything.
+            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        with (self._directory / f"{name}.log").open("wb") as output:
+            process = subprocess.Popen(
+                [str(SPARK_CLASS), *arguments],
+                cwd=self._directory,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+
+    def _answers(self) -> bool:
+        if self._processes[0].poll() is not None:
+            raise AssertionError(f"the master ended: {(self._directory / 'master.log').read_text()[-3000:]}")
+        try:
+            self._state()
+        except (OSError, ValueError):
+            # As it begins, a page of HTML is all that it has, whatever it is asked for.
+            return False
+        return True
+
+    def _state(self) -> dict[str, list[dict[str, object]]]:
+        with urllib.request.urlopen(f"http://{HOST}:{self._web_port}/json/", timeout=60) as answer:
+            found: dict[str, list[dict[str, object]]] = json.load(answer)
+        return found

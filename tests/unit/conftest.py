@@ -1,0 +1,30 @@
+"""What unit tests share: clusters that answer at once, time that stands still, a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evensplit.spark import coordinator, watch
+from tests.support.clocks import Clock
+from tests.support.histories import history, write
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at a cluster is a new one."""
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(watch, "REST_FACTOR", 0.0)
+    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.0)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A checkpoint of this source, with six batches in which something has happened."""
+    return write(tmp_path / "kept", history())

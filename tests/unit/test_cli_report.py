@@ -1,0 +1,107 @@
+"""`evensplit report`: a page that needs nothing else, its numbers, and where it cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from evensplit.cli import report_charts
+from evensplit.cli.kept import read_kept
+from evensplit.cli.writing import write_whole
+from evensplit.observe.model import WORK_MAX
+from tests.support.commands import read_checkpoint
+from tests.support.histories import NASTY, history, state, write
+from tests.support.markup import Page
+
+
+def test_a_report_needs_nothing_else_and_executes_nothing(tmp_path: Path) -> None:
+    odd = NASTY.replace("/", "")
+    ends = [state({(odd, "t"): [at, 2 * at], ("east", "u"): [at]}, 2) for at in (0, 5, 9, 30)]
+    place = write(tmp_path / "kept", ends)
+    shown = json.loads(read_checkpoint("report", place, "--format", "json")[0])
+    text = (tmp_path / "report.html").read_text()
+    assert (shown["bytes"], shown["lastBatch"]) == (len(text.encode()), 3)
+    page = Page(text)
+    tags = [tag for tag, _ in page.elements]
+    attributes = [(name, value or "") for _, found in page.elements for name, value in found.items()]
+    assert odd in page.text
+    assert tags.count("svg") == 4
+    assert not {"script", "link", "img", "iframe", "object", "image", "style onload"} & set(tags)
+    assert not [name for name, _ in attributes if name.startswith("on") or name == "src"]
+    assert all(value.startswith("#") for name, value in attributes if name.endswith("href"))
+    ids = [value for name, value in attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert "url(http" not in text
+    assert not re.findall(r"#0[123]0[0-9]0[0-9]", text), "each colour is one of the page's"
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_numbers_of_a_report(place: Path) -> None:
+    read_checkpoint("report", place)
+    page = Page((place.parent / "report.html").read_text())
+    assert "less even than possible" in page.text
+    assert "moved from reader 2 to reader 0" in page.text
+    for title in (
+        "Rates by cluster",
+        "Work of the readers",
+        "Splits of the readers now",
+        "Discoveries, moves and losses",
+    ):
+        assert title in page.text
+
+
+def test_many_clusters_have_a_line_together(tmp_path: Path) -> None:
+    ends = [state({(f"c{number:03}", "t"): [at * number] for number in range(40)}) for at in (0, 5, 9)]
+    view = read_kept(write(tmp_path / "kept", ends)).views["0"]
+    rates = report_charts.charts_of(view)[0]
+    assert len(rates.legend) == report_charts.SERIES_MAX
+    assert rates.legend[0] == (1, "c033")
+    assert rates.legend[-1] == (8, "33 more clusters")
+
+
+def test_where_a_report_cannot_be_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = place.parent / "there.html"
+    assert (
+        "is not there, or no directory; make it first"
+        in read_checkpoint("report", place, "-o", str(target / "x" / "r.html"), code=1)[1]
+    )
+    assert "is a directory; expected a file" in read_checkpoint("report", place, "-o", str(place), code=1)[1]
+    target.write_text("as it was")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(click.ClickException) as raised:
+            write_whole(target, b"new")
+    assert f"cannot be written: No space left on device; {target} is as it was" in str(raised.value)
+    assert target.read_text() == "as it was"
+    assert sorted(path.name for path in place.parent.iterdir()) == ["kept", "there.html"]
+    link = place.parent / "link.html"
+    link.symlink_to(target)
+    write_whole(link, b"new")
+    assert (target.read_text(), link.is_symlink()) == ("new", True)
+
+
+def test_without_matplotlib_it_says_so(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install 'evensplit[plots]'" in read_checkpoint("report", place, code=1)[1]
+    assert not (place.parent / "report.html").exists()
+    # Nothing is read before.
+    assert "pip install 'evensplit[plots]'" in read_checkpoint("report", place.parent / "none", code=1)[1]
+
+
+@pytest.mark.slow
+def test_a_long_history(tmp_path: Path) -> None:
+    place = write(tmp_path / "kept", history(WORK_MAX + 5))
+    view = read_kept(place).views["0"]
+    assert next(one.batch for one in view.work) == 5
+    read_checkpoint("report", place)

@@ -1,0 +1,79 @@
+"""Which Kafka cluster it is: one that has become another, or is the twin of another, is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from evensplit.core.effects import Effect, RefuseCluster
+from evensplit.core.events import ClustersListed, ListedCluster, OffsetsResolved, PartitionsListed, TimePassed
+from evensplit.core.model import SplitId
+from tests.support.enumeration import EAST, INTERVAL_MS, ONE, WEST, Enumeration, listed
+
+
+def answered(cluster: str, kafka_id: str, *, complete: bool = True) -> PartitionsListed:
+    return PartitionsListed(cluster, listed("t", 1), complete, kafka_id)
+
+
+def refused(effects: Sequence[Effect]) -> list[RefuseCluster]:
+    return [effect for effect in effects if isinstance(effect, RefuseCluster)]
+
+
+def with_clusters(*clusters: ListedCluster) -> Enumeration:
+    one = Enumeration(1)
+    one.tell(TimePassed(1000), ClustersListed(clusters))
+    one.register()
+    return one
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_cluster_that_is_another_one_is_refused_and_nothing_of_it_is_taken(restarted: bool) -> None:
+    one = with_clusters(EAST)
+    one.tell(answered("east", "first"), OffsetsResolved({ONE: 3}))
+    assert one.state.clusters["east"].kafka_id == "first"
+    if restarted:
+        one.restart(one.commit())
+        one.tell(TimePassed(1000), ClustersListed((EAST,)))
+        one.register()
+    before = one.state
+    (refusal,) = refused(one.tell(PartitionsListed("east", listed("u", 5), kafka_id="second")))
+    assert refusal.cluster == "east"
+    assert "expected Kafka's cluster id first, found second" in refusal.detail
+    assert "correct the bootstrap servers, or give the new one an id of its own" in refusal.detail
+    assert one.state == before
+    # One that does not say is not refused, and makes nobody forget.
+    assert refused(one.tell(answered("east", ""), answered("east", "first"))) == []
+    assert one.state.clusters["east"].kafka_id == "first"
+
+
+def test_two_clusters_that_are_one_are_refused() -> None:
+    one = with_clusters(EAST, WEST)
+    one.tell(answered("east", "same"), OffsetsResolved({ONE: 3}))
+    (refusal,) = refused(one.tell(answered("west", "same")))
+    assert refusal.cluster == "west"
+    assert "it is the same Kafka cluster (same) as 'east'" in refusal.detail
+    assert [key.cluster for key in one.state.splits] == ["east"]
+    assert refused(one.tell(answered("west", "other"))) == []
+    assert [key.cluster for key in one.state.splits] == ["east", "west"]
+
+
+def test_a_cluster_that_gets_another_name_waits_until_the_old_one_is_removed() -> None:
+    one = with_clusters(EAST)
+    one.tell(answered("east", "same"), OffsetsResolved({ONE: 3}))
+    one.tell(ClustersListed((WEST,)))
+    assert one.tell(answered("west", "same")) == ()
+    assert [key.cluster for key in one.state.splits] == ["east"]
+    one.tell(TimePassed(1000 + INTERVAL_MS), ClustersListed((WEST,)), answered("west", "same"))
+    assert one.lives() == {"east/t/0": "retained", "west/t/0": "unassigned"}
+
+
+def test_a_removed_cluster_that_returns_as_the_twin_of_another_is_refused() -> None:
+    """Both say what they have always said of themselves; read together, every record would come twice."""
+    one = with_clusters(EAST)
+    one.tell(answered("east", "same"), OffsetsResolved({ONE: 3}))
+    one.tell(ClustersListed((WEST,)), TimePassed(1000 + INTERVAL_MS), ClustersListed((WEST,)))
+    one.tell(answered("west", "same"), OffsetsResolved({SplitId("west", "t", 0): 3}), ClustersListed((EAST, WEST)))
+    (refusal,) = refused(one.tell(answered("east", "same")))
+    assert refusal.cluster == "east"
+    assert one.lives()["east/t/0"] == "retained"

@@ -1,0 +1,164 @@
+"""What tasks skipped is found out by a look at the clusters after they have read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evensplit.core.model import Cause, ClusterState, ListedPartition, Loss, Split, SplitId, Subscription, Topics
+from evensplit.core.state import EnumeratorState, Session
+from evensplit.errors import ClusterUnreachable
+from evensplit.kafka.port import Listing
+from evensplit.spark.skips import SkipCheck
+from evensplit.spark.watch import View
+
+KEYS = tuple(SplitId("east", "t", number) for number in range(3))
+
+
+def state(*positions: int) -> EnumeratorState:
+    splits = {key: Split(key, "id", at, owner=0) for key, at in zip(KEYS, positions, strict=False)}
+    return EnumeratorState(1, {"east": ClusterState("east", ("e:9092",), False, True)}, splits, begun=True)
+
+
+def view(*starts: int | None, number: int = 1, topic_id: str = "id", whole: bool = True) -> View:
+    """Partitions from 0 on, each with its start; None: its leader does not say."""
+    listed = tuple(ListedPartition("t", partition, topic_id) for partition in range(len(starts)))
+    earliest = {("t", partition): start for partition, start in enumerate(starts) if start is not None}
+    return View(
+        Listing("k", listed), whole, earliest, dict.fromkeys(earliest, 1000), number, discovery=number if whole else 0
+    )
+
+
+def now(seconds: float, subscription: Subscription | None = None) -> EnumeratorState:
+    """The state so many seconds after the first look."""
+    subscriptions = {} if subscription is None else {"east": subscription}
+    return EnumeratorState(
+        session=Session(now_ms=int(1000 * seconds), discovery_interval_ms=30_000, subscriptions=subscriptions)
+    )
+
+
+@pytest.fixture
+def check() -> SkipCheck:
+    one = SkipCheck(enabled=True)
+    one.add(state(0, 0, 0), state(10, 20, 0))
+    return one
+
+
+def test_what_is_still_there_was_read(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({"east": view(0, 0, 5)}, now(0)) == ()
+
+
+def test_what_is_gone_may_have_been_skipped(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({"east": view(4, 50, 5)}, now(0)) == (
+        Loss(KEYS[0], Cause.AGED_OUT, 0, 4, 4),
+        Loss(KEYS[1], Cause.AGED_OUT, 0, 50, 20),
+    )
+    assert check.losses({"east": view(4, 50, 5, number=2)}, now(0)) == (), "once"
+
+
+def test_a_topic_that_is_another_one(check: SkipCheck) -> None:
+    check.asked(0)
+    losses = check.losses({"east": view(0, 0, topic_id="other")}, now(0))
+    assert losses == (Loss(KEYS[0], Cause.RECREATED, 0, None, 10), Loss(KEYS[1], Cause.RECREATED, 0, None, 20))
+
+
+GONE = Loss(KEYS[1], Cause.DELETED, 0, None, 20)
+
+
+def test_what_two_complete_answers_lack_is_gone(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({"east": view(0)}, now(0)) == ()
+    assert check.missing_since == (0,)
+    assert check.losses({"east": view(0, number=2)}, now(29)) == ()
+    assert not check.has_news({"east": view(0, number=3)}), "time will tell"
+    assert check.losses({"east": replace(view(0, number=3), discovery=1)}, now(30)) == (), "it looked for nothing else"
+    assert check.losses({"east": view(0, number=4)}, now(30)) == (GONE,)
+    assert not check.unchecked
+    assert not check.missing_since
+
+
+def test_what_one_stale_answer_lacks_was_read(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({"east": view(0)}, now(0)) == ()
+    assert check.losses({"east": view(0, 0, number=2)}, now(10)) == ()
+    assert not check.unchecked
+    assert not check.missing_since
+
+
+def test_an_answer_with_gaps_does_not_say_what_is_deleted(check: SkipCheck) -> None:
+    check.asked(0)
+    for seconds in (0, 30, 60):
+        assert check.losses({"east": view(0, number=1 + seconds, whole=False)}, now(seconds)) == ()
+    assert check.missing_since == ()
+    assert check.losses({"east": view(0, 7, number=99)}, now(60)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7),)
+
+
+def test_where_the_log_begins_is_not_known_without_a_leader(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({"east": view(0, None, whole=False)}, now(0)) == ()
+    assert check.unchecked == ("east",)
+    assert check.losses({"east": view(0, 7, number=2)}, now(1)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7),)
+
+
+def test_what_nobody_asks_for_any_more_was_not_deleted(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({"east": view(0)}, now(0)) == ()
+    assert check.losses({"east": view(0, number=2)}, now(30, Topics(("u",)))) == ()
+    assert not check.unchecked
+    assert not check.missing_since
+    check.add(state(0, 0, 0), state(10, 20, 0))
+    check.asked(2)
+    check.losses({"east": view(0, number=3)}, now(31, Topics(("t",))))
+    assert check.missing_since == (31_000,)
+
+
+def test_of_what_is_missing_all_that_was_read_is_gone(check: SkipCheck) -> None:
+    check.add(state(10, 20, 0), state(10, 25, 0))
+    check.asked(0)
+    assert check.losses({"east": view(0)}, now(0)) == ()
+    assert check.losses({"east": view(0, number=2)}, now(30)) == (GONE, Loss(KEYS[1], Cause.DELETED, 20, None, 5))
+
+
+@pytest.mark.parametrize("seconds, waits", [(0, True), (89, True), (90, False)])
+def test_a_run_to_the_end_waits_for_certainty_but_not_for_ever(check: SkipCheck, seconds: int, waits: bool) -> None:
+    check.asked(0)
+    assert not check.waits(now(seconds))
+    check.losses({"east": view(0)}, now(0))
+    assert check.waits(now(seconds)) == waits
+
+
+def test_a_look_from_before_the_reading_says_nothing(check: SkipCheck) -> None:
+    assert check.losses({"east": view(4)}, now(0)) == ()
+    check.asked(7)
+    assert not check.pending
+    assert check.losses({"east": view(4, 0, 0, number=7)}, now(0)) == ()
+    assert check.losses({"east": ClusterUnreachable("east", "away")}, now(0)) == ()
+    assert len(check.losses({"east": view(4, 0, 0, number=8)}, now(0))) == 1
+
+
+def test_an_answer_that_says_what_the_one_before_said_is_news_to_what_was_read_between_them(check: SkipCheck) -> None:
+    earlier, later = view(4, 0, 0, number=7), view(4, 0, 0, number=8)
+    assert not check.has_news({"east": earlier}), "it was asked for before anybody had read"
+    check.asked(7)
+    assert not check.has_news({"east": earlier})
+    assert not check.has_news({"east": ClusterUnreachable("east", "away")})
+    assert check.has_news({"east": later})
+    check.losses({"east": later}, now(0))
+    assert not check.has_news({"east": later})
+
+
+def test_where_losses_end_the_run_nothing_is_checked() -> None:
+    one = SkipCheck(enabled=False)
+    one.add(state(0), state(10))
+    assert not one.pending
+
+
+def test_of_a_cluster_that_stays_away_the_next_batch_is_checked_as_well(check: SkipCheck) -> None:
+    check.asked(0)
+    check.add(state(10, 20, 0), replace(state(10, 20, 9)))
+    assert check.pending
+    check.asked(3)
+    assert [loss.split for loss in check.losses({"east": view(4, 0, 5, number=4)}, now(0))] == [KEYS[0], KEYS[2]]
