@@ -11,7 +11,11 @@ import pytest
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.pool import Pool
 from evensplit.testing import ExistingKafka, LocalKafka
+from evensplit.testing.certificates import Certificates
+from tests.support.authority import make_certificates
 from tests.support.clients import settings
+from tests.support.contract import Cluster, Fake, Real
+from tests.support.proxies import Detour, Proxy, Tamper
 
 BOOTSTRAP_VARIABLE = "EVENSPLIT_TEST_BOOTSTRAP"
 
@@ -53,6 +57,21 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.fixture
+def detour(kafka: LocalKafka) -> Iterator[Callable[[Tamper], Detour]]:
+    made: list[tuple[Proxy, Detour]] = []
+
+    def make(tamper: Tamper) -> Detour:
+        proxy = Proxy(("127.0.0.1", kafka.broker(0).port), tamper)
+        made.append((proxy, Detour(proxy.address)))
+        return made[-1][1]
+
+    yield make
+    for proxy, pool in made:
+        pool.close()
+        proxy.close()
+
+
+@pytest.fixture
 def connect() -> Iterator[Callable[..., ClusterClient]]:
     made: list[ClusterClient] = []
 
@@ -63,3 +82,22 @@ def connect() -> Iterator[Callable[..., ClusterClient]]:
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.kafka)])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    made = Fake() if request.param == "fake" else Real(request.getfixturevalue("kafka"))
+    yield made
+    made.port.close()
+    made.committed_port.close()
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"c{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """For servers and clients of all tests."""
+    return make_certificates(tmp_path_factory.mktemp("certificates"))

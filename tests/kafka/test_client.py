@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -24,14 +25,20 @@ from evensplit.kafka.api import LIST_OFFSETS, METADATA
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.session import Broker
 from evensplit.testing import LocalKafka
+from tests.support.clients import NOWHERE
 from tests.support.records import numbers
+from tests.support.waiting import SLACK_S, wait_for
 
-SLACK_S = 0.5
 
-
-def unused_server() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+def accepted(listener: socket.socket) -> int:
+    """How many connections have come since it was last asked."""
+    listener.setblocking(False)
+    count = 0
+    with suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            count += 1
+    return count
 
 
 @pytest.fixture(scope="module")
@@ -46,27 +53,26 @@ def test_any_bootstrap_server_will_do(kafka: LocalKafka, topic: str, connect: Ca
     kafka.create_topic(topic)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         silent = f"127.0.0.1:{mute.getsockname()[1]}"
-        port = connect(unused_server(), silent, kafka.bootstrap_servers, timeout_ms=1500)
+        port = connect(NOWHERE, silent, kafka.bootstrap_servers, timeout_ms=20_000)
         assert len(port.list_partitions(Topics((topic,))).partitions) == 1
-        begun = time.monotonic()
+        assert accepted(mute) >= 1
         # The open connection comes first from now on.
         assert port.list_offsets({(topic, 0): LATEST}) == {(topic, 0): 0}
         assert len(port.list_partitions(Topics((topic,))).partitions) == 1
-        assert time.monotonic() - begun < 0.5
+        assert accepted(mute) == 0
 
 
 def test_no_server_answers(connect: Callable[..., ClusterClient]) -> None:
-    refusing = unused_server()
     with socket.create_server(("127.0.0.1", 0)) as mute:
         silent = f"127.0.0.1:{mute.getsockname()[1]}"
-        port = connect(refusing, silent, timeout_ms=600)
+        port = connect(NOWHERE, silent, timeout_ms=600)
         begun = time.monotonic()
         with pytest.raises(ClusterUnreachable) as caught:
             port.list_partitions(Topics(("t",)))
         assert time.monotonic() - begun < 0.6 + SLACK_S
     message = str(caught.value)
     assert message.startswith("cluster 'east': no broker could be asked. ")
-    assert f"{refusing}: connection refused" in message
+    assert f"{NOWHERE}: connection refused" in message
     assert f"{silent}: connected, but no complete answer to ApiVersions in time" in message
     assert "check kafka.bootstrap.servers" in message
 
@@ -74,7 +80,7 @@ def test_no_server_answers(connect: Callable[..., ClusterClient]) -> None:
 @pytest.mark.kafka
 def test_paused_broker(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     own.create_topic(topic)
-    warm, cold = (connect(own.bootstrap_servers, timeout_ms=700) for _ in range(2))
+    warm, cold = (connect(own.bootstrap_servers, timeout_ms=2500) for _ in range(2))
     assert warm.list_offsets({(topic, 0): LATEST}) == {(topic, 0): 0}
     own.pause()
     try:
@@ -87,7 +93,7 @@ def test_paused_broker(own: LocalKafka, topic: str, connect: Callable[..., Clust
             begun = time.monotonic()
             with pytest.raises(ClusterUnreachable, match=own.bootstrap_servers) as caught:
                 ask()
-            assert time.monotonic() - begun < 0.7 + SLACK_S, port
+            assert time.monotonic() - begun < 2.5 + SLACK_S, port
             assert "in time" in str(caught.value)
     finally:
         own.resume()
@@ -98,7 +104,7 @@ def test_paused_broker(own: LocalKafka, topic: str, connect: Callable[..., Clust
 @pytest.mark.kafka
 def test_broker_that_dies_and_comes_back(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     own.create_topic(topic)
-    port, impatient = connect(own.bootstrap_servers, timeout_ms=30_000), connect(own.bootstrap_servers, timeout_ms=300)
+    port, impatient = (connect(own.bootstrap_servers, timeout_ms=limit_ms) for limit_ms in (150_000, 4000))
     assert port.list_offsets({(topic, 0): LATEST}) == impatient.list_offsets({(topic, 0): LATEST})
     own.kill()
     with pytest.raises(ClusterUnreachable, match="connection refused"):
@@ -106,7 +112,7 @@ def test_broker_that_dies_and_comes_back(own: LocalKafka, topic: str, connect: C
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(port.list_offsets, {(topic, 0): LATEST})
         own.start()
-        assert waiting.result(30) == {(topic, 0): 0}
+        assert waiting.result(180) == {(topic, 0): 0}
     assert len(port.list_partitions(Topics((topic,))).partitions) == 1
 
 
@@ -121,6 +127,7 @@ def test_leaders(kafka: LocalKafka, topic: str, connect: Callable[..., ClusterCl
         assert dict(found.unknown) == {(topic, 2): 3, ("nowhere", 0): 3}
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., ClusterClient]) -> None:
     with LocalKafka(brokers=3, racks=["a", "b", "c"]) as three:
@@ -144,13 +151,14 @@ def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., C
         assert len(listing.partitions) == 6
         assert listing.incomplete == ()
         single = [(f"{topic}-single", n) for n in range(6)]
+        # One broker may learn of it later than another.
+        wait_for(lambda: set(port.leaders(single, refresh=True).unknown.values()) == {5}, what="no leader")
         leaderless = port.leaders(single).unknown
-        assert set(leaderless.values()) == {5}
         # Whoever can do without them has the others at once, from a port that knew them before and one that did not.
         for asking in (early, connect(*three.bootstrap_servers.split(","), timeout_ms=60_000)):
             begun = time.monotonic()
             found = asking.list_offsets(dict.fromkeys(single, LATEST), complete=False)
-            assert time.monotonic() - begun < 2 * client_module.ATTEMPT_S
+            assert time.monotonic() - begun < client_module.ATTEMPT_S + SLACK_S
             assert found == {key: 0 for key in single if key not in leaderless}
             assert 0 < len(found) < 6
         for node_id in {broker.node_id for broker in moved.values()}:
@@ -158,7 +166,7 @@ def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., C
             try:
                 begun = time.monotonic()
                 found = early.list_offsets(dict.fromkeys(single, LATEST), complete=False)
-                assert time.monotonic() - begun < 5 * client_module.ATTEMPT_S
+                assert time.monotonic() - begun < 2 * client_module.ATTEMPT_S + SLACK_S
                 assert 0 < len(found) < 6 - len(leaderless)
             finally:
                 three.broker(node_id).resume()
@@ -167,14 +175,14 @@ def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., C
 @pytest.mark.kafka
 def test_no_offset_at_all(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     own.create_topic(topic)
-    port = connect(own.bootstrap_servers, timeout_ms=700)
+    port = connect(own.bootstrap_servers, timeout_ms=2500)
     assert port.list_offsets({(topic, 0): LATEST}, complete=False) == {(topic, 0): 0}
     own.kill()
     try:
         begun = time.monotonic()
         with pytest.raises(ClusterUnreachable, match="connection refused"):
             port.list_offsets({(topic, 0): LATEST}, complete=False)
-        assert time.monotonic() - begun < 0.7 + SLACK_S
+        assert time.monotonic() - begun < 2.5 + SLACK_S
     finally:
         own.start()
 
@@ -210,7 +218,7 @@ def test_every_version_of_list_offsets(
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for time_ms in (1000, 2000, 3000):
         producer.produce(topic, b"value", partition=1, timestamp=time_ms)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     monkeypatch.setattr(client_module, "LIST_OFFSETS", replace(LIST_OFFSETS, highest=highest))
     port = connect(kafka.bootstrap_servers)
     for wanted, offsets in ((EARLIEST, (0, 0)), (LATEST, (0, 3)), (1500, (-1, 1)), (9000, (-1, -1))):
@@ -225,7 +233,7 @@ def test_first_offset_that_is_not_in_remote_storage_alone(
     numbers(kafka.bootstrap_servers, topic, range(5))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for future in admin.delete_records([TopicPartition(topic, 0, 2)]).values():
-        future.result(10)
+        future.result(60)
     port = connect(kafka.bootstrap_servers)
     assert port.earliest_local((topic, 0), timeout_s=5) == 2
     monkeypatch.setattr(client_module, "LIST_OFFSETS", replace(LIST_OFFSETS, highest=7))
@@ -241,6 +249,9 @@ def test_calls_from_several_threads(kafka: LocalKafka, topic: str, connect: Call
     def ask(number: int) -> bool:
         if number % 10 == 9:
             port.close()
+        committed = dict.fromkeys(every, number)
+        port.commit_offsets(f"{topic}-{number}", committed)
+        assert port.committed_offsets(f"{topic}-{number}", every) == committed
         return len(port.list_partitions(Topics((topic,))).partitions) == len(port.list_offsets(every)) == 3
 
     with ThreadPoolExecutor(4) as pool:
@@ -249,13 +260,52 @@ def test_calls_from_several_threads(kafka: LocalKafka, topic: str, connect: Call
 
 def test_call_that_waits_for_another_one(connect: Callable[..., ClusterClient]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        port = connect(f"127.0.0.1:{mute.getsockname()[1]}", timeout_ms=500)
+        port = connect(f"127.0.0.1:{mute.getsockname()[1]}", timeout_ms=5000)
         with ThreadPoolExecutor() as pool:
             begun = time.monotonic()
             calls = [pool.submit(port.list_partitions, Topics(("t",))) for _ in range(3)]
             for call in calls:
-                assert isinstance(call.exception(5), ClusterUnreachable)
-            assert time.monotonic() - begun < 0.5 + SLACK_S
+                assert isinstance(call.exception(60), ClusterUnreachable)
+            # One after another they would take 15 s.
+            assert time.monotonic() - begun < 5 + SLACK_S
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [lambda port: port.list_partitions(Topics(("t",))), lambda port: port.committed_offsets("g", [("t", 0)])],
+    ids=["metadata", "group"],
+)
+def test_closing_does_not_wait_for_a_call(
+    connect: Callable[..., ClusterClient], ask: Callable[[ClusterClient], object]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute, ThreadPoolExecutor() as pool:
+        mute.settimeout(60)
+        port = connect(f"127.0.0.1:{mute.getsockname()[1]}", timeout_ms=4000)
+        call = pool.submit(ask, port)
+        connection, _ = mute.accept()
+        with connection:
+            for _ in range(3):
+                port.close()
+            assert not call.done()
+            # The call is as it would have been, and what it has opened is closed afterwards.
+            assert isinstance(call.exception(60), ClusterUnreachable)
+            connection.settimeout(60)
+            while connection.recv(4096):
+                continue
+
+
+@pytest.mark.kafka
+def test_what_is_closed_during_a_call_does_not_stay_open(
+    kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient]
+) -> None:
+    kafka.create_topic(topic)
+    port = connect(kafka.bootstrap_servers)
+    with port._calls.call() as (session, deadline):
+        session.metadata([topic], deadline)
+        (connection,) = session._connections.values()
+        port.close()
+        meanwhile = connection.usable
+    assert (meanwhile, connection.usable, session._connections) == (True, False, {})
 
 
 @pytest.mark.kafka
@@ -269,19 +319,19 @@ def test_fork(kafka: LocalKafka, topic: str) -> None:
 
         server, topic = sys.argv[1:]
         port = ClusterClient("east", ClientSettings((server,), request_timeout_ms=10_000))
-        connections = lambda: list(port._session._connections.values())
+        connections = lambda: list(port._calls.session._connections.values())
         ask = lambda: [one.topic for one in port.list_partitions(Topics((topic,))).partitions] == [topic]
         assert ask()
         of_parent = connections()
         # A fork at the moment of a call leaves the lock held in the child, for ever.
-        port._session.lock.acquire()
+        port._calls.session.lock.acquire()
         child = os.fork()
         if not child:
             assert not of_parent[0].usable
             fine = ask() and ask() and connections()[0] is not of_parent[0] and of_parent[0].fileno() == -1
             port.close()
             os._exit(0 if fine else 1)
-        port._session.lock.release()
+        port._calls.session.lock.release()
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert ask() and connections() == of_parent
         port.close()
@@ -291,7 +341,7 @@ def test_fork(kafka: LocalKafka, topic: str) -> None:
         [sys.executable, "-W", "error", "-c", script, kafka.bootstrap_servers, topic],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert (process.returncode, process.stderr) == (0, "")

@@ -2,112 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
-import struct
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 import pytest
 
 from evensplit.core.model import Topics
 from evensplit.core.starting import LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import API_VERSIONS, LIST_OFFSETS, METADATA, Api
 from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION
+from tests.support.scripted import Scripted, Serving
+from tests.support.waiting import SLACK_S
 
-SLACK_S = 0.5
 NOT_LEADER = 6
+LOADING = 14
 OFFSET_NOT_AVAILABLE = 78
-
-
-class Serving:
-    """A server on a free port whose every connection `handler` serves. Enters as its `host:port`."""
-
-    def __init__(self, handler: type[socketserver.BaseRequestHandler]) -> None:
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        return f"127.0.0.1:{self._server.server_address[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class Scripted:
-    """A broker with one topic `t` of one partition; each ListOffsets is answered with the next of `codes`, then 0."""
-
-    def __init__(self, codes: list[int], *, leader: int = 7, topic_code: int = 0, brokers: bool = True) -> None:
-        self.asked: list[str] = []
-        self._codes, self._leader, self._topic_code, self._brokers = codes, leader, topic_code, brokers
-        self._server = ""
-        script = self
-
-        class Handler(socketserver.StreamRequestHandler):
-            timeout = 10
-
-            def handle(self) -> None:
-                while prefix := self._next():
-                    request = self.rfile.read(*struct.unpack(">i", prefix))
-                    key, version, number = struct.unpack(">hhi", request[:8])
-                    body = script.answer(key, version)
-                    self.wfile.write(struct.pack(">ii", len(body) + 4, number) + body)
-
-            def _next(self) -> bytes:
-                with suppress(OSError):
-                    return self.rfile.read(4)
-                return b""
-
-        self._serving = Serving(Handler)
-
-    def __enter__(self) -> str:
-        self._server = self._serving.__enter__()
-        return self._server
-
-    def __exit__(self, *_: object) -> None:
-        self._serving.__exit__()
-
-    def answer(self, key: int, version: int) -> bytes:
-        api = next(known for known in (API_VERSIONS, METADATA, LIST_OFFSETS) if known.key == key)
-        self.asked.append(api.name)
-        message = {18: self._versions, 3: self._metadata, 2: self._offsets}[key](api, version)
-        flexible = api.response.flexible_version_q(version) and api is not API_VERSIONS
-        return b"\0" * flexible + bytes(message.encode(version=version))
-
-    def _versions(self, api: Api, version: int) -> Any:
-        keys = [
-            api.response.ApiVersion(version=version, api_key=one.key, min_version=0, max_version=one.highest)
-            for one in (METADATA, LIST_OFFSETS)
-        ]
-        return api.response(version=version, error_code=0, api_keys=keys)
-
-    def _metadata(self, api: Api, version: int) -> Any:
-        topic = api.response.MetadataResponseTopic
-        partition = topic.MetadataResponsePartition(
-            version=version, partition_index=0, leader_id=self._leader, replica_nodes=[], isr_nodes=[]
-        )
-        listed = [] if self._topic_code else [partition]
-        host, _, port = self._server.partition(":")
-        broker = api.response.MetadataResponseBroker(version=version, node_id=7, host=host, port=int(port))
-        return api.response(
-            version=version,
-            brokers=[broker] if self._brokers else [],
-            topics=[topic(version=version, error_code=self._topic_code, name="t", partitions=listed)],
-        )
-
-    def _offsets(self, api: Api, version: int) -> Any:
-        code = self._codes.pop(0) if self._codes else 0
-        topic = api.response.ListOffsetsTopicResponse
-        partition = topic.ListOffsetsPartitionResponse(
-            version=version, partition_index=0, error_code=code, offset=-1 if code else 42
-        )
-        return api.response(version=version, topics=[topic(version=version, name="t", partitions=[partition])])
 
 
 def test_retriable_errors_are_retried_with_new_metadata(connect: Callable[..., ClusterClient]) -> None:
@@ -148,10 +61,57 @@ def test_retries_end_at_the_deadline(connect: Callable[..., ClusterClient]) -> N
         port.close()
 
 
+class Falling(Scripted):
+    """Refuses for a while, and from the question number `silent_from` on says nothing any more."""
+
+    def __init__(self, silent_from: int, code: int = NOT_LEADER) -> None:
+        super().__init__([code] * 1000, group_codes={"OffsetCommit": [LOADING] * 1000})
+        self._silent_from = silent_from
+        self._over = threading.Event()
+
+    def __exit__(self, *details: object) -> None:
+        self._over.set()
+        super().__exit__(*details)
+
+    def send(self, connection: socket.socket, key: int, response: bytes) -> None:
+        if len(self.asked) > self._silent_from:
+            self._over.wait(60)
+        super().send(connection, key, response)
+
+
+@pytest.mark.parametrize("silent_from", [3, 4], ids=["metadata", "offsets"])
+def test_a_last_moment_without_an_answer_hides_nothing(connect: Callable[..., ClusterClient], silent_from: int) -> None:
+    """What was wrong all along is the error, and not that the deadline came before another answer."""
+    script = Falling(silent_from)
+    with script as server:
+        port = connect(server, timeout_ms=600)
+        with pytest.raises(BrokerError, match=r"NOT_LEADER_FOR_PARTITION \(6\); retried in vain within 600 ms"):
+            port.list_offsets({("t", 0): LATEST})
+        port.close()
+
+
+def test_a_topic_that_is_unknown_as_yet_is_not_said_to_be_deleted(connect: Callable[..., ClusterClient]) -> None:
+    script = Falling(4, UNKNOWN_TOPIC_OR_PARTITION)
+    with script as server:
+        port = connect(server, timeout_ms=600)
+        with pytest.raises(ClusterUnreachable):
+            port.list_offsets({("t", 0): LATEST})
+        port.close()
+
+
+def test_a_last_moment_without_an_answer_hides_nothing_of_groups(connect: Callable[..., ClusterClient]) -> None:
+    script = Falling(3)
+    with script as server:
+        port = connect(server, timeout_ms=600)
+        with pytest.raises(BrokerError, match=r"COORDINATOR_LOAD_IN_PROGRESS \(14\); retried in vain within 600 ms"):
+            port.commit_offsets("g", {("t", 0): 3})
+        port.close()
+
+
 def test_partition_without_a_leader(connect: Callable[..., ClusterClient]) -> None:
     script = Scripted([], leader=-1)
     with script as server:
-        port = connect(server, timeout_ms=200)
+        port = connect(server, timeout_ms=1500)
         assert len(port.list_partitions(Topics(("t",))).partitions) == 1
         with pytest.raises(BrokerError, match=r"topic 't', partition 0: .* LEADER_NOT_AVAILABLE \(5\)"):
             port.list_offsets({("t", 0): LATEST})
@@ -177,13 +137,15 @@ def test_topic_errors_make_a_listing_incomplete(connect: Callable[..., ClusterCl
         port = connect(server)
         listing = port.list_partitions(Topics(("t",)))
         assert (listing.partitions, listing.missing) == ((), ())
-        assert listing.incomplete == (f"topic 't' cannot be listed: {name} ({code})",)
+        (sentence,) = listing.incomplete
+        assert sentence.startswith(f"topic 't' cannot be listed: {name} ({code})")
+        assert ("allow it the operations Describe and Read on the topic" in sentence) == (code == 29)
         port.close()
 
 
 def test_broker_that_knows_no_brokers_yet(connect: Callable[..., ClusterClient]) -> None:
     with Scripted([], brokers=False) as server:
-        port = connect(server, timeout_ms=200)
+        port = connect(server, timeout_ms=1500)
         with pytest.raises(ClusterUnreachable, match=f"{server}: it knows no brokers yet"):
             port.list_partitions(Topics(("t",)))
         port.close()
@@ -199,4 +161,4 @@ def test_strangers_are_not_asked_again(connect: Callable[..., ClusterClient]) ->
         begun = time.monotonic()
         with pytest.raises(UnsupportedBroker, match="in HTTP, so the port belongs to another service"):
             connect(server).list_partitions(Topics(("t",)))
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < SLACK_S

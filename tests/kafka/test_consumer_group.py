@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kafka
 
 OURS, THEIRS = BalancedAssignor.name, StickyPartitionAssignor.name
 # A leader that is not subscribed to all topics can chase its own metadata for long while members come and go quickly.
-SETTLED_WITHIN_S = {OURS: 40.0, THEIRS: 15.0}
+SETTLED_WITHIN_S = {OURS: 120.0, THEIRS: 15.0}
 
 
 class Groups:
@@ -141,6 +141,8 @@ def sticky_from(before: Owners, topics: Mapping[str, int], subscribed: Mapping[s
     return squares(after, subscribed), moved(before, after, subscribed)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_change_moves_the_fewest_partitions(
     groups: Groups, record_property: Callable[[str, object], None]
 ) -> None:

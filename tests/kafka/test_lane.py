@@ -17,6 +17,7 @@ from evensplit.core.model import Range, SplitId
 from evensplit.errors import DataLossError
 from evensplit.kafka import answer, fetcher
 from evensplit.kafka.api import FETCH
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.kafka.connection import Frame
 from evensplit.kafka.fetch import fetch_request
 from evensplit.kafka.lane import LaneLimits, read_ranges
@@ -24,7 +25,7 @@ from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import ClientSettings
 from evensplit.testing import LocalKafka
 from tests.support.records import Draft, Record, consume, numbers, produce
-from tests.support.waiting import wait_for
+from tests.support.waiting import SLACK_S, wait_for
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -57,7 +58,7 @@ def read(
     """All that the lane gives for `ranges`, in the order in which it comes."""
     settings = {one.split.cluster: settings_of(kafka, **changes) for one in ranges}
     found: list[Record] = []
-    for batch in read_ranges(ranges, settings, headers=True, with_cluster=True, limits=limits, pool=pool):
+    for batch in read_ranges(ranges, settings, columns=COLUMNS, limits=limits, pool=pool):
         batch.validate(full=True)
         assert batch.num_rows > 0
         found.extend(records_of(batch))
@@ -127,18 +128,13 @@ def test_log_append_time(kafka: LocalKafka, topic: str, pool: Pool) -> None:
 def test_columns_that_were_not_asked_for(kafka: LocalKafka, topic: str, pool: Pool) -> None:
     kafka.create_topic(topic)
     numbers(kafka.bootstrap_servers, topic, range(3))
-    for headers in (False, True):
-        for with_cluster in (False, True):
-            (batch,) = read_ranges(
-                ranges_of(topic, {0: 3}),
-                {"east": settings_of(kafka)},
-                headers=headers,
-                with_cluster=with_cluster,
-                pool=pool,
-            )
-            assert batch.schema.names[7:] == ["headers"] * headers + ["cluster"] * with_cluster
-            assert batch.column("value").to_pylist() == [b"0", b"1", b"2"]
-            assert not with_cluster or batch.column("cluster").to_pylist() == ["east"] * 3
+    settings = {"east": settings_of(kafka)}
+    (whole,) = read_ranges(ranges_of(topic, {0: 3}), settings, columns=COLUMNS, pool=pool)
+    assert whole.column("value").to_pylist() == [b"0", b"1", b"2"]
+    assert whole.column("cluster").to_pylist() == ["east"] * 3
+    for chosen in (*((name,) for name in COLUMNS), KAFKA_COLUMNS, ("key", "offset", "headers")):
+        (batch,) = read_ranges(ranges_of(topic, {0: 3}), settings, columns=chosen, pool=pool)
+        assert batch == whole.select(list(chosen))
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
@@ -173,7 +169,7 @@ def test_ranges_that_make_no_sense(kafka: LocalKafka, topic: str, pool: Pool) ->
         with pytest.raises(ValueError, match=str(split)):
             read(kafka, ranges, pool)
     with pytest.raises(ValueError, match="no settings for the clusters west"):
-        next(read_ranges([Range(SplitId("west", topic, 0), 0, 1)], {}, headers=False, with_cluster=False, pool=pool))
+        next(read_ranges([Range(SplitId("west", topic, 0), 0, 1)], {}, columns=KAFKA_COLUMNS, pool=pool))
     assert read(kafka, [], pool) == []
 
 
@@ -205,8 +201,7 @@ def test_batches_close_by_rows_and_bytes(kafka: LocalKafka, topic: str, pool: Po
         settings = {"east": settings_of(kafka)}
         ranges = ranges_of(topic, {0: 2000})
         return [
-            batch.num_rows
-            for batch in read_ranges(ranges, settings, headers=False, with_cluster=False, limits=limits, pool=pool)
+            batch.num_rows for batch in read_ranges(ranges, settings, columns=KAFKA_COLUMNS, limits=limits, pool=pool)
         ]
 
     assert sizes(LaneLimits(bytes_max=16 << 20)) == [2000]
@@ -262,7 +257,7 @@ def test_several_clusters_in_one_reader(kafka: LocalKafka, topic: str, pool: Poo
     numbers(kafka.bootstrap_servers, topic, range(10), partitions=2)
     ranges = [*ranges_of(topic, {0: 5}, "west"), *ranges_of(topic, {1: 5}, "east")]
     settings = {"east": settings_of(kafka), "west": settings_of(kafka, fetch_max_wait_ms=10)}
-    batches = list(read_ranges(ranges, settings, headers=False, with_cluster=True, pool=pool))
+    batches = list(read_ranges(ranges, settings, columns=(*KAFKA_COLUMNS, "cluster"), pool=pool))
     rows = [row for batch in batches for row in batch.select(["cluster", "partition", "value"]).to_pylist()]
     assert sorted((row["cluster"], row["partition"], row["value"]) for row in rows) == [
         *(("east", 1, b"%d" % n) for n in range(1, 10, 2)),
@@ -304,12 +299,14 @@ def test_compacted_topic(compacting: LocalKafka, topic: str, pool: Pool) -> None
             codec="lz4",
         )
     ends = {0: 200}
+    keys = {b"%d" % (n % 7 if n % 20 else n) for n in range(200)}
 
     def compacted() -> list[Record]:
         # A new record rolls the segment, so that the one before can be compacted.
         produce(compacting.bootstrap_servers, topic, [Draft(b"roll", key=b"roll")])
         found = consume(compacting.bootstrap_servers, topic, [0])
-        return found if len([record for record in found if record.offset < 200]) <= 20 else []
+        # One record of each key: compacting once more changes nothing.
+        return found if len([record for record in found if record.offset < 200]) == len(keys) else []
 
     expected = [record for record in wait_for(compacted, what="compaction") if record.offset < 200]
     found = read(compacting, ranges_of(topic, ends), pool)
@@ -332,7 +329,7 @@ def test_transactions(kafka: LocalKafka, topic: str, pool: Pool) -> None:
         producer.begin_transaction()
         for place in range(10):
             producer.produce(topic, b"%d-%d" % (number, place))
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
         if commits:
             producer.commit_transaction(30)
         else:
@@ -354,7 +351,7 @@ def test_records_that_are_still_to_come(kafka: LocalKafka, topic: str, pool: Poo
     with ThreadPoolExecutor() as background:
         reading = background.submit(read, kafka, ranges_of(topic, {0: 20, 1: 0}), pool)
         numbers(kafka.bootstrap_servers, topic, range(10, 20))
-        assert [record.value for record in reading.result(30)] == [b"%d" % n for n in range(20)]
+        assert [record.value for record in reading.result(120)] == [b"%d" % n for n in range(20)]
 
 
 def test_records_that_never_come(kafka: LocalKafka, topic: str, pool: Pool) -> None:
@@ -362,7 +359,7 @@ def test_records_that_never_come(kafka: LocalKafka, topic: str, pool: Pool) -> N
     numbers(kafka.bootstrap_servers, topic, range(20), partitions=2)
     begun = time.monotonic()
     with pytest.raises(DataLossError) as caught:
-        read(kafka, ranges_of(topic, {0: 10, 1: 15}), pool, request_timeout_ms=800, fetch_max_wait_ms=0)
-    assert 0.8 <= time.monotonic() - begun < 2
+        read(kafka, ranges_of(topic, {0: 10, 1: 15}), pool, request_timeout_ms=3000, fetch_max_wait_ms=0)
+    assert 3 <= time.monotonic() - begun < 3 + SLACK_S
     assert (caught.value.cluster, caught.value.topic, caught.value.partition) == ("east", topic, 1)
     assert "offsets 10 to 14 were to be read, but its log ends at offset 10" in str(caught.value)

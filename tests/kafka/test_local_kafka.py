@@ -20,6 +20,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from evensplit.errors import BrokerError, LocalKafkaError
 from evensplit.testing import ExistingKafka, LocalKafka, admin
+from evensplit.testing.keeper import Keeper
 from evensplit.testing.ports import free_ports
 from tests.support.waiting import wait_for
 
@@ -33,14 +34,14 @@ pytestmark = [
 UNKNOWN_TOPIC = 3
 TOPIC_EXISTS = 36
 INVALID_PARTITIONS = 37
-GONE_WITHIN_S = 20.0
+GONE_WITHIN_S = 60.0
 
 
 def produce(kafka: LocalKafka, topic: str, values: list[bytes]) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all", "linger.ms": 0})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes]:
@@ -48,7 +49,7 @@ def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes]:
     try:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         values: list[bytes] = []
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(values) < count and time.monotonic() < deadline:
             messages = consumer.consume(count - len(values), timeout=0.5)
             values += [value for message in messages if (value := message.value()) is not None]
@@ -58,7 +59,7 @@ def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes]:
 
 
 def listed(address: tuple[str, int], topic: str) -> Any:
-    return admin.metadata(address, [topic], timeout_s=5).topics[0]
+    return admin.metadata(address, [topic], timeout_s=60).topics[0]
 
 
 def was_recovered(kafka: LocalKafka, topic: str) -> bool:
@@ -112,6 +113,7 @@ def test_data_survive_sigkill_and_a_restart_on_the_same_port(own_kafka: LocalKaf
     assert was_recovered(own_kafka, "kept"), "otherwise it was no SIGKILL"
 
 
+@pytest.mark.slow
 def test_stop_and_start_keep_data_and_ports(own_kafka: LocalKafka) -> None:
     own_kafka.create_topic("kept", partitions=3)
     before, cluster = own_kafka.bootstrap_servers, own_kafka.cluster_id
@@ -127,7 +129,7 @@ def test_stop_and_start_keep_data_and_ports(own_kafka: LocalKafka) -> None:
 def test_a_paused_broker_answers_when_it_is_resumed(own_kafka: LocalKafka) -> None:
     address = own_kafka.addresses()[0]
     answers: list[Any] = []
-    patient = threading.Thread(target=lambda: answers.append(admin.metadata(address, [], timeout_s=30)))
+    patient = threading.Thread(target=lambda: answers.append(admin.metadata(address, [], timeout_s=120)))
     with paused(own_kafka):
         assert own_kafka.broker(0).is_paused
         assert is_up(own_kafka)
@@ -136,11 +138,12 @@ def test_a_paused_broker_answers_when_it_is_resumed(own_kafka: LocalKafka) -> No
         with pytest.raises(LocalKafkaError, match=r"no broker of .* is running"):
             own_kafka.create_topic("nobody-answers")
         patient.start()
-    patient.join(30)
+    patient.join(120)
     assert [answer.cluster_id for answer in answers] == [own_kafka.cluster_id]
     assert not own_kafka.broker(0).is_paused
 
 
+@pytest.mark.slow
 def test_a_broker_that_dies_by_itself_is_noticed() -> None:
     kafka = LocalKafka().start()
     directory = kafka.broker(0).log.parent
@@ -168,11 +171,12 @@ def test_a_broker_that_dies_by_itself_is_noticed() -> None:
 # --- clusters ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_brokers_on_racks_fail_over_and_come_back() -> None:
     with LocalKafka(brokers=3, racks=["a", "b", "c"]) as kafka:
         assert len(kafka.bootstrap_servers.split(",")) == 3
         for address in kafka.addresses():
-            known = admin.metadata(address, [], timeout_s=5)
+            known = admin.metadata(address, [], timeout_s=60)
             assert [(each.node_id, each.rack) for each in known.brokers] == [(0, "a"), (1, "b"), (2, "c")]
         kafka.create_topic("replicated", partitions=3, replication_factor=3)
 
@@ -216,6 +220,7 @@ def test_two_clusters_at_once_and_helpers(own_kafka: LocalKafka, kafka: LocalKaf
     assert listed(own_kafka.addresses()[0], topic).error_code == UNKNOWN_TOPIC
 
 
+@pytest.mark.slow
 def test_a_directory_of_ones_own_is_kept_and_used_again(tmp_path: Path) -> None:
     with LocalKafka(directory=tmp_path / "kafka") as first:
         cluster = first.cluster_id
@@ -228,6 +233,7 @@ def test_a_directory_of_ones_own_is_kept_and_used_again(tmp_path: Path) -> None:
 # --- failures ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_port_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         mine = taken.getsockname()[1]
@@ -244,13 +250,23 @@ def test_a_port_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> 
             kafka.create_topic("works")
 
 
-def test_a_broker_that_cannot_start_says_why_and_leaves_nothing() -> None:
+def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def keeper() -> Keeper:
+        started = Keeper(tmp_path)
+        made.append(started.directory)
+        return started
+
+    monkeypatch.setattr("evensplit.testing.local_kafka.Keeper", keeper)
     kafka = LocalKafka(properties={"num.io.threads": "none"})
-    before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("evensplit-*"))
     with pytest.raises(LocalKafkaError, match=r"(?s)broker 0 .* ended with 1\. .*num\.io\.threads"):
         kafka.start()
     assert not is_up(kafka)
-    assert not set(Path(os.environ.get("TMPDIR", "/tmp")).glob("evensplit-*")) - before
+    assert [directory.parent for directory in made] == [tmp_path]
+    assert not list(tmp_path.iterdir())
     with pytest.raises(LocalKafkaError, match="not started"):
         kafka.bootstrap_servers  # noqa: B018
 
@@ -316,7 +332,7 @@ def test_nothing_is_left_when_the_using_process_ends(end: str, number: signal.Si
             user.stdin.flush()
         else:
             user.send_signal(number)
-        _, errors = user.communicate(timeout=30)
+        _, errors = user.communicate(timeout=120)
     assert user.returncode == code, errors
     assert ("RuntimeError: on purpose" in errors) == (end == "raise")
     wait_for(lambda: not any(map(is_alive, pids)), within_s=GONE_WITHIN_S, what="broker and keeper are gone")
@@ -335,7 +351,7 @@ def test_the_command_runs_brokers_until_ctrl_c() -> None:
         pids = [*keeper, *(child for pid in keeper for child in children_of(pid))]
         assert len(pids) == 2
         command.send_signal(signal.SIGINT)
-        output, errors = command.communicate(timeout=30)
+        output, errors = command.communicate(timeout=120)
     assert command.returncode == 0, errors
     assert output == ""
     assert bootstrap in errors
@@ -345,6 +361,6 @@ def test_the_command_runs_brokers_until_ctrl_c() -> None:
 
 def test_the_command_shows_errors_as_messages() -> None:
     with process_of("", "-m", "evensplit.cli", "broker", "--property", "node.id=7") as command:
-        output, errors = command.communicate(timeout=30)
+        output, errors = command.communicate(timeout=120)
     assert (command.returncode, output) == (1, "")
     assert errors.startswith("Error: properties that LocalKafka sets itself cannot be given: node.id")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Iterator
 
@@ -105,3 +106,33 @@ def test_pool_of_another_process_is_dropped(kafka: LocalKafka, monkeypatch: pyte
         other.close()
         pool.close()
     assert mine.fileno() == -1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_process_leaves_the_connections_of_its_parent_alone(
+    kafka: LocalKafka, topic: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its own, and those of its parent are as good as before."""
+    kafka.create_topic(topic)
+    expected = spread(kafka, topic, 500)
+    assert values(lane(kafka, whole(topic, 500), pool)) == expected
+    (mine,) = idle(pool)
+    context = multiprocessing.get_context("fork")
+    theirs = context.Queue()
+
+    def read() -> None:
+        found = values(lane(kafka, whole(topic, 500), pool))
+        theirs.put((found == expected, [connection is mine for connection in idle(pool)]))
+
+    child = context.Process(target=read)
+    child.start()
+    assert theirs.get(timeout=120) == (True, [False])
+    child.join(30)
+    assert child.exitcode == 0
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(Connection, "__init__", refuse)
+    assert idle(pool) == [mine]
+    assert values(lane(kafka, whole(topic, 500), pool)) == expected
