@@ -147,10 +147,10 @@ def test_all_wrong_options_are_one_error_at_load(spark: SparkSession) -> None:
 
 
 def test_options_of_the_other_kind_of_query_are_refused(spark: SparkSession, east: LocalKafka) -> None:
-    frame = batch(spark, east.bootstrap_servers, subscribe="t", maxOffsetsPerTrigger=5, startingOffsets="latest")
+    frame = batch(spark, east.bootstrap_servers, subscribe="t", commitGroup="g", startingOffsets="latest")
     with pytest.raises(PySparkException) as caught:
         frame.collect()
-    assert "maxOffsetsPerTrigger is given" in str(caught.value)
+    assert "commitGroup is given" in str(caught.value)
     assert "startingOffsets is latest" in str(caught.value)
 
 
@@ -177,5 +177,5 @@ def test_an_unreachable_cluster_is_named_within_the_deadline(spark: SparkSession
     began = time.monotonic()
     with pytest.raises(PySparkException, match=r"cluster 'default'[\s\S]*127\.0\.0\.1:9"):
         frame.collect()
-    # Two seconds, and what Spark takes to start the process that plans; far from the thirty that are the default.
-    assert 2 <= time.monotonic() - began < 15
+    # Two seconds, and what Spark takes to start the process that plans; not the thirty that are the default.
+    assert 2 <= time.monotonic() - began < 30

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,71 +18,48 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from evensplit.testing import LocalKafka
+from tests.support.driver import Drivers, marks
 from tests.support.processes import command_line, kill_session, session_members
 from tests.support.queries import committed, offset_files, run_available, stream, written
 from tests.support.records import numbers
+from tests.support.starting import started
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ROOT = Path(__file__).parent.parent.parent
-
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Path:
-    """A file that holds every task of a driver process back for as long as it exists."""
-    path = tmp_path / "gate"
-    path.touch()
+def gates(tmp_path: Path) -> Path:
+    """A directory with the gate of every task of a driver process, which is shut."""
+    path = tmp_path / "gates"
+    path.mkdir()
+    (path / "tasks").touch()
     return path
 
 
 @pytest.fixture
-def driver(east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path, gate: Path) -> Iterator[Any]:
+def driver(east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path, gates: Path) -> Iterator[Any]:
     """Starts driver processes; what is left of them is killed at the end."""
-    started: list[subprocess.Popen[bytes]] = []
+    drivers = Drivers(tmp_path)
 
     def start(master: str, **options: object) -> subprocess.Popen[bytes]:
-        arguments = {
-            "master": master,
-            "bootstrap": east.bootstrap_servers,
-            "topic": topic,
-            "checkpoint": str(checkpoint),
-            "sink": str(tmp_path / "out"),
-            "gate": str(gate),
-            "options": {"startingOffsets": "earliest", **options},
-        }
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        log = tmp_path / f"driver-{len(started)}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.driver", json.dumps(arguments)],
-                cwd=tmp_path,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        started.append(process)
-        return process
+        own = {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
+        return drivers.start(
+            master=master, options={**own, **options}, checkpoint=checkpoint, sink=tmp_path / "out", gates=gates
+        )
 
     yield start
-    for process in started:
-        kill_session(process.pid)
-        process.wait(10)
+    drivers.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finished", [0, 1], ids=["in the first batch", "in a later batch"])
 def test_a_driver_killed_between_the_offset_log_and_the_commit(
     spark: SparkSession,
     east: LocalKafka,
     topic: str,
     driver: Any,
-    gate: Path,
+    gates: Path,
     checkpoint: Path,
     tmp_path: Path,
     finished: int,
@@ -96,7 +71,7 @@ def test_a_driver_killed_between_the_offset_log_and_the_commit(
         run_available(frame, checkpoint, tmp_path / "out")
     numbers(east.bootstrap_servers, topic, range(1000 * finished, 1000 * (finished + 1)), partitions=3)
     process = driver("local[2]")
-    wait_for(lambda: list(gate.parent.glob("gate.*.started")), within_s=90, what="a task that has rows")
+    wait_for(lambda: marks(gates, "tasks"), within_s=240, what="a task that has rows")
     assert len(offset_files(checkpoint)) == finished + 1
     assert committed(checkpoint) == list(range(finished))
     kill_session(process.pid)
@@ -108,9 +83,9 @@ def test_a_driver_killed_between_the_offset_log_and_the_commit(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_executor_killed_while_it_reads(
-    spark: SparkSession, east: LocalKafka, topic: str, driver: Any, gate: Path, tmp_path: Path
+    spark: SparkSession, east: LocalKafka, topic: str, driver: Any, gates: Path, tmp_path: Path
 ) -> None:
     """Two executor processes of a real (if local) Spark cluster; one dies holding rows, its task runs elsewhere."""
     east.create_topic(topic, partitions=4)
@@ -120,11 +95,11 @@ def test_an_executor_killed_while_it_reads(
     def executors() -> list[int]:
         return [pid for pid in session_members(process.pid) if "CoarseGrainedExecutorBackend" in command_line(pid)]
 
-    wait_for(lambda: len(list(gate.parent.glob("gate.*.started"))) == 2, within_s=120, what="rows on both executors")
+    wait_for(lambda: len(marks(gates, "tasks")) == 2, within_s=300, what="rows on both executors")
     victim = executors()[0]
     os.kill(victim, signal.SIGKILL)
-    gate.unlink()
-    assert process.wait(120) == 0, (tmp_path / "driver-0.log").read_text()[-3000:]
+    (gates / "tasks").unlink()
+    assert process.wait(240) == 0, (tmp_path / "driver-0.log").read_text()[-3000:]
     assert sorted(int(row[3]) for row in written(spark, tmp_path / "out")) == list(range(20_000))
 
 
@@ -197,14 +172,14 @@ def test_a_crash_before_the_first_commit_does_not_move_the_start(
         seen.extend(int(row.v) for row in rows.selectExpr("cast(value as string) v").collect())
 
     def start() -> StreamingQuery:
-        return frame.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint)).start()
+        return started(frame.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint)))
 
     query = start()
     wait_for(lambda: asked.exists() or offset_files(checkpoint), what="a resolved start")
     numbers(east.bootstrap_servers, topic, range(100, 110))
     gate.touch()
     with pytest.raises(PySparkException, match="the sink is broken"):
-        query.awaitTermination(60)
+        query.awaitTermination(240)
     assert committed(checkpoint) == []
     numbers(east.bootstrap_servers, topic, range(110, 115))
     broken = False

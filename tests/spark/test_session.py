@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from pyspark.sql import SparkSession
 
 import evensplit
 from evensplit.testing import LocalKafka
+from tests.support.connect import run_client
 from tests.support.queries import batch, run_available, states, stream, written
 from tests.support.records import numbers
 
@@ -52,23 +50,19 @@ query = (
     .trigger(availableNow=True)
     .start()
 )
-assert query.awaitTermination(120)
+assert query.awaitTermination(240)
 spark.stop()
 """
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_under_connect_the_parallelism_is_the_partition_count_of_a_range(
     spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path
 ) -> None:
     east.create_topic(topic, partitions=4)
     numbers(east.bootstrap_servers, topic, range(40), partitions=4)
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CONNECT, east.bootstrap_servers, topic, str(tmp_path)],
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-    )
+    run_client(CONNECT, east.bootstrap_servers, topic, str(tmp_path), directory=tmp_path)
     assert sorted(int(row[3]) for row in written(spark, tmp_path / "out")) == list(range(40))
     assert [state.readers for state in states(tmp_path / "checkpoint")] == [3]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,33 +15,32 @@ from evensplit.core.model import SplitId
 from evensplit.core.story import loads
 from evensplit.spark.progress import batch_progress
 from evensplit.testing import LocalKafka
-from tests.support.queries import committed, document, offset_files, run_available, states, stream, written
+from tests.support.queries import (
+    committed,
+    document,
+    kept_progress,
+    offset_files,
+    run_available,
+    states,
+    stream,
+    written,
+)
 from tests.support.records import numbers
+from tests.support.starting import started
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
-
-
-@pytest.fixture(autouse=True)
-def no_query_left(spark: SparkSession) -> Iterator[None]:
-    """End what a failed test left running."""
-    yield
-    for query in spark.streams.active:
-        query.stop()
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("no_query_left")]
 
 
 def to_memory(frame: object, name: str, checkpoint: Path, **trigger: object) -> StreamingQuery:
     """Start a query that keeps its rows in a table in memory."""
     writer = frame.selectExpr("topic", "partition", "offset", "cast(value as string) value")  # type: ignore[attr-defined]
-    started = (
+    return started(
         writer.writeStream.format("memory")
         .queryName(name)
         .option("checkpointLocation", str(checkpoint))
         .trigger(**(trigger or {"processingTime": "50 milliseconds"}))
-        .start()
     )
-    assert isinstance(started, StreamingQuery)
-    return started
 
 
 def table(spark: SparkSession, name: str) -> list[int]:
@@ -102,7 +100,8 @@ def test_what_appears_during_the_run_starts_at_earliest(
     """FLIP-288: a later partition or topic is read from its beginning, whatever the starting offsets."""
     east.create_topic(topic)
     numbers(east.bootstrap_servers, topic, range(5))
-    query = to_memory(stream(spark, east.bootstrap_servers, subscribePattern=f"^{topic}(-.*)?$"), "later", checkpoint)
+    frame = stream(spark, east.bootstrap_servers, subscribePattern=f"^{topic}(-.*)?$", discoveryInterval="300ms")
+    query = to_memory(frame, "later", checkpoint)
     wait_for(lambda: committed(checkpoint) == [0])
     east.create_topic(f"{topic}-b")
     numbers(east.bootstrap_servers, f"{topic}-b", range(100, 110))
@@ -129,14 +128,15 @@ def test_a_pattern_that_first_matches_nothing_reads_the_first_topic_from_its_beg
 def test_owners_are_even_and_stay(spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path) -> None:
     east.create_topic(topic, partitions=7)
     frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest", readers=3)
-    query = to_memory(frame, "owners", checkpoint)
+    with kept_progress(spark, 5_000):
+        query = to_memory(frame, "owners", checkpoint)
     for start in range(0, 70, 7):
         numbers(east.bootstrap_servers, topic, range(start, start + 7), partitions=7)
         wait_for(lambda end=start + 7: table(spark, "owners") == list(range(end)))  # type: ignore[misc]
 
     def read() -> int:
         batches = [batch for event in query.recentProgress for batch in batch_progress(event)]
-        return sum(plan.offsets for batch in batches for plan in batch.plans())
+        return sum(plan.offsets for batch in batches for plan in batch.plan().readers)
 
     wait_for(lambda: read() == 70, what="the progress of the last batch")
     query.stop()
@@ -202,13 +202,9 @@ def test_partitions_and_ends_are_fixed_when_available_now_begins(
         seen.extend(int(row.v) for row in rows.selectExpr("cast(value as string) v").collect())  # type: ignore[attr-defined]
 
     for expected in (list(range(10)), list(range(20))):
-        query = (
-            frame.writeStream.foreachBatch(grow)
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(60)
+        writer = frame.writeStream.foreachBatch(grow).option("checkpointLocation", str(checkpoint))
+        query = started(writer.trigger(availableNow=True))
+        assert query.awaitTermination(240)
         assert sorted(seen) == expected
     assert set(states(checkpoint)[-1].splits) == {SplitId("default", topic, 0), SplitId("default", topic, 1)}
 
@@ -264,15 +260,21 @@ def test_offsets_that_do_not_exist_are_all_named(
     with pytest.raises(PySparkException) as caught:
         run_available(frame, checkpoint, tmp_path / "out")
     text = str(caught.value)
-    assert "partition 0 has no offset 6; expected 0 (the start of its log) to 5 (its end)" in text
-    assert "partition 1 has no offset; expected one" in text
+    assert "/0: reading was to start at offset 6, which its log, that begins at offset 0, does not have" in text
     assert "topic 'other', partition 0 has an offset but is not read" in text
 
 
 def test_an_end_has_no_place_in_a_stream(spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path) -> None:
     frame = stream(spark, east.bootstrap_servers, subscribe=topic, endingOffsets="latest")
     with pytest.raises(PySparkException, match="endingOffsets is given, but a streaming query has no end"):
-        to_memory(frame, "end", checkpoint).awaitTermination(30)
+        to_memory(frame, "end", checkpoint).awaitTermination(240)
+
+
+def rewrite(path: Path, offset: object) -> None:
+    """Put another source's offset into a file of the offset log."""
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], json.dumps(offset)]))
+    path.with_name(f".{path.name}.crc").unlink()
 
 
 def test_a_foreign_checkpoint_is_refused(
@@ -282,12 +284,26 @@ def test_a_foreign_checkpoint_is_refused(
     numbers(east.bootstrap_servers, topic, range(3))
     frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest")
     run_available(frame, checkpoint, tmp_path / "out")
-    (path,) = offset_files(checkpoint)
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines[:2], json.dumps({topic: {"0": 3}})]))
-    path.with_name(f".{path.name}.crc").unlink()
-    with pytest.raises(PySparkException, match="Spark's own Kafka source"):
+    rewrite(offset_files(checkpoint)[0], {"logOffset": 4})
+    with pytest.raises(PySparkException, match="was not written by this source"):
         run_available(frame, checkpoint, tmp_path / "out")
+
+
+def test_a_checkpoint_of_sparks_own_source_goes_on(
+    spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path
+) -> None:
+    """From where it stands, and not from where the options would begin; new partitions from their beginning."""
+    east.create_topic(topic)
+    numbers(east.bootstrap_servers, topic, range(3))
+    frame = stream(spark, east.bootstrap_servers, subscribe=topic)
+    run_available(frame, checkpoint, tmp_path / "out")
+    rewrite(offset_files(checkpoint)[0], {topic: {"0": 1}})
+    east.add_partitions(topic, 2)
+    numbers(east.bootstrap_servers, topic, range(3, 7), partitions=2)
+    run_available(frame, checkpoint, tmp_path / "out")
+    assert committed(checkpoint) == [0, 1]
+    rows = [(row[1], int(row[3])) for row in written(spark, tmp_path / "out")]
+    assert rows == [(0, 1), (0, 2), (0, 4), (0, 6), (1, 3), (1, 5)]
 
 
 def test_a_recreated_topic_is_a_loss(

@@ -1,0 +1,154 @@
+"""One id is one Kafka cluster, and the other way round: whatever else would mix up positions is an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from evensplit.testing import LocalKafka
+from tests.support.fleet_file import FleetFile
+from tests.support.fleets import uncommit
+from tests.support.live import Begin, LiveQuery, Writer, is_removed
+from tests.support.queries import committed, offset_files
+from tests.support.relay import Relay
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture
+def mortal() -> Iterator[LocalKafka]:
+    """A broker that does not outlive its test."""
+    with LocalKafka() as broker:
+        yield broker
+
+
+def test_two_clusters_of_the_options_that_are_one(
+    spark: SparkSession, east: LocalKafka, to_east: Writer, topic: str, relay: Relay, checkpoint: Path
+) -> None:
+    """Under two addresses, so that only the brokers can tell. Nothing is read, and nothing is written down."""
+    east.create_topic(topic)
+    to_east.write(topic, 5)
+    clusters = {
+        name: {"kafka.bootstrap.servers": servers, "subscribe": topic}
+        for name, servers in (("east", east.bootstrap_servers), ("twin", relay.servers))
+    }
+    with LiveQuery(spark, checkpoint, clusters=json.dumps(clusters)) as query:
+        error = query.error()
+        assert f"it is the same Kafka cluster ({east.cluster_id}) as 'east'" in error
+        assert "twin" in error
+        assert query.rows() == []
+        assert offset_files(checkpoint) == []
+
+
+@pytest.mark.slow
+def test_a_cluster_that_the_metadata_name_by_a_second_id(
+    spark: SparkSession,
+    east: LocalKafka,
+    to_east: Writer,
+    topic: str,
+    fleet: FleetFile,
+    relay: Relay,
+    checkpoint: Path,
+    in_east: Begin,
+) -> None:
+    """It ends the running query before a record of it is read twice."""
+    in_east(5)
+    with LiveQuery(spark, checkpoint, metadata=fleet.path) as query:
+        query.expect(to_east.witness(topic))
+        fleet.put("twin", relay.servers, topic)
+        error = query.error()
+        assert f"it is the same Kafka cluster ({east.cluster_id}) as 'east'" in error
+        assert query.rows() == to_east.witness(topic)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_called_otherwise_from_now_on(
+    spark: SparkSession,
+    to_east: Writer,
+    topic: str,
+    fleet: FleetFile,
+    checkpoint: Path,
+    in_east: Begin,
+) -> None:
+    """Another id is another cluster, which is read when the one with the old id is removed: from its beginning."""
+    in_east(5)
+    with LiveQuery(spark, checkpoint, metadata=fleet.path) as query:
+        old = to_east.witness(topic)
+        query.expect(old)
+        fleet.clusters["orient"] = fleet.clusters.pop("east")
+        fleet.write()
+        query.expect([*old, *(row._replace(cluster="orient") for row in old)])
+        assert is_removed(query.state(), "east")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restart", [False, True], ids=["while it runs", "over a restart"])
+def test_another_cluster_at_the_same_address(
+    spark: SparkSession, mortal: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path, restart: bool
+) -> None:
+    """Though it has a topic of that name with more records: not one of them is read."""
+    for broker in (mortal, west):
+        broker.create_topic(topic)
+    writer, others = Writer("default", mortal.bootstrap_servers), Writer("default", west.bootstrap_servers)
+    writer.write(topic, 10)
+    others.write(topic, 50)
+    with Relay(mortal.addresses()[0]) as relay:
+        servers: dict[str, Any] = {
+            "kafka.bootstrap.servers": relay.servers,
+            "subscribe": topic,
+            "kafka.request.timeout.ms": "5000",
+        }
+        with LiveQuery(spark, checkpoint, **servers) as query:
+            read = writer.witness(topic)
+            query.expect(read)
+            query.settle()
+            before = query.state()
+            if restart:
+                query.stop()
+            relay.target = west.addresses()[0]
+            mortal.kill()
+            relay.cut()
+            if restart:
+                query.start()
+            error = query.error()
+            assert "cluster 'default': it is another cluster than before" in error
+            assert f"expected Kafka's cluster id {mortal.cluster_id}, found {west.cluster_id}" in error
+            assert query.rows() == read
+            assert query.state() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fatal", [True, False], ids=["failOnDataLoss", "declared"])
+def test_another_cluster_at_the_same_address_when_a_batch_is_done_again(
+    spark: SparkSession, mortal: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path, fatal: bool
+) -> None:
+    """The batch is not done, also where losses are allowed: its records are still there, in the right cluster."""
+    for broker in (mortal, west):
+        broker.create_topic(topic)
+    writer, others = Writer("default", mortal.bootstrap_servers), Writer("default", west.bootstrap_servers)
+    writer.write(topic, 10)
+    others.write(topic, 50)
+    with Relay(mortal.addresses()[0]) as relay:
+        options: dict[str, Any] = {
+            "kafka.bootstrap.servers": relay.servers,
+            "subscribe": topic,
+            "failOnDataLoss": fatal,
+        }
+        with LiveQuery(spark, checkpoint, **options) as query:
+            query.expect(writer.witness(topic))
+            query.settle()
+            query.stop()
+            for number in committed(checkpoint):
+                uncommit(checkpoint, number)
+            relay.target = west.addresses()[0]
+            mortal.kill()
+            relay.cut()
+            query.start()
+            error = query.error()
+            assert committed(checkpoint) == []
+            assert f"expected Kafka's cluster id {mortal.cluster_id}, found {west.cluster_id}" in error
