@@ -1,0 +1,264 @@
+"""The programs in examples/, run as a user runs them: what they print is what an independent count finds."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import fastavro
+import pytest
+
+from evensplit.testing import LocalKafka
+from tests.support.connect import alone
+from tests.support.processes import kill_session
+from tests.support.queries import committed
+from tests.support.records import Draft, consume, numbers, produce
+from tests.support.starting import TOO_SLOW
+from tests.support.waiting import wait_for
+
+# A busy machine takes minutes for what an idle one does in ten seconds.
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(900)]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("_support", "demo"))
+
+
+def command(name: str, *arguments: object) -> list[str]:
+    return [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, arguments)]
+
+
+def as_a_user() -> dict[str, str]:
+    """The environment without what the tests set in it; Java starts quickly, with half the processor time."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK", "PYTHON"))}
+    return {**own, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+def run(name: str, *arguments: object, within: Path) -> list[str]:
+    """The lines that an example prints. It has to end well, and to leave nothing where it was started."""
+    place = within / "started-here"
+    place.mkdir()
+    for _ in range(2):
+        with alone() if name == "spark_connect" else nullcontext():
+            done = subprocess.run(
+                command(name, *arguments),
+                cwd=place,
+                env=as_a_user(),
+                capture_output=True,
+                text=True,
+                timeout=400,
+                check=False,
+            )
+        # Once more, where Spark was too impatient for its machine.
+        if TOO_SLOW not in done.stderr:
+            break
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert list(place.iterdir()) == []
+    return done.stdout.splitlines()
+
+
+def test_word_count(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    lines = [f"Is this word number {n % 3}? This word is." for n in range(500)]
+    east.create_topic(topic, partitions=4)
+    produce(east.bootstrap_servers, topic, [Draft(line.encode(), partition=n % 4) for n, line in enumerate(lines)])
+    *rows, total = run("word_count", "--bootstrap-servers", east.bootstrap_servers, "--topic", topic, within=tmp_path)
+    wanted = Counter(word for line in lines for word in re.findall(r"[\w']+", line.lower()))
+    counts = {row.split()[1]: int(row.split()[0].replace(",", "")) for row in rows}
+    assert counts == wanted
+    assert total.split() == ["4,000", "words,", str(len(wanted)), "different", "ones"]
+
+
+def test_windows(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    """Closed is what ends ten minutes before the last reading, or earlier; the stragglers belong to closed windows."""
+    begin = datetime(2026, 5, 1, tzinfo=UTC)
+    readings = [(begin + timedelta(seconds=5 * n), "north" if n % 3 else "south", float(n % 40)) for n in range(900)]
+    stragglers = [(begin + timedelta(minutes=n), "north", 1000.0) for n in (0, 20)]
+    drafts = [
+        Draft(json.dumps({"time": time.isoformat(), "sensor": sensor, "celsius": celsius}).encode(), partition=n % 2)
+        for n, (time, sensor, celsius) in enumerate([*readings, *stragglers])
+    ]
+    east.create_topic(topic, partitions=2)
+    produce(east.bootstrap_servers, topic, drafts)
+    *rows, late = run("windows", "--bootstrap-servers", east.bootstrap_servers, "--topic", topic, within=tmp_path)
+    windows: dict[tuple[datetime, str], list[float]] = defaultdict(list)
+    for time, sensor, celsius in readings:
+        windows[time - timedelta(minutes=time.minute % 15, seconds=time.second), sensor].append(celsius)
+    watermark = readings[-1][0] - timedelta(minutes=10)
+    wanted = []
+    for (start, sensor), found in sorted(windows.items()):
+        end = start + timedelta(minutes=15)
+        if end <= watermark:
+            mean = f"{sum(found) / len(found):.2f}"
+            wanted.append([f"{start:%H:%M}-{end:%H:%M}", sensor, mean, "°C", "from", str(len(found)), "readings"])
+    assert len(wanted) == 8
+    assert [row.split() for row in rows] == wanted
+    assert late == "2 came too late"
+
+
+def test_two_regions(east: LocalKafka, west: LocalKafka, topic: str, tmp_path: Path) -> None:
+    brokers = {"dublin": east, "oregon": west}
+    cents = {"dublin": [n * 31 % 977 for n in range(300)], "oregon": [n * 17 % 499 for n in range(211)]}
+    for region, broker in brokers.items():
+        broker.create_topic(topic, partitions=2)
+        drafts = [Draft(b'{"id": %d, "cents": %d}' % (n, one), partition=n % 2) for n, one in enumerate(cents[region])]
+        produce(broker.bootstrap_servers, topic, drafts)
+    clusters = {region: {"kafka.bootstrap.servers": broker.bootstrap_servers} for region, broker in brokers.items()}
+    rows = run("two_regions", "--clusters", json.dumps(clusters), "--topic", topic, within=tmp_path)
+    wanted = [[region, str(len(all_)), "orders", f"{sum(all_) / 100:,.2f}"] for region, all_ in cents.items()]
+    assert [row.split() for row in rows] == wanted
+
+
+def stored(database: Path) -> list[tuple[int, int, str]]:
+    """What a database has, in order: partition, offset, value."""
+    with duckdb.connect(str(database), read_only=True) as db:
+        return db.execute("SELECT kafka_partition, kafka_offset, value FROM orders ORDER BY ALL").fetchall()
+
+
+def witnessed(broker: LocalKafka, topic: str, partitions: int) -> list[tuple[int, int, str]]:
+    """What a topic has."""
+    found = consume(broker.bootstrap_servers, topic, range(partitions))
+    return sorted((one.partition, one.offset, (one.value or b"").decode()) for one in found)
+
+
+def test_duckdb_has_each_record_once_although_a_batch_is_repeated(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    east.create_topic(topic, partitions=2)
+    numbers(east.bootstrap_servers, topic, range(250), partitions=2)
+    own = ["--database", tmp_path / "o.duckdb", "--checkpoint", tmp_path / "checkpoint", "--fail-after-batch", 1]
+    servers = ["--bootstrap-servers", east.bootstrap_servers, "--topic", topic]
+    assert run("duckdb_exactly_once", *servers, *own, within=tmp_path) == [
+        "batch 0: 100 rows written",
+        "batch 1: 100 rows written",
+        "the run failed; the next one goes on from its checkpoint",
+        "batch 1: is there, left out",
+        "batch 2: 50 rows written",
+        "250 rows, 250 different records",
+    ]
+    assert stored(tmp_path / "o.duckdb") == witnessed(east, topic, 2)
+
+
+@pytest.mark.slow
+def test_duckdb_has_each_record_once_although_the_program_is_killed(
+    east: LocalKafka, topic: str, tmp_path: Path
+) -> None:
+    east.create_topic(topic, partitions=2)
+    numbers(east.bootstrap_servers, topic, range(4_000), partitions=2)
+    database, checkpoint = tmp_path / "orders.duckdb", tmp_path / "checkpoint"
+    arguments = ["--bootstrap-servers", east.bootstrap_servers, "--topic", topic, "--database", database]
+    arguments += ["--checkpoint", checkpoint]
+    with (tmp_path / "first").open("wb") as output:
+        first = subprocess.Popen(
+            command("duckdb_exactly_once", *arguments),
+            cwd=tmp_path,
+            env=as_a_user(),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        wait_for(
+            lambda: len(committed(checkpoint)) >= 3 or first.poll() is not None, within_s=300, what="three batches"
+        )
+    finally:
+        kill_session(first.pid)
+    assert first.wait(60) == -signal.SIGKILL, (tmp_path / "first").read_text()[-3000:]
+    *_, last = run("duckdb_exactly_once", *arguments, within=tmp_path)
+    assert last == "4000 rows, 4000 different records"
+    assert stored(database) == witnessed(east, topic, 2)
+
+
+def test_avro_and_json(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    """The Avro values are written here with schemas of the test's own, as another program would write them."""
+    fields = [
+        {"name": name, "type": kind} for name, kind in (("id", "long"), ("customer", "string"), ("cents", "long"))
+    ]
+    old = {"type": "record", "name": "Order", "fields": fields}
+    new = {**old, "fields": [*fields, {"name": "currency", "type": "string", "default": "?"}]}
+
+    def avro(schema: int, **order: object) -> bytes:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(old if schema == 1 else new), order)
+        return bytes([0, 0, 0, 0, schema]) + out.getvalue()
+
+    def order(n: int, **more: object) -> dict[str, object]:
+        return {"id": n, "customer": f"c{n}", "cents": 10 * n, **more}
+
+    in_json = [json.dumps(order(n, currency="CHF")).encode() for n in range(50)]
+    in_avro = [avro(1, **order(n)) for n in range(30)] + [avro(2, **order(n, currency="SEK")) for n in range(20)]
+    broken = [b"\0\0\0\0\2\6", b"\0\0\0\0\7abc", b"", None]
+    for name, good, bad in ((topic, in_json, [b"{"]), (f"{topic}-avro", in_avro, broken)):
+        east.create_topic(name)
+        produce(east.bootstrap_servers, name, [Draft(value) for value in [*good, *bad]])
+    arguments = ["--bootstrap-servers", east.bootstrap_servers, "--json-topic", topic, "--avro-topic", f"{topic}-avro"]
+    assert [line.split() for line in run("avro_and_json", *arguments, within=tmp_path)] == [
+        [topic, "50", "orders", f"{sum(range(50)) / 10:.2f}", "CHF"],
+        [f"{topic}-avro", "30", "orders", f"{sum(range(30)) / 10:.2f}", "EUR"],
+        [f"{topic}-avro", "20", "orders", f"{sum(range(20)) / 10:.2f}", "SEK"],
+        *(
+            [name, "partition", "0,", "offset", f"{offset}:", "cannot", "be", "decoded"]
+            for name, offset in [(topic, 50), *((f"{topic}-avro", 50 + n) for n in range(4))]
+        ),
+    ]
+
+
+def test_migration(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    """The checkpoint is the test's own: a query that has read some of two partitions, and all of the third one."""
+    east.create_topic(topic, partitions=3)
+    numbers(east.bootstrap_servers, topic, range(180), partitions=3)
+    old = tmp_path / "old"
+    for path, text in {
+        "metadata": '{"id":"0b1d6a3c-5f0e-4f6e-9b1e-2f6c1a7d9e10"}',
+        "sources/0/0": "\0v1\n" + json.dumps({topic: {"0": 0, "1": 0, "2": 0}}),
+        "offsets/0": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1772352000000,"conf":{}}\n'
+        + json.dumps({topic: {"2": 60, "0": 7, "1": 59}}),
+        "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
+    }.items():
+        (old / path).parent.mkdir(parents=True, exist_ok=True)
+        (old / path).write_text(text)
+    servers = ["--bootstrap-servers", east.bootstrap_servers, "--topic", topic]
+    lines = run("migration", *servers, "--checkpoint", old, "--migrated", tmp_path / "new", within=tmp_path)
+    assert lines[-2:] == ["batch 1: partition 0, offsets 7 to 59", "batch 1: partition 1, offsets 59 to 59"]
+    assert not [line for line in lines if line.startswith("batch 0")]
+
+
+def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    east.create_topic(topic, partitions=4)
+    numbers(east.bootstrap_servers, topic, (n % 6 for n in range(360)), partitions=4)
+    lines = run("spark_connect", "--bootstrap-servers", east.bootstrap_servers, "--topic", topic, within=tmp_path)
+    wanted = Counter(str(n % 6) for n in range(360))
+    assert [line.split() for line in lines[:6]] == [[str(wanted[page]), page] for page in sorted(wanted)]
+    assert lines[6] == "batch 0: 360 records"
+    assert "  each reader has 2 splits: as even as possible; nothing moved that could have stayed" in lines[7:]
+
+
+LAST_LINES = {
+    "avro_and_json": r"orders_avro +partition \d, offset \d+: cannot be decoded",
+    "duckdb_exactly_once": "350 rows, 350 different records",
+    "migration": "batch 2: partition 2, offsets 40 to 99",
+    "spark_connect": ".*each reader has .* as even as possible.*",
+    "two_regions": r"us +500 orders +25,047\.50",
+    "windows": "3 came too late",
+    "word_count": r" +63  words, \d+ different ones",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_without_arguments_an_example_starts_what_it_needs(name: str, tmp_path: Path) -> None:
+    assert re.fullmatch(LAST_LINES[name], run(name, within=tmp_path)[-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_says_what_it_shows_and_how_to_run_it(name: str) -> None:
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert f"python examples/{name}.py\n" in text.split('"""')[1]
+    assert len(text.splitlines()) <= 150
+    assert f"[{name}.py]({name}.py)" in (EXAMPLES / "README.md").read_text()
