@@ -38,6 +38,7 @@ from rich.text import Text
 import evensplit
 from evensplit.core.report import lag
 from evensplit.core.story import loads
+from evensplit.observe.dashboard import PORT_DEFAULT
 from evensplit.spark.progress import BatchProgress, batch_progress
 from evensplit.testing import LocalKafka
 
@@ -104,7 +105,7 @@ class Stage:
 
     def _readers(self, batch: BatchProgress) -> Table:
         """The table of readers: what each owns, and what it read in the last batch."""
-        work = {plan.reader: plan.offsets for plan in batch.plans()}
+        work = {plan.reader: plan.offsets for plan in batch.plan().readers}
         most = max(work.values(), default=1)
         table = Table("reader", "splits", "owns", "read in this batch", "", title_justify="left")
         for column, justify in ((0, "right"), (1, "right"), (3, "right")):
@@ -261,6 +262,7 @@ class Show:
         return (
             counts.writeStream.outputMode("update")
             .foreachBatch(lambda rows, _: self.keep(rows))
+            .queryName("orders")
             .option("checkpointLocation", str(self.checkpoint))
             .start()
         )
@@ -317,7 +319,9 @@ def main() -> int:
             spark = start_spark(directory)
             # Spark's own handler talks to the JVM, perhaps in the middle of another call, which breaks both.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            evensplit.register(spark)
+            registration = evensplit.register(spark, dashboard_port=PORT_DEFAULT)
+            if registration.dashboard_url:
+                stage.say(f"all of it in a browser, as it happens: {registration.dashboard_url}")
             show = Show(spark, brokers, writers, stage, Path(directory) / "checkpoint")
             try:
                 with Live(stage, console=console, refresh_per_second=8) if console.is_terminal else nullcontext():
