@@ -1,6 +1,6 @@
 """Measures the kernel alone: record batches in memory to column buffers, on one core.
 
-    python bench/kernel_bench.py [--seconds 2]
+    python bench/kernel_bench.py [--seconds 2] [--columns value]
 
 Prints rows and value bytes per second for 100-byte and 1-KB values, plain and compressed.
 """
@@ -14,6 +14,7 @@ import time
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from evensplit._kernel import ColumnBuilder
+from evensplit.kafka.columns import KAFKA_COLUMNS
 
 CODECS = {"plain": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 BATCH_BYTES = 64 * 1024
@@ -45,11 +46,9 @@ def frame_of(codec: int, value_bytes: int) -> tuple[bytearray, int]:
     return frame, count * rows
 
 
-def measure(frame: bytearray, rows: int, seconds: float) -> float:
+def measure(frame: bytearray, rows: int, seconds: float, columns: tuple[str, ...] = KAFKA_COLUMNS) -> float:
     """Rows per second through `append` and `finish`, in Arrow batches of 10,000 rows and more."""
-    builder = ColumnBuilder(
-        headers=False, cluster=False, rows_max=10_000, bytes_max=16 << 20, uncompressed_bytes_max=1 << 26
-    )
+    builder = ColumnBuilder(columns=columns, rows_max=10_000, bytes_max=16 << 20, uncompressed_bytes_max=1 << 26)
     begun, passes = time.perf_counter(), 0
     while time.perf_counter() - begun < seconds:
         position, offset, taken = 0, 0, 0
@@ -76,10 +75,12 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=2.0, help="for each line")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--columns", default=",".join(KAFKA_COLUMNS), help="those that are built (default: seven)")
+    arguments = parser.parse_args()
+    seconds, columns = arguments.seconds, tuple(arguments.columns.split(","))
     for value_bytes in (100, 1000):
         for name, codec in CODECS.items():
-            rate = measure(*frame_of(codec, value_bytes), seconds)
+            rate = measure(*frame_of(codec, value_bytes), seconds, columns)
             print(f"{value_bytes:5} bytes  {name:7} {rate / 1e6:7.2f} M rows/s {rate * value_bytes / 1e9:6.2f} GB/s")
 
 

@@ -1,7 +1,8 @@
 """How fast records get from a broker into Spark, beside the most that Spark's own hand-over allows.
 
     make bench                              all workloads
-    .venv/bin/python bench/run.py --help    fewer rows, fewer runs
+    make bench ARGS=--quick                 fewer rows, fewer runs
+    .venv/bin/python -m bench.run --help    as many as you like
 
 The ceiling is a Python source in the same session that yields Arrow batches of the same seven columns, made
 beforehand: what is left is Spark's price for taking rows from Python at all. Source and ceiling take turns, so that
@@ -17,7 +18,6 @@ import platform
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -32,6 +32,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.session import directory_and_session
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.spark.schema import row_schema
 from evensplit.testing import LocalKafka
 
@@ -114,12 +116,13 @@ def ceiling_source() -> type[DataSource]:
     """The ceiling; made here, so that Spark pickles it by value."""
 
     class Prebuilt(DataSourceReader):
-        def __init__(self, size: int, rows: int) -> None:
+        def __init__(self, size: int, rows: int, tasks: int) -> None:
             self.size = size
             self.rows = rows
+            self.tasks = tasks
 
         def partitions(self) -> list[InputPartition]:
-            return [InputPartition(0)]
+            return [InputPartition(task) for task in range(self.tasks)]
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             count = CEILING_ROWS
@@ -133,7 +136,7 @@ def ceiling_source() -> type[DataSource]:
                 "timestampType": pa.array([0] * count, pa.int32()),
             }
             batch = pa.RecordBatch.from_pydict(columns)
-            for _ in range(self.rows // count):
+            for _ in range(self.rows // count // self.tasks):
                 yield batch
 
     class Ceiling(DataSource):
@@ -142,10 +145,11 @@ def ceiling_source() -> type[DataSource]:
             return "ceiling"
 
         def schema(self) -> StructType:
-            return row_schema(headers=False, with_cluster=False)
+            return row_schema(KAFKA_COLUMNS)
 
         def reader(self, schema: StructType) -> DataSourceReader:
-            return Prebuilt(int(self.options["size"]), int(self.options["rows"]))
+            given = self.options
+            return Prebuilt(int(given["size"]), int(given["rows"]), int(given.get("tasks", 1)))
 
     return Ceiling
 
@@ -201,39 +205,31 @@ def show(console: Console, results: list[Result]) -> None:
 def main() -> int:
     """Run the workloads that were asked for, print the table and write it as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="counted runs of each (default 5)")
-    parser.add_argument("--rows", type=int, default=2_000_000, help="records of 100 B; a quarter of 1 KB (default 2M)")
+    parser.add_argument("--quick", action="store_true", help="200,000 rows and 2 runs, unless it is said otherwise")
+    parser.add_argument("--runs", type=int, help="counted runs of each (default 5)")
+    parser.add_argument("--rows", type=int, help="records of 100 B; a quarter of 1 KB (default 2M)")
     parser.add_argument("--only", default="", help="workloads whose name has this in it, such as '1 KB' or 'lz4'")
     arguments = parser.parse_args()
+    rows = arguments.rows or (200_000 if arguments.quick else 2_000_000)
+    runs = arguments.runs or (2 if arguments.quick else 5)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     console = Console()
     plan = [
-        Workload(size, codec, rows - rows % CEILING_ROWS)
-        for size, rows in ((100, arguments.rows), (1024, arguments.rows // 4))
+        Workload(size, codec, count - count % CEILING_ROWS)
+        for size, count in ((100, rows), (1024, rows // 4))
         for codec in ("none", "lz4")
     ]
     plan = [workload for workload in plan if arguments.only in workload.name]
     results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="evensplit-bench-") as directory, LocalKafka(jvm_options=BROKER) as broker:
-        spark = (
-            SparkSession.builder.master("local[1]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-            .getOrCreate()
-        )
-        spark.sparkContext.setLogLevel("ERROR")
+    with LocalKafka(jvm_options=BROKER) as broker, directory_and_session("local[1]") as (_, spark):
         spark.dataSource.register(ceiling_source())
-        try:
-            for number, workload in enumerate(track(plan, "measuring", console=console)):
-                topic = f"bench-{number}"
-                broker.create_topic(topic, partitions=PARTITIONS)
-                fill(broker.bootstrap_servers, topic, workload)
-                results.append(measure(spark, broker.bootstrap_servers, topic, workload, arguments.runs))
-                broker.delete_topic(topic)
-        finally:
-            spark.stop()
+        for number, workload in enumerate(track(plan, "measuring", console=console)):
+            topic = f"bench-{number}"
+            broker.create_topic(topic, partitions=PARTITIONS)
+            fill(broker.bootstrap_servers, topic, workload)
+            results.append(measure(spark, broker.bootstrap_servers, topic, workload, runs))
+            broker.delete_topic(topic)
     show(console, results)
     RESULTS.parent.mkdir(exist_ok=True)
     document = {

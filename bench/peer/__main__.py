@@ -1,0 +1,176 @@
+"""Spark's own Kafka connector and this source, on the same Spark and the same broker, in turn.
+
+    make bench-peer                             everything, about 40 minutes
+    make bench-peer ARGS=--quick                fewer records and rounds, about 5 minutes
+    make bench-peer ARGS="--only hot,trickle"   the workloads that have one of these words in their name
+    make bench-peer ARGS=--list                 those names
+    make bench-peer ARGS=--render               table and plot of the last full results anew
+
+Ratios are taken round by round. Full results go to bench/results/peer.json, each workload in place of what was there
+of it, and from there into docs/performance.md and docs/peer.svg. Quick ones go to bench/results/peer-quick.json and
+the screen alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench.peer.abilities import find_abilities, running_broker
+from bench.peer.data import compression
+from bench.peer.jars import connector_jars
+from bench.peer.measure import Bench
+from bench.peer.outcome import Outcome, Results, read
+from bench.peer.plan import FULL, QUICK, SIZES, Scale, Workload, chosen, workloads
+from bench.peer.processes import ROOT, Hosts
+from bench.peer.report import line, tables, write_docs
+from bench.run import BROKER
+
+RESULTS = ROOT / "bench" / "results"
+DOCS = ROOT / "docs"
+LOGS = ROOT / "build" / "peer-logs"
+SPARK = "4.2.0"
+
+
+def main() -> int:
+    """Exit code 1 when a workload failed, 2 when it cannot be done as asked for, 130 when interrupted."""
+    arguments = parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    scale = QUICK if arguments.quick else FULL
+    console = Console()
+    file = RESULTS / ("peer-quick.json" if arguments.quick else "peer.json")
+    if arguments.render:
+        if not file.exists():
+            console.print(f"There is no {file.relative_to(ROOT)} yet: run this without --render first.")
+            return 2
+        write_docs(read(file), DOCS)
+        return 0
+    if version("pyspark") != SPARK:
+        console.print(f"This wants PySpark {SPARK}, and found {version('pyspark')}: start it with `make bench-peer`.")
+        return 2
+    try:
+        known = workloads(scale, find_abilities())
+        plan = chosen(known, arguments.only)
+    except ValueError as error:
+        console.print(str(error), highlight=False)
+        return 2
+    if arguments.list:
+        for one in plan:
+            console.print(f"{one.key:16} {one.title}, local[{one.cores}]", highlight=False)
+        return 0
+    results = read(file) if file.exists() else Results("", {})
+    results.machine = machine()
+    results.compression = {name: compression(size) for size, name in SIZES.items()}
+    measured: list[Outcome] = []
+    try:
+        failures = run(plan, scale, console, measured, results, file)
+    except KeyboardInterrupt:
+        console.print("Interrupted.")
+        return 130
+    finally:
+        # Whoever loses patience still gets what was measured so far.
+        console.print(
+            tables(Results(results.machine, results.compression, measured)),
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+        console.print(f"All figures: {file.relative_to(ROOT)}")
+    if not arguments.quick:
+        results.arrange([one.key for one in known])
+        file.write_text(results.to_json())
+        write_docs(results, DOCS)
+    return 1 if failures else 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="make bench-peer", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer records and rounds: about 5 minutes, for a look")
+    parser.add_argument("--only", default="", help="words, separated by commas, of the workloads to run")
+    parser.add_argument("--list", action="store_true", help="the names of the workloads")
+    parser.add_argument("--render", action="store_true", help="only write table and plot anew from the last results")
+    return parser.parse_args()
+
+
+def run(
+    plan: Sequence[Workload], scale: Scale, console: Console, measured: list[Outcome], results: Results, file: Path
+) -> int:
+    """Measure each of `plan`; what is done is in `measured`, `results` and `file`. How many failed."""
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    file.parent.mkdir(exist_ok=True)
+    began, failures = time.monotonic(), 0
+    tls = any(side.secured for one in plan if not one.unavailable for side in one.sides)
+    with progress_bar(console) as bar, running_broker(BROKER, tls=tls) as reach:
+        task = bar.add_task("starting", total=sum(turns_of(one) for one in plan))
+
+        def say(doing: str) -> None:
+            bar.update(task, description=doing)
+
+        def turn(doing: str) -> None:
+            bar.update(task, description=doing, advance=1)
+
+        jars = ",".join(str(jar) for jar in connector_jars())
+        hosts = Hosts(jars, LOGS, say)
+        bench = Bench(reach, hosts, say, turn)
+        try:
+            for workload in plan:
+                outcome = Outcome.of(workload, scale.name)
+                try:
+                    if not workload.unavailable:
+                        bench.measure(workload, outcome)
+                    results.add(outcome)
+                    file.write_text(results.to_json())
+                except (RuntimeError, subprocess.SubprocessError) as error:
+                    # The rest of forty minutes is not lost with it, nor what was known of this one.
+                    outcome = replace(
+                        Outcome.of(workload, scale.name), skipped=f"it failed: {str(error).splitlines()[0]}"
+                    )
+                    console.print(str(error), highlight=False, markup=False, soft_wrap=True)
+                    hosts.close()
+                    failures += 1
+                measured.append(outcome)
+                console.print(
+                    f"{time.monotonic() - began:5.0f} s  {line(outcome)}", highlight=False, markup=False, soft_wrap=True
+                )
+        finally:
+            hosts.close()
+    return failures
+
+
+def turns_of(workload: Workload) -> int:
+    """How many turns there are, for the progress bar."""
+    return 0 if workload.unavailable else (workload.rounds + 1) * len(workload.sides)
+
+
+def progress_bar(console: Console) -> Progress:
+    """On a terminal; elsewhere each finished workload is a line, and the bar nothing."""
+    columns = (BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def machine() -> str:
+    """What all this ran on."""
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return (
+        f"{os.cpu_count()} processors ({platform.machine()}), {memory_gib:.0f} GiB, "
+        f"Python {platform.python_version()}, PySpark {version('pyspark')}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""How each kind of workload is measured: everybody in turn, round by round, the first round for nothing."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from bench.peer.abilities import Reach
+from bench.peer.data import evenly, fill, mostly_first
+from bench.peer.outcome import Outcome
+from bench.peer.plan import WITNESS_SHARE, Host, Kind, Side, Topic, Workload
+from bench.peer.processes import Hosts, Worker, witness
+from bench.peer.trickle import Trickle
+
+MIB = 1 << 20
+SMALL_ROWS = "10000"
+
+
+@dataclass
+class Bench:
+    """A broker, the processes that read from it, and whom to tell what is going on.
+
+    `turn` is called as each turn begins, `say` for the rest.
+    """
+
+    reach: Reach
+    hosts: Hosts
+    say: Callable[[str], None]
+    turn: Callable[[str], None]
+    _filled: set[str] = field(default_factory=set)
+
+    def measure(self, workload: Workload, outcome: Outcome) -> None:
+        """Fill in `outcome`, round by round."""
+        outcome.at = datetime.now(UTC).isoformat(timespec="seconds")
+        outcome.load = [os.getloadavg()[0]]
+        self._prepare(workload.topic)
+        {
+            Kind.RATE: self._rate,
+            Kind.STREAM: self._stream,
+            Kind.FIRST: self._first,
+            Kind.MEMORY: self._memory,
+        }[workload.kind](workload, outcome)
+        outcome.load.append(os.getloadavg()[0])
+        outcome.arrange([side.name for side in workload.sides])
+
+    def _prepare(self, topic: Topic) -> None:
+        if topic.name in self._filled:
+            return
+        self.say(f"writing {topic.rows:,} records to {topic.name}" if topic.rows else f"making {topic.name}")
+        self.reach.broker.create_topic(topic.name, partitions=topic.partitions)
+        place = mostly_first(topic.partitions) if topic.skewed else evenly(topic.partitions)
+        if topic.rows:
+            fill(
+                self.reach.plain,
+                topic.name,
+                value_bytes=topic.value_bytes,
+                codec=topic.codec,
+                rows=topic.rows,
+                place=place,
+            )
+        self._filled.add(topic.name)
+
+    def _rate(self, workload: Workload, outcome: Outcome) -> None:
+        topic, cores = workload.topic, workload.cores
+        for side in workload.sides:
+            if side.source in ("kafka", "evensplit"):
+                found = self.hosts.get(side.host, cores).ask("count", **self._what(side, topic))["rows"]
+                if found != topic.rows:
+                    raise RuntimeError(f"{topic.name} has {topic.rows:,} records, but {side.name} read {found:,}")
+        for number in range(workload.rounds + 1):
+            for side in turns(workload.sides, number):
+                self.turn(turn_name(workload, side, number))
+                if side.host is Host.WITNESS:
+                    share = topic.rows // WITNESS_SHARE
+                    rate = witness(self.reach.plain, topic.name, topic.partitions, share)
+                else:
+                    answer = self.hosts.get(side.host, cores).ask("read", **self._what(side, topic))
+                    rate = topic.rows / float(answer["seconds"])
+                if number:
+                    outcome.values.setdefault(side.name, []).append(rate)
+
+    def _stream(self, workload: Workload, outcome: Outcome) -> None:
+        topic = workload.topic
+        # Started before the records trickle: what starts takes the processor from what is measured.
+        for side in workload.sides:
+            self.hosts.get(side.host, workload.cores)
+        with Trickle(self.reach.plain, topic.name, topic.partitions):
+            for number in range(workload.rounds + 1):
+                for side in turns(workload.sides, number):
+                    self.turn(turn_name(workload, side, number))
+                    many = {"skip": workload.skip, "batches": workload.batches} if number else {"skip": 0, "batches": 1}
+                    worker = self.hosts.get(side.host, workload.cores)
+                    took = worker.ask("stream", **many, **self._what(side, topic))["milliseconds"]
+                    if not took:
+                        raise RuntimeError(f"{workload.key}: {side.name} did not end a batch in time")
+                    if number:
+                        outcome.values.setdefault(side.name, []).append(statistics.median(took))
+                        outcome.batches.setdefault(side.name, []).append(took)
+
+    def _first(self, workload: Workload, outcome: Outcome) -> None:
+        self.hosts.close()
+        for number in range(workload.rounds + 1):
+            for side in turns(workload.sides, number):
+                self.turn(turn_name(workload, side, number))
+                worker = self.hosts.new(side.host, workload.cores)
+                try:
+                    worker.ask("first", **self._what(side, workload.topic))
+                    whole, ready = time.perf_counter() - worker.began, worker.ready - worker.began
+                finally:
+                    worker.close()
+                if number:
+                    outcome.values.setdefault(side.name, []).append(whole)
+                    outcome.session.setdefault(side.name, []).append(ready)
+
+    def _memory(self, workload: Workload, outcome: Outcome) -> None:
+        self.hosts.close()
+        # A peak is not faster the second time: no round is for nothing.
+        for number in range(1, workload.rounds + 1):
+            for side in turns(workload.sides, number):
+                self.turn(turn_name(workload, side, number))
+                worker = self.hosts.new(side.host, workload.cores)
+                try:
+                    idle = self._idle_bytes(worker, workload.cores) if side.host is Host.OURS else 0
+                    worker.ask("read", **self._what(side, workload.topic))
+                    peaks = worker.ask("memory")
+                finally:
+                    worker.close()
+                outcome.jvm_mib.setdefault(side.name, []).append(peaks["jvm_bytes"] / MIB)
+                if idle:
+                    above = max(peaks["worker_bytes"]) - idle
+                    outcome.values.setdefault(side.name, []).append(above / MIB)
+
+    def _idle_bytes(self, worker: Worker, cores: int) -> int:
+        """What a worker takes that has handed tiny prebuilt batches to Spark, and nothing else."""
+        options = {"size": "1", "rows": SMALL_ROWS, "tasks": str(cores)}
+        worker.ask("read", source="ceiling", options=options)
+        return int(max(worker.ask("memory")["worker_bytes"]))
+
+    def _what(self, side: Side, topic: Topic) -> dict[str, object]:
+        """The request's source, options and columns."""
+        options = dict(side.options)
+        if side.source in ("kafka", "evensplit"):
+            options |= {"kafka.bootstrap.servers": self.reach.plain, "subscribe": topic.name}
+            options |= self.reach.secured if side.secured else {}
+        return {"source": side.source, "options": options, "select": side.select}
+
+
+def turns(sides: Sequence[Side], number: int) -> list[Side]:
+    """In another order each round: who comes after whom counts, on a machine that slows down and recovers."""
+    start = number % len(sides)
+    return [*sides[start:], *sides[:start]]
+
+
+def turn_name(workload: Workload, side: Side, number: int) -> str:
+    """For whoever watches."""
+    which = f"{number} of {workload.rounds}" if number else "warm-up"
+    return f"{workload.title}, local[{workload.cores}], {which}: {side.name}"

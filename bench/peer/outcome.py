@@ -1,0 +1,173 @@
+"""What was measured, as it is kept, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.peer.plan import Goal, Kind, Workload
+
+
+@dataclass(slots=True)
+class Outcome:
+    """All figures of one workload, round by round, which may have stopped early.
+
+    `values`: rows per second; or the median of a round's batches in milliseconds; or seconds from the start of the
+    process to the first row; or MiB of the largest Python worker above an idle one. `batches`: milliseconds of each
+    batch. `session`: seconds until the session was ready. `jvm_mib`: the JVM's peak. `load`: the machine's load average
+    before and after; `skipped`: why nothing was measured.
+    """
+
+    key: str
+    title: str
+    kind: Kind
+    cores: int
+    rows: int
+    partitions: int
+    scale: str
+    goals: list[Goal]
+    notes: list[str] = field(default_factory=list)
+    skipped: str = ""
+    values: dict[str, list[float]] = field(default_factory=dict)
+    batches: dict[str, list[list[float]]] = field(default_factory=dict)
+    session: dict[str, list[float]] = field(default_factory=dict)
+    jvm_mib: dict[str, list[float]] = field(default_factory=dict)
+    load: list[float] = field(default_factory=list)
+    at: str = ""
+
+    @classmethod
+    def of(cls, workload: Workload, scale: str) -> Outcome:
+        """With nothing measured yet."""
+        return cls(
+            key=workload.key,
+            title=workload.title,
+            kind=workload.kind,
+            cores=workload.cores,
+            rows=workload.topic.rows,
+            partitions=workload.topic.partitions,
+            scale=scale,
+            goals=list(workload.goals),
+            notes=list(workload.notes),
+            skipped=workload.unavailable,
+        )
+
+    def arrange(self, sides: Sequence[str]) -> None:
+        """Bring the figures into this order; the turns were taken in others."""
+        self.values = {side: self.values[side] for side in sides if side in self.values}
+        self.batches = {side: self.batches[side] for side in sides if side in self.batches}
+        self.session = {side: self.session[side] for side in sides if side in self.session}
+        self.jvm_mib = {side: self.jvm_mib[side] for side in sides if side in self.jvm_mib}
+
+    def median(self, side: str) -> float | None:
+        """Of all rounds; None where there is none."""
+        found = self.values.get(side)
+        return statistics.median(found) if found else None
+
+    def percentile(self, side: str, share: float) -> float | None:
+        """Of the batches of all rounds together."""
+        found = [one for batches in self.batches.get(side, []) for one in batches]
+        return percentile(found, share) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Ours beside `against`: the median of the ratios of each round, with the least and the most.
+
+    Beside nothing, the same of the figure itself. `reached`: what became of the goal, None without one.
+    """
+
+    against: str
+    median: float
+    least: float
+    most: float
+    goal: Goal | None = None
+    reached: bool | None = None
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least of `values` that so large a share of them does not exceed. Raises ValueError when there are none."""
+    if not values:
+        raise ValueError("no values")
+    ranked = sorted(values)
+    return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
+
+
+def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Round by round; a round that one of them has not done does not count."""
+    return [one / other for one, other in zip(values, others, strict=False)]
+
+
+def compare(outcome: Outcome, ours: str, against: Sequence[str]) -> Verdict | None:
+    """`ours` beside the best of `against` by its median, without a goal; None where one of the two has no figures."""
+    values = outcome.values.get(ours)
+    medians = {name: median for name in against if (median := outcome.median(name)) is not None}
+    if not values or (against and not medians):
+        return None
+    best = ""
+    if medians:
+        best = (max if outcome.kind is Kind.RATE else min)(medians, key=lambda name: medians[name])
+        values = ratios(values, outcome.values[best])
+    return Verdict(best, statistics.median(values), min(values), max(values))
+
+
+def verdict(outcome: Outcome, goal: Goal) -> Verdict | None:
+    """What became of a goal; None where there is nothing to tell from."""
+    found = compare(outcome, goal.ours, goal.against)
+    if found is None:
+        return None
+    if outcome.kind is Kind.RATE:
+        reached = found.median >= goal.limit
+    else:
+        reached = (found.median if goal.against else found.most) <= goal.limit
+    return replace(found, goal=goal, reached=reached)
+
+
+@dataclass(slots=True)
+class Results:
+    """All of a run, or of several that each measured a part. `machine`, `compression`: what the last one ran with."""
+
+    machine: str
+    compression: dict[str, dict[str, float]]
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """In place of what was there of the same workload."""
+        for place, one in enumerate(self.outcomes):
+            if one.key == outcome.key:
+                self.outcomes[place] = outcome
+                return
+        self.outcomes.append(outcome)
+
+    def arrange(self, keys: Sequence[str]) -> None:
+        """Bring the workloads into this order, and drop those that are not in it any more."""
+        known = {one.key: one for one in self.outcomes}
+        self.outcomes = [known[key] for key in keys if key in known]
+
+    def of(self, kind: Kind) -> list[Outcome]:
+        """Those of one kind, in order."""
+        return [one for one in self.outcomes if one.kind is kind]
+
+    def to_json(self) -> str:
+        """For a file; with verdicts, which `read` makes anew."""
+        document = asdict(self)
+        for one, outcome in zip(document["outcomes"], self.outcomes, strict=True):
+            found = [verdict(outcome, goal) for goal in outcome.goals]
+            one["verdicts"] = [asdict(verdict) for verdict in found if verdict is not None]
+        return json.dumps(document, indent=1) + "\n"
+
+
+def read(file: Path) -> Results:
+    """What `to_json` wrote."""
+    document = json.loads(file.read_text())
+    return Results(document["machine"], document["compression"], [_outcome(one) for one in document["outcomes"]])
+
+
+def _outcome(document: dict[str, Any]) -> Outcome:
+    document.pop("verdicts")
+    goals = [Goal(goal["ours"], tuple(goal["against"]), goal["limit"]) for goal in document.pop("goals")]
+    return Outcome(**{**document, "kind": Kind(document["kind"]), "goals": goals})

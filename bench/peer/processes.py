@@ -1,0 +1,117 @@
+"""The processes that are measured: how they are started, asked and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.peer.plan import Host
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 900.0
+END_TIMEOUT_S = 30.0
+LAST_LINES = 25
+
+
+class Worker:
+    """A Spark session in a process of its own. `log`: where everything goes that it has to say besides answers.
+
+    Starting takes seconds: `began` is when the process was started, `ready` when its session could be used.
+    """
+
+    def __init__(self, host: Host, cores: int, jars: str, log: Path) -> None:
+        self._what = f"{host.value} at local[{cores}]"
+        self._log = log
+        command = [sys.executable, "-m", "bench.peer.worker", "--master", f"local[{cores}]"]
+        if host.has_connector:
+            command += ["--jars", jars, "--cache", str(host.cache)]
+        self.began = time.perf_counter()
+        with log.open("a") as errors:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        self._line()
+        self.ready = time.perf_counter()
+
+    def ask(self, do: str, **what: Any) -> dict[str, Any]:
+        """Its answer. Raises RuntimeError, with what it said last, when it has none."""
+        assert self._process.stdin is not None
+        # One that has ended is noticed when there is no answer.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps({"do": do, **what}) + "\n")
+            self._process.stdin.flush()
+        return self._line()
+
+    def close(self) -> None:
+        """End it and wait for that."""
+        assert self._process.stdin is not None
+        # It may have ended by itself.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _line(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        alarm = threading.Timer(LIMIT_S, self._process.kill)
+        alarm.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            alarm.cancel()
+        if not line:
+            code = self._process.wait()
+            said = self._log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            # What was raised, in a line of its own, before the rest.
+            raised = [line for line in said if re.match(r"[\w.]+(Error|Exception): ", line)]
+            reason = f" ({raised[-1]})" if raised else ""
+            ends = "\n".join(said)
+            raise RuntimeError(f"{self._what} ended with code {code}{reason}\nThe end of {self._log}:\n{ends}")
+        return dict(json.loads(line))
+
+
+class Hosts:
+    """The workers that run now, each started when it is first needed."""
+
+    def __init__(self, jars: str, logs: Path, say: Callable[[str], None]) -> None:
+        self._jars = jars
+        self._logs = logs
+        self._say = say
+        self._workers: dict[tuple[Host, int], Worker] = {}
+
+    def new(self, host: Host, cores: int) -> Worker:
+        """One that nobody has used, which the caller closes."""
+        return Worker(host, cores, self._jars, self._logs / f"{host.value}-{cores}.log")
+
+    def get(self, host: Host, cores: int) -> Worker:
+        """The one for this source and this many cores. What runs at another number of cores is ended first."""
+        for key in [key for key in self._workers if key[1] != cores]:
+            self._workers.pop(key).close()
+        if (host, cores) not in self._workers:
+            self._say(f"starting {host.value} at local[{cores}]")
+            self._workers[host, cores] = self.new(host, cores)
+        return self._workers[host, cores]
+
+    def close(self) -> None:
+        """End them all."""
+        while self._workers:
+            self._workers.popitem()[1].close()
+
+
+def witness(bootstrap: str, topic: str, partitions: int, rows: int) -> float:
+    """Rows per second of the witness, in a process of its own."""
+    command = [sys.executable, "-m", "bench.peer.witness", bootstrap, topic, str(partitions), str(rows)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=LIMIT_S)
+    answer = json.loads(done.stdout)
+    return float(answer["rows"] / answer["seconds"])

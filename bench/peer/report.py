@@ -1,0 +1,203 @@
+"""The results as tables, for the screen and for docs/performance.md, which has them between two markers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+
+from bench.peer.outcome import Outcome, Results, Verdict, compare, verdict
+from bench.peer.plan import CEILING, FLOOR, OURS, OURS_PLAIN, QUICK, SPARK, SPARK_CACHE, SPARK_MIN, WITNESS, Kind
+from bench.peer.plot import plot
+
+BEGIN = "<!-- make bench-peer: written by it from here -->"
+END = "<!-- make bench-peer: to here -->"
+PAGE = "performance.md"
+PICTURE = "peer.svg"
+NOTHING = "–"  # noqa: RUF001  (as in the tables of the page)
+
+
+def tables(results: Results) -> str:
+    """All that there is, in Markdown."""
+    parts = [_rates(results), _others(results), _streams(results), _first(results), _memory(results)]
+    parts.append("\n".join(_remarks(results)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def write_docs(results: Results, docs: Path) -> None:
+    """Put tables and plot into the pages. Raises ValueError when the page has not both markers, in order."""
+    page = docs / PAGE
+    text = f"![Rows per second of each workload]({PICTURE})\n\n{tables(results)}"
+    page.write_text(between(page.read_text(), text))
+    (docs / PICTURE).write_text(plot(results))
+
+
+def between(page: str, text: str) -> str:
+    """`page` with `text` between the markers, in place of what was there."""
+    begin, end = page.find(BEGIN), page.find(END)
+    if not 0 <= begin < end:
+        raise ValueError(f"{PAGE} must have the lines {BEGIN!r} and, after it, {END!r}: they say where tables go")
+    return f"{page[: begin + len(BEGIN)]}\n{text}\n{page[end:]}"
+
+
+def line(outcome: Outcome) -> str:
+    """One workload on one line, as soon as it is measured."""
+    name = f"{outcome.title}, local[{outcome.cores}]"
+    if outcome.skipped:
+        return f"{name}: left out, {outcome.skipped}"
+    unit = {Kind.RATE: "rows/s", Kind.STREAM: "ms", Kind.FIRST: "s", Kind.MEMORY: "MiB above idle"}[outcome.kind]
+    digits = 1 if outcome.kind in (Kind.FIRST, Kind.MEMORY) else 0
+    sides = ", ".join(f"{side} {outcome.median(side):,.{digits}f}" for side in outcome.values)
+    found = [_shown(one) for goal in outcome.goals if (one := verdict(outcome, goal)) is not None and one.against]
+    return f"{name}: {sides} {unit}" + (f"; times {', '.join(found)}" if found else "")
+
+
+def _rates(results: Results) -> str:
+    rows = []
+    for one in results.of(Kind.RATE):
+        if {SPARK, CEILING} <= one.values.keys():
+            peer = _beside(one, (SPARK, SPARK_MIN))
+            ceiling = _beside(one, (CEILING,))
+            rows.append(
+                (
+                    _name(one),
+                    _rate(one, peer.against if peer else SPARK),
+                    _rate(one, OURS),
+                    _shown(peer),
+                    _goal(one, peer),
+                    _rate(one, CEILING),
+                    _shown(ceiling),
+                    _goal(one, ceiling),
+                    _rate(one, WITNESS),
+                )
+            )
+    head = ("workload", "Spark's own, rows/s", "evensplit, rows/s", "times", "goal", "ceiling, rows/s", "of it", "goal")
+    return _table((*head, "witness, rows/s"), rows)
+
+
+def _others(results: Results) -> str:
+    """Rates that have not both Spark's own source and the ceiling beside them: one line for each that they have."""
+    what = {CEILING: "all seven columns prebuilt", OURS_PLAIN: "the same without TLS", SPARK: "Spark's own, over TLS"}
+    rows = []
+    for one in results.of(Kind.RATE):
+        if not {SPARK, CEILING} <= one.values.keys():
+            for against in (side for side in one.values if side != OURS):
+                found = _beside(one, (against,))
+                rate = _rate(one, against)
+                rows.append((_name(one), _rate(one, OURS), what[against], rate, _shown(found), _goal(one, found)))
+    return _table(("workload", "evensplit, rows/s", "beside", "rows/s", "times", "goal"), rows)
+
+
+def _streams(results: Results) -> str:
+    rows = []
+    for one in results.of(Kind.STREAM):
+        for side in (side for side in (OURS, SPARK, SPARK_CACHE, FLOOR) if side in one.values):
+            found = None if side == OURS else _beside(one, (side,))
+            rows.append(
+                (
+                    _name(one) if side == OURS else "",
+                    side,
+                    _ms(one.percentile(side, 0.5)),
+                    _ms(one.percentile(side, 0.95)),
+                    str(sum(len(batches) for batches in one.batches[side])),
+                    _shown(found),
+                    _goal(one, found),
+                )
+            )
+    head = ("micro-batches", "source", "p50, ms", "p95, ms", "batches", "evensplit takes so many times that", "goal")
+    return _table(head, rows)
+
+
+def _first(results: Results) -> str:
+    rows = []
+    for one in results.of(Kind.FIRST):
+        for side, whole in one.values.items():
+            after = [total - ready for total, ready in zip(whole, one.session[side], strict=True)]
+            rows.append((side, _spread(whole), _spread(after)))
+    return _table(("time to first row", "of a cold process, s", "with the session ready, s"), rows)
+
+
+def _memory(results: Results) -> str:
+    rows = []
+    for one in results.of(Kind.MEMORY):
+        if one.jvm_mib:
+            found = _beside(one, ())
+            worker, own, spark = one.values.get(OURS, []), one.jvm_mib.get(OURS, []), one.jvm_mib.get(SPARK, [])
+            rows.append((_name(one), _spread(worker), _goal(one, found), _spread(own, 0), _spread(spark, 0)))
+    head = ("peak memory, MiB", "largest Python worker above an idle one", "goal", "JVM", "JVM with Spark's own source")
+    return _table(head, rows)
+
+
+def _remarks(results: Results) -> Iterable[str]:
+    """How all this came about."""
+    done = [one for one in results.outcomes if one.load]
+    if done:
+        yield f"- {results.machine}."
+        rounds = [len(values) for one in done for values in one.values.values()]
+        many = f"{min(rounds)}" if min(rounds) == max(rounds) else f"{min(rounds)} to {max(rounds)}"
+        loads, days = [load for one in done for load in one.load], [one.at[:10] for one in done]
+        yield (
+            f"- Medians of {many} rounds, [least to most]. Load average {min(loads):.1f} to {max(loads):.1f}; "
+            f"measured {min(days)}{'' if min(days) == max(days) else f' to {max(days)}'}."
+        )
+        quick = [one.key for one in done if one.scale == QUICK.name]
+        if quick:
+            yield f"- **A quick run**: few records and rounds, for a look and no more ({', '.join(quick)})."
+        smaller = (
+            f"{size} {', '.join(f'{codec} {times:.1f}' for codec, times in found.items())}"
+            for size, found in results.compression.items()
+        )
+        yield f"- Records get so many times smaller: {'; '.join(smaller)}."
+    for one in results.outcomes:
+        yield from (f"- {_name(one)}: {note}." for note in one.notes)
+        if one.skipped:
+            yield f"- {_name(one)}: left out, since {one.skipped}."
+
+
+def _beside(outcome: Outcome, against: tuple[str, ...]) -> Verdict | None:
+    """Ours beside the best of `against`, judged by the goal that the workload has for it, if any."""
+    found = compare(outcome, OURS, against)
+    goal = next((goal for goal in outcome.goals if found and (found.against in goal.against or not against)), None)
+    return verdict(outcome, goal) if goal else found
+
+
+def _goal(outcome: Outcome, found: Verdict | None) -> str:
+    if found is None or found.goal is None:
+        return NOTHING
+    sign = "≥" if outcome.kind is Kind.RATE else "≤"
+    return f"{sign} {found.goal.limit:g}: {'reached' if found.reached else '**missed**'}"
+
+
+def _name(outcome: Outcome) -> str:
+    return f"{outcome.title}, `local[{outcome.cores}]`"
+
+
+def _shown(found: Verdict | None) -> str:
+    return NOTHING if found is None else f"{_number(found.median)} [{_number(found.least)} to {_number(found.most)}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def _rate(outcome: Outcome, side: str) -> str:
+    median = outcome.median(side)
+    return NOTHING if median is None else f"{round(median, -3):,.0f}"
+
+
+def _ms(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def _spread(values: Sequence[float], digits: int = 1) -> str:
+    if not values:
+        return NOTHING
+    return f"{median(values):,.{digits}f} [{min(values):,.{digits}f} to {max(values):,.{digits}f}]"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """In Markdown, the first column to the left; nothing without rows."""
+    if not rows:
+        return ""
+    ruler = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ruler, *rows))

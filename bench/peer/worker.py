@@ -1,0 +1,158 @@
+"""A process with one Spark session, which does what it is told: a line of JSON in, a line of JSON out.
+
+Every source is measured in a process of its own, so that none profits or suffers from what Java's compiler learned from
+another. It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.peer.floor import floor_source
+from bench.processes import command_of, descendants, peak_bytes, python_workers
+from bench.run import ceiling_source, seconds
+
+POLL_S = 0.05
+STREAM_LIMIT_S = 400.0
+END_TIMEOUT_S = 20.0
+
+
+class Session:
+    """Answers what the orchestrator asks."""
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        self._spark = spark
+        self._directory = directory
+        self._queries = 0
+
+    def count(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """How many rows there are to read."""
+        return {"rows": self._frame(ask).count()}
+
+    def read(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Seconds to read everything into a sink that throws it away."""
+        return {"seconds": seconds(self._frame(ask))}
+
+    def first(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """One row."""
+        return {"rows": len(self._frame(ask).take(1))}
+
+    def stream(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Run a query until it had `skip` batches and then `batches` more; milliseconds of these, as Spark says."""
+        self._queries += 1
+        frame = self._spark.readStream.format(ask["source"]).options(**ask["options"]).load()
+        sink = frame.writeStream.format("noop")
+        query = sink.option("checkpointLocation", f"{self._directory}/query-{self._queries}").start()
+        deadline = time.monotonic() + STREAM_LIMIT_S
+        wanted = int(ask["skip"]) + int(ask["batches"])
+        found: list[dict[str, Any]] = []
+        try:
+            while len(found) < wanted and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+                failure = query.exception()
+                if failure is not None:
+                    raise failure
+                # A batch of the floor has no rows, ever.
+                found = [one for one in query.recentProgress if one["numInputRows"] or ask["source"] == "floor"]
+        finally:
+            query.stop()
+        taken = found[int(ask["skip"]) : wanted]
+        return {
+            "milliseconds": [one["durationMs"]["triggerExecution"] for one in taken],
+            "rows": [one["numInputRows"] for one in taken],
+        }
+
+    def memory(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Peaks of this process's JVM and of each Python worker, in bytes, since each began."""
+        java = [pid for pid in descendants() if "org.apache.spark.deploy.SparkSubmit" in command_of(pid)]
+        return {
+            "jvm_bytes": max((peak_bytes(pid) for pid in java), default=0),
+            "worker_bytes": [peak_bytes(pid) for pid in python_workers()],
+        }
+
+    def _frame(self, ask: dict[str, Any]) -> DataFrame:
+        frame = self._spark.read.format(ask["source"]).options(**ask["options"]).load()
+        return frame.select(*ask["select"]) if ask.get("select") else frame
+
+
+def start(master: str, jars: str, cache: int, directory: str) -> SparkSession:
+    """A session. `jars`: of Spark's own connector, separated by commas. `cache`: of its consumers; 0: its default."""
+    builder = (
+        SparkSession.builder.master(master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+        .config("spark.local.dir", directory)
+        .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
+    )
+    if jars:
+        builder = builder.config("spark.jars", jars)
+    if cache:
+        builder = builder.config("spark.kafka.consumer.cache.capacity", str(cache))
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(ceiling_source())
+    spark.dataSource.register(floor_source())
+    return spark
+
+
+def lines_of_input() -> queue.SimpleQueue[str]:
+    """Each line as it comes, and an empty one in the end, after which this process has so long to finish.
+
+    Whoever asks may be gone while a query runs that would go on for minutes.
+    """
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def pump() -> None:
+        for line in iter(sys.stdin.readline, ""):
+            lines.put(line)
+        lines.put("")
+        time.sleep(END_TIMEOUT_S)
+        os._exit(1)
+
+    threading.Thread(target=pump, daemon=True).start()
+    return lines
+
+
+def main() -> int:
+    """Serve until the input ends."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--master", required=True)
+    parser.add_argument("--jars", default="")
+    parser.add_argument("--cache", type=int, default=0)
+    arguments = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Java writes to the standard output too, when it likes.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with tempfile.TemporaryDirectory(prefix="evensplit-peer-") as directory:
+        spark = start(arguments.master, arguments.jars, arguments.cache, directory)
+        session = Session(spark, directory)
+        does = {"count": session.count, "read": session.read, "first": session.first}
+        does |= {"stream": session.stream, "memory": session.memory}
+        try:
+            answers.write(json.dumps({"ready": spark.version, "python": str(Path(sys.executable).parent)}) + "\n")
+            answers.flush()
+            for line in iter(lines_of_input().get, ""):
+                ask = json.loads(line)
+                answers.write(json.dumps(does[ask["do"]](ask)) + "\n")
+                answers.flush()
+        finally:
+            spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

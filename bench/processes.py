@@ -1,0 +1,48 @@
+"""What Linux says of the processes below this one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+WORKER = "pyspark.daemon"
+
+
+def descendants(root: int | None = None) -> list[int]:
+    """All processes below `root`, by default below this one; parents before their children."""
+    parents = {int(path.name): parent_of(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    found = [os.getpid() if root is None else root]
+    for pid in found:
+        found.extend(child for child, parent in parents.items() if parent == pid)
+    return found[1:]
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process; 0 when it has ended in between."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def command_of(pid: int) -> str:
+    """Its command line, with a zero byte after each argument; empty when it has ended in between."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process ever had resident (VmHWM); 0 when it has ended in between."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def python_workers() -> list[int]:
+    """Spark's Python workers below this process: those that its daemon forked, not the daemon itself."""
+    daemons = {pid for pid in descendants() if WORKER in command_of(pid)}
+    return sorted(pid for pid in daemons if parent_of(pid) in daemons)
