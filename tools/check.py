@@ -20,6 +20,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "Python lint": (PYTHON, "-m", "ruff", "check", "."),
     "Python types": (PYTHON, "-m", "mypy"),
     "import contract": (PYTHON, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
+    "documentation": (PYTHON, "-m", "tools.documentation"),
     "Rust format": ("cargo", "fmt", "--all", "--check"),
     "Rust lint": ("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"),
     "Rust tests": ("cargo", "test", "--workspace", "--locked", "--quiet"),

@@ -1,27 +1,220 @@
-"""Write the reference of the public Python API as web pages into the directory that is given."""
+"""Writes the reference from the code: `python -m tools.reference` writes the pages in docs/reference anew.
+
+Options, commands, errors and metrics each have one table, or one tree, in the package; a page is what that gives, and
+a test holds the two together. With `--check`, nothing is written, and the exit code says whether every page is up to
+date.
+"""
 
 from __future__ import annotations
 
-import pkgutil
+import inspect
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import pdoc
+import click
+import yaml
 
-import evensplit
+from evensplit.cli.group import evensplit
+from evensplit.error_table import MEANINGS
+from evensplit.observe import files
+from evensplit.observe.metrics import METRICS, Metric
+from evensplit.spark.option_table import KINDS, OPTIONS, Option
+from tools import made
+
+ROOT = Path(__file__).resolve().parents[1]
+DIRECTORY = ROOT / "docs" / "reference"
+MADE = "This page is made from {source} by `python -m tools.reference`."
+
+OPTIONS_HEAD = """\
+Names are not case-sensitive. An option that does not exist is an error, and one error lists all that is wrong. What
+each option of Spark's own Kafka source means here, and where and why that differs, has
+[a page of its own](../options.md)."""
+
+OPTIONS_FOOT = """\
+Other settings of Kafka's consumer that mean nothing here are accepted and named in one line of the log, as are
+`groupIdPrefix`, `fetchOffset.numRetries` and `fetchOffset.retryIntervalMs`, and the limits of micro-batches in a
+batch query; those that would change what is read are refused. [The list](../options.md#kafkas-consumer).
+
+`evensplit.register(spark)` is never needed. It tells the source how many tasks the session can run, as the default
+for `readers`; without it that is the number of the driver's processors. It also gives you what happens as objects, see
+[Monitoring](../howto/monitoring.md)."""
+
+ERRORS_HEAD = """\
+Each error has an id that stays; `evensplit explain ID` tells its cause and its cure, as this page does. The command
+line shows the id below the message. In Python, and in the text of Spark's exceptions, it is in the last line of the
+error; in a warning of the log, in brackets behind the message:
+
+```text
+evensplit.errors.OptionError: 1 option is wrong: subscribe is missing …
+ES-101: `evensplit explain ES-101` tells its cause and its cure
+```
+
+In a program, `error.id` has it. All are classes in `evensplit.errors` (see [the Python API](api.md)), but for
+`SimulationFailed`, and all of them can be caught as `EvenSplitError`."""
+
+METRICS_HEAD = """\
+How to have them served: [Monitoring and alerts](../howto/monitoring.md). Every one has the labels `query` and `source`;
+below are the others. Those with `partition` are there only with `metrics_partitions=True`."""
+
+COMMANDS_HEAD = """\
+They need `pip install 'evensplit[cli]'`. `evensplit COMMAND --help` shows the same. Where a command ends with 1, the
+message says why, and has [the id of the error](errors.md) if it is one of those."""
 
 
-def main(directory: Path) -> int:
-    """A page for each module of the package, and `index.html` to begin with."""
-    # They come through the package's `__getattr__`, where pdoc does not look.
-    for name in evensplit.__all__:
-        setattr(evensplit, name, getattr(evensplit, name))
-    # Named here: where a package says what it exports, pdoc leaves its modules out.
-    rooms = [room.name for room in pkgutil.iter_modules(evensplit.__path__, "evensplit.") if "._" not in room.name]
-    pdoc.pdoc("evensplit", *rooms, output_directory=directory)
-    print(directory / "index.html")
-    return 0
+def options_page() -> str:
+    """Every option: type, default, since when, meaning."""
+    lines = [
+        "# Options",
+        "",
+        MADE.format(source="`src/evensplit/spark/option_table.py`"),
+        "",
+        OPTIONS_HEAD,
+        "",
+        "| type | what its value is |",
+        "|---|---|",
+        *(f"| {kind} | {what} |" for kind, what in KINDS.items()),
+    ]
+    for heading, options in OPTIONS.items():
+        lines += ["", f"## {heading}", "", "| option | type | default | since | meaning |", "|---|---|---|---|---|"]
+        lines += map(_option_row, options)
+    lines += ["", OPTIONS_FOOT]
+    return "\n".join(lines) + "\n"
+
+
+def _option_row(option: Option) -> str:
+    cells = (f"`{option.name}`", option.kind, option.default, option.since, option.meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def errors_page() -> str:
+    """Every error: id, class, cause and cure."""
+    lines = [
+        "# Errors",
+        "",
+        MADE.format(source="`src/evensplit/error_table.py`"),
+        "",
+        ERRORS_HEAD,
+        "",
+        "| id | class |",
+        "|---|---|",
+        *(f"| [{one.id}](#{_anchor(f'{one.id} {one.name}')}) | `{one.name}` |" for one in MEANINGS),
+    ]
+    for one in MEANINGS:
+        lines += ["", f"## {one.id} {one.name}", "", f"**Cause.** {one.cause}", "", f"**Cure.** {one.cure}"]
+    return "\n".join(lines) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
+
+
+def commands_page() -> str:
+    """Every command, with its arguments and options, as `--help` has them."""
+    lines = [
+        "# Commands",
+        "",
+        MADE.format(source="the commands themselves"),
+        "",
+        COMMANDS_HEAD,
+    ]
+    for name, command in _commands("evensplit", evensplit):
+        lines += ["", f"## {name}", "", *_usage(name, command), "", *_told(command)]
+        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+        if options:
+            lines += ["", "| option | default | what it does |", "|---|---|---|", *map(_command_option, options)]
+        if command.epilog:
+            lines += ["", *_paragraphs(command.epilog)]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(prefix: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in sorted(group.list_commands(context)):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from _commands(f"{prefix} {name}", command)
+        else:
+            yield f"{prefix} {name}", command
+
+
+def _usage(name: str, command: click.Command) -> list[str]:
+    context = click.Context(command, info_name=name)
+    return ["```text", f"{name} {' '.join(command.collect_usage_pieces(context))}", "```"]
+
+
+def _told(command: click.Command) -> Iterator[str]:
+    """The help text."""
+    return _paragraphs(inspect.cleandoc(command.help or ""))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """What click is told not to wrap stays as it is."""
+    for number, paragraph in enumerate(text.split("\n\n")):
+        if number:
+            yield ""
+        if paragraph.startswith("\b\n"):
+            yield from ("```text", *paragraph.removeprefix("\b\n").splitlines(), "```")
+        else:
+            yield from paragraph.splitlines()
+
+
+def _command_option(option: click.Option) -> str:
+    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+    kind = "" if option.is_flag else f" {option.make_metavar(click.Context(click.Command('evensplit')))}"
+    shown = option.default if isinstance(option.default, str | int | float) and not option.is_flag else None
+    default = "" if shown is None else f"`{shown}`"
+    said = (option.help or "").replace("|", "\\|")
+    return f"| {names}{kind.replace('|', chr(92) + '|')} | {default} | {said} |"
+
+
+def metrics_page() -> str:
+    """Every metric, and every alert rule that goes with them."""
+    lines = [
+        "# Metrics and alerts",
+        "",
+        MADE.format(source="`src/evensplit/observe/metrics.py` and the alert rules beside it"),
+        "",
+        METRICS_HEAD,
+        "",
+        "| metric | type | labels | what it says |",
+        "|---|---|---|---|",
+        *map(_metric_row, METRICS),
+        "",
+        "## Alerts",
+        "",
+        'The rules as a file for Prometheus: `evensplit.observe.files()["alerts.yml"]`.',
+    ]
+    for rule in yaml.safe_load(files()["alerts.yml"])["groups"][0]["rules"]:
+        lines += ["", f"### {rule['alert']}", "", rule["annotations"]["description"].strip(), "", "```text"]
+        wait = f"\nfor {rule['for']}" if "for" in rule else ""
+        lines += [f"{rule['expr'].strip()}{wait}", "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _metric_row(metric: Metric) -> str:
+    labels = ", ".join(f"`{label}`" for label in metric.labels if label not in ("query", "source"))
+    return f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "options.md": options_page,
+    "errors.md": errors_page,
+    "commands.md": commands_page,
+    "metrics.md": metrics_page,
+}
+
+
+def stale(directory: Path = DIRECTORY) -> list[str]:
+    """The pages that are not what the code gives."""
+    return made.stale(directory, PAGES)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or check them."""
+    return made.main("tools.reference", __doc__, DIRECTORY, PAGES, arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(sys.argv[1:]))
