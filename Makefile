@@ -1,10 +1,13 @@
 # Needs Python >= 3.11, Java >= 17, cargo and a C compiler; says so when one is missing. `make` alone lists the commands.
 # PYTHON=python3.13 chooses the interpreter that .venv is made with; ARGS="..." goes to pytest, the demo or the bench.
+# Tests run WORKERS files at a time, each worker with brokers and a Spark session of its own; 0: one by one.
 
 PYTHON ?= python3
+WORKERS ?= 2
 ARGS ?=
 
 py := .venv/bin/python
+peer := $(CURDIR)/build/peer/bin/python
 compile := $(py) -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --quiet $(ARGS)
 
@@ -18,20 +21,25 @@ unexport PYTHONPATH PYTHONHOME
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-slow coverage check bench bench-assign docs wheel lock clean
+.PHONY: help setup demo test test-slow test-matrix coverage check bench bench-driver bench-migrate \
+	bench-assign bench-peer docs wheel release changelog lock clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## Two Kafka clusters, read evenly through Spark, counted live and checked (about a minute)
 	@$(py) examples/demo.py $(ARGS)
 
 test: setup ## Every test that is not slow, on real brokers and real Spark (at most 10 minutes)
-	@$(py) -m pytest -m "not slow" --durations=15 $(ARGS)
+	@$(py) -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --durations=15 $(ARGS)
 
-test-slow: setup ## The slow tests
-	@$(py) -m pytest -m slow --durations=15 $(ARGS) || { code=$$?; \
+test-slow: setup ## The slow tests; some need the Spark of `make bench-peer`, which is made first
+	@$(py) -m tools.peer_environment
+	@$(py) -m pytest -m slow -n $(WORKERS) --dist loadfile --durations=15 $(ARGS) || { code=$$?; \
 		[ $$code -eq 5 ] && echo "No test is marked slow, or none that ARGS chooses."; }
+
+test-matrix: setup ## Core tests on every Python and Spark that is supported (ARGS="--only py3.11-spark4.2")
+	@$(py) -m tools.matrix $(ARGS)
 
 coverage: setup ## Whether the tests run every branch of the core (about 3 minutes)
 	@mkdir -p build
@@ -41,17 +49,36 @@ coverage: setup ## Whether the tests run every branch of the core (about 3 minut
 check: setup ## Format, lint, types, import contract, Rust lint and tests: all of them, then what failed
 	@$(py) -m tools.check
 
-bench: setup ## Rows per second, against the most that Spark can take in
-	@$(py) bench/run.py $(ARGS)
+bench: setup ## Rows per second, against the most that Spark can take in; a batch on the driver, alone and watched
+	@$(py) -m bench.run $(ARGS)
+	@$(py) -m bench.driver_bench $(filter --quick,$(ARGS))
+	@$(py) -m bench.watching_bench $(filter --quick,$(ARGS))
+
+bench-driver: setup ## What a batch of 1,000 and of 10,000 partitions costs on the driver (4 minutes; ARGS=--quick: one)
+	@$(py) -m bench.driver_bench $(ARGS)
+
+bench-migrate: setup ## How long a checkpoint of 1,000 partitions takes to be migrated (half a minute)
+	@$(py) -m bench.migrate_bench $(ARGS)
 
 bench-assign: setup ## How long an assignment takes, beside Kafka's own assignors (8 minutes; ARGS=--quick: one)
 	@$(py) -m bench.assign_bench $(ARGS)
 
-docs: setup ## The reference of the Python API as web pages, in docs/_build
-	@$(py) -m tools.reference docs/_build
+bench-peer: setup ## Rows per second beside Spark's own Kafka source (40 minutes; ARGS=--quick: five; ARGS=--list)
+	@$(py) -m tools.peer_environment
+	@PYSPARK_PYTHON=$(peer) PYSPARK_DRIVER_PYTHON=$(peer) $(peer) -m bench.peer $(ARGS)
 
-wheel: setup ## A wheel for other machines like this one, in dist
-	@$(py) -m maturin build --release --locked --out dist
+docs: setup ## The documentation as web pages, in docs/_build/html; every warning is an error
+	@$(py) -m tools.reference
+	@$(py) -m tools.documentation
+
+wheel: setup ## A wheel for other machines like this one, in dist, checked
+	@$(py) -m tools.release --native
+
+release: setup ## The sdist and wheels for Linux on x86-64 and aarch64, in dist, checked (docs/releasing.md; 5 minutes)
+	@$(py) -m tools.release $(ARGS)
+
+changelog: setup ## What the next release changes, from changelog.d (ARGS="--version X.Y.Z --yes" writes CHANGELOG.md)
+	@$(py) -m towncrier build $(if $(ARGS),$(ARGS),--draft --version Unreleased)
 
 setup: ## All that the other commands need: .venv, the compiled kernel, Kafka's jars
 	@command -v $(PYTHON) >/dev/null || { \
@@ -60,9 +87,14 @@ setup: ## All that the other commands need: .venv, the compiled kernel, Kafka's 
 	@$(PYTHON) -m tools.setup
 
 lock: setup ## Compile the locks in requirements anew (ARGS=--upgrade takes newer versions)
-	@$(compile) --extra spark --extra cli --group test --group check --group build --group docs \
+	@$(compile) --extra spark --extra cli --extra dashboard --extra keystores --extra observe --extra plots \
+		--extra examples --group test --group check --group build --group docs \
 		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
+	@$(compile) --extra spark --extra cli --group test --output-file requirements/spark-4.2.txt pyproject.toml \
+		requirements/spark-4.2.in
+	@$(compile) --extra spark --extra cli --output-file requirements/peer.txt pyproject.toml requirements/peer.in
 	@$(compile) --output-file requirements/sdist.txt requirements/sdist.in
+	@$(compile) --output-file requirements/release.txt requirements/release.in
 	@$(compile) --output-file requirements/uv.txt requirements/uv.in
 
 clean: ## Remove all that was made here (Kafka's jars stay in the user's cache)
