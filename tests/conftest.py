@@ -32,8 +32,11 @@ _names = count()
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Under CI, leave no list of failed tests behind a run that broke off: `.ci/run` would take it for complete."""
-    broke_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    """Under CI, leave no list of failed tests behind a run that broke off: `.ci/run` would take it for complete.
+
+    A run that is interrupted when its time is over has all that had failed by then.
+    """
+    broke_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     if broke_off and os.environ.get("CI") and not hasattr(session.config, "workerinput"):
         session.config.cache.set("cache/lastfailed", {})
 

@@ -191,7 +191,12 @@ def test_topics_and_partitions_come_and_go_at_random(
             for name, partitions in alive.items()
             for record in consume(east.bootstrap_servers, name, range(partitions))
         }
-        wait_for(lambda: kept <= {int(row.value) for row in query.rows()}, what="all records that are still there")
+
+        def is_there() -> bool:
+            query.check()
+            return kept <= {int(row.value) for row in query.rows()}
+
+        wait_for(is_there, what="all records that are still there")
         query.settle()
         counts = Counter(int(row.value) for row in query.rows())
         assert [value for value, times in counts.items() if times > 1] == []

@@ -10,10 +10,10 @@ import pytest
 
 from evensplit.core.model import ListedPartition
 from evensplit.core.starting import Found, Lookups, TopicPartition
-from evensplit.errors import ClusterError, ClusterUnreachable
-from evensplit.kafka.port import ClusterPort, Listing
+from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
 from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
-from evensplit.spark.watch import View
+from evensplit.spark.watch import DELETIONS_MAX, View
 from evensplit.spark.world import World
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
@@ -29,6 +29,8 @@ class Kafka(FakeKafka):
         super().__init__(cluster, cluster_id=cluster_id)
         self.listed: list[object] = []
         self.replaced_after_listing = ""
+        self.deleted_after_listing: list[str] = []
+        self.without_offsets = False
 
     def list_partitions(self, subscription: object) -> Listing:
         self.listed.append(subscription)
@@ -37,7 +39,14 @@ class Kafka(FakeKafka):
             self.recreate_topic(self.replaced_after_listing)
             self.append(self.replaced_after_listing, 0, 250)
             self.replaced_after_listing = ""
+        if self.deleted_after_listing:
+            self.delete_topic(self.deleted_after_listing.pop(0))
         return found
+
+    def _offset(self, key: TopicPartition, wanted: int, *, undecided: bool) -> int:
+        if self.without_offsets:
+            raise BrokerError(self.cluster, "its leader does not know it", UNKNOWN_TOPIC_OR_PARTITION)
+        return super()._offset(key, wanted, undecided=undecided)
 
 
 @pytest.fixture
@@ -48,8 +57,8 @@ def east() -> Kafka:
     return cluster
 
 
-def options(**more: str) -> SourceOptions:
-    given = {"kafka.bootstrap.servers": "e:9092", "subscribePattern": "^t", **more}
+def options(wanted: str = "subscribePattern", names: str = "^t", **more: str) -> SourceOptions:
+    given = {"kafka.bootstrap.servers": "e:9092", wanted: names, **more}
     parsed = parse_options(given)
     return replace(parsed, clusters=(replace(parsed.clusters[0], id="east"),))
 
@@ -161,6 +170,40 @@ def test_ends_of_a_topic_that_is_replaced_in_the_middle_of_a_look_are_left_out(e
     again = one.look()
     assert again.listing.partitions[0].topic_id != old
     assert (again.latest, again.earliest) == ({("t", 0): 250, ("t", 1): 0}, {("t", 0): 0, ("t", 1): 0})
+
+
+def test_topics_that_are_deleted_in_the_middle_of_a_look_do_not_make_it_fail(east: Kafka) -> None:
+    """Otherwise a query with a pattern would not start while topics come and go."""
+    for name in ("t2", "t3"):
+        east.create_topic(name)
+    east.deleted_after_listing = ["t3", "t2"]
+    found = Watched({"e:9092": east}, options()).look()
+    assert (topics(found), found.whole, found.fully) == (["t/0", "t/1"], True, True)
+
+
+def test_a_named_topic_that_is_deleted_in_the_middle_of_a_look_is_missing(east: Kafka) -> None:
+    east.create_topic("t2")
+    east.deleted_after_listing = ["t2"]
+    found = Watched({"e:9092": east}, options("subscribe", "t,t2")).look()
+    assert (topics(found), len(found.listing.missing)) == (["t/0", "t/1"], 1)
+
+
+def test_an_offset_of_a_topic_that_is_still_listed_is_not_asked_for_again(east: Kafka) -> None:
+    east.without_offsets = True
+    answer = Watched({"e:9092": east}, options()).world.refresh(patient=True)["east"]
+    assert isinstance(answer, BrokerError)
+    assert len(east.listed) == 2
+
+
+def test_topics_that_are_deleted_without_end_end_a_look(east: Kafka) -> None:
+    names = [f"t{number}" for number in range(2, 9)]
+    for name in names:
+        east.create_topic(name)
+    east.deleted_after_listing = list(names)
+    answer = Watched({"e:9092": east}, options()).world.refresh(patient=True)["east"]
+    assert isinstance(answer, BrokerError)
+    assert answer.code == UNKNOWN_TOPIC_OR_PARTITION
+    assert len(east.listed) == DELETIONS_MAX + 1
 
 
 def test_starts_are_looked_at_once_unless_losses_are_declared(east: Kafka) -> None:

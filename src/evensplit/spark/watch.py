@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
 from evensplit.core.starting import EARLIEST, LATEST, Found, Lookups, TopicPartition
-from evensplit.errors import ClusterError
+from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
-from evensplit.kafka.port import ClusterPort, Listing
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
 from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.options import ClusterOptions
 
@@ -19,6 +20,9 @@ REFRESH_INTERVAL_S = 0.1
 
 REST_FACTOR = 4
 """After an answer that took long to get, the next is asked for after so many times as long."""
+
+DELETIONS_MAX = 5
+"""How often a topic may be deleted between a listing and the look at its logs, in one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,17 @@ class View:
 
 
 Answer = View | ClusterError
+
+
+class _Question(NamedTuple):
+    """What a cluster is asked, how and of whom; `before`: the ends by its last answer."""
+
+    port: ClusterPort
+    wanted: Subscription
+    before: Mapping[TopicPartition, int]
+    number: int
+    committed: bool
+    complete: bool
 
 
 class ClusterWatch:
@@ -192,13 +207,14 @@ class ClusterWatch:
             self._discovery_interval_s > 0 and now - self._listed_at >= self._discovery_interval_s
         )
         self.asked_at = now
-        port, wanted, before = self._port, self.options.subscription, self.answer
-        discover, self._discover = due or self._discover, False
+        before = self.answer.latest if isinstance(self.answer, View) else {}
         committed = self.options.settings.read_committed
+        question = _Question(self._port, self.options.subscription, before, number, committed, complete)
+        discover, self._discover = due or self._discover, False
 
         def look() -> View:
             try:
-                view = self._look(port, wanted, before, number, committed, complete=complete, discover=discover)
+                view = self._look(question, discover=discover)
             finally:
                 self._ended_at = self._clock()
             self._took_s = self._ended_at - now
@@ -291,17 +307,25 @@ class ClusterWatch:
         if self._proven is not None:
             self._proven[1].close()
 
-    def _look(
-        self,
-        port: ClusterPort,
-        wanted: Subscription,
-        before: Answer | None,
-        number: int,
-        committed: bool,
-        *,
-        complete: bool,
-        discover: bool,
-    ) -> View:
+    def _look(self, asked: _Question, *, discover: bool) -> View:
+        """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
+        listing, whole = self._list(asked, discover=discover)
+        for _ in range(DELETIONS_MAX):
+            try:
+                return self._measure(asked, listing, whole=whole)
+            except BrokerError as error:
+                if not asked.complete or error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                ids = _ids(listing)
+                listing, whole = self._list(asked, discover=discover)
+                if ids.items() <= _ids(listing).items():
+                    # Nothing is gone: the metadata has what the leader says it does not know.
+                    raise
+        return self._measure(asked, listing, whole=whole)
+
+    def _list(self, asked: _Question, *, discover: bool) -> tuple[Listing, bool]:
+        """The partitions that are looked at, and whether there are no others that the pattern finds."""
+        port, wanted = asked.port, asked.wanted
         listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
         if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
             # Something is missing from what is known: whether there is more to it, only a discovery can say.
@@ -311,39 +335,38 @@ class ClusterWatch:
             # Discovery is off: only what is known already may be looked at again.
             known = tuple(one for one in listing.partitions if (one.topic, one.partition) in self._known)
             listing = replace(listing, partitions=known)
-        ids = {(one.topic, one.partition): one.topic_id for one in listing.partitions}
+        return listing, discover
+
+    def _measure(self, asked: _Question, listing: Listing, *, whole: bool) -> View:
+        """Where the logs of what is listed begin and end."""
+        port, complete = asked.port, asked.complete
+        ids = _ids(listing)
         latest = dict(port.list_offsets(dict.fromkeys(ids, LATEST), complete=complete)) if ids else {}
-        undecided = _undecided(port, latest, complete=complete) if committed and latest else {}
-        self._drop_replaced(port, ids, latest, before)
+        undecided = _undecided(port, latest, complete=complete) if asked.committed and latest else {}
+        self._drop_replaced(asked, ids, latest)
         starts = self._starts(port, ids, complete=complete)
-        if discover:
+        if whole:
             self._known = ids
         fully = not listing.incomplete and all(key in latest and key in starts for key in ids)
         # For topics that are named, every look is a discovery.
-        named = not isinstance(wanted, TopicPattern) and self._discovery_interval_s > 0
-        whole = fully and (discover or named)
-        return View(listing, whole, starts, latest, number, undecided, number if whole else 0)
+        named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
+        whole = fully and (whole or named)
+        return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0)
 
     def _topics(self) -> Topics:
         return Topics(tuple(sorted({topic for topic, _ in self._known})))
 
     def _drop_replaced(
-        self,
-        port: ClusterPort,
-        ids: Mapping[TopicPartition, str],
-        latest: dict[TopicPartition, int],
-        before: Answer | None,
+        self, asked: _Question, ids: Mapping[TopicPartition, str], latest: dict[TopicPartition, int]
     ) -> None:
         """Leave out the offsets of topics that were created anew between the listing and the look at their logs.
 
         Otherwise the end of the new log would pass for new records of the old one.
         """
-        earlier = before.latest if isinstance(before, View) else {}
-        grown = {key[0] for key, end in latest.items() if ids[key] and end > earlier.get(key, 0)}
+        grown = {key[0] for key, end in latest.items() if ids[key] and end > asked.before.get(key, 0)}
         if not grown:
             return
-        again = port.list_partitions(Topics(tuple(sorted(grown))))
-        now = {(one.topic, one.partition): one.topic_id for one in again.partitions}
+        now = _ids(asked.port.list_partitions(Topics(tuple(sorted(grown)))))
         for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
             del latest[key]
 
@@ -360,6 +383,10 @@ class ClusterWatch:
             kept = frozenset((*key, ids[key]) for key in ids)
             self._earliest = {key: start for key, start in self._earliest.items() if key in kept}
         return {key: self._earliest[*key, ids[key]] for key in ids if (*key, ids[key]) in self._earliest}
+
+
+def _ids(listing: Listing) -> dict[TopicPartition, str]:
+    return {(one.topic, one.partition): one.topic_id for one in listing.partitions}
 
 
 def _undecided(port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool) -> dict[TopicPartition, int]:
