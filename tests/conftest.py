@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -22,6 +23,10 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
+# What is started in the background may have been told to ignore Ctrl-C, and so would all that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A machine that is busy with brokers is no reason for a property to fail.
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -34,7 +39,7 @@ _names = count()
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Under CI, leave no list of failed tests behind a run that broke off: `.ci/run` would take it for complete.
 
-    A run that is interrupted when its time is over has all that had failed by then.
+    One that was interrupted keeps its list, which says what had failed by then: `.ci/run` knows whether it did that.
     """
     broke_off = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     if broke_off and os.environ.get("CI") and not hasattr(session.config, "workerinput"):

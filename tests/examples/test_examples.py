@@ -77,6 +77,7 @@ def test_word_count(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     assert total.split() == ["4,000", "words,", str(len(wanted)), "different", "ones"]
 
 
+@pytest.mark.slow
 def test_windows(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     """Closed is what ends ten minutes before the last reading, or earlier; the stragglers belong to closed windows."""
     begin = datetime(2026, 5, 1, tzinfo=UTC)
@@ -175,6 +176,7 @@ def test_duckdb_has_each_record_once_although_the_program_is_killed(
     assert stored(database) == witnessed(east, topic, 2)
 
 
+@pytest.mark.slow
 def test_avro_and_json(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     """The Avro values are written here with schemas of the test's own, as another program would write them."""
     fields = [
@@ -209,6 +211,7 @@ def test_avro_and_json(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_migration(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     """The checkpoint is the test's own: a query that has read some of two partitions, and all of the third one."""
     east.create_topic(topic, partitions=3)
@@ -229,6 +232,7 @@ def test_migration(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     assert not [line for line in lines if line.startswith("batch 0")]
 
 
+@pytest.mark.slow
 def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     east.create_topic(topic, partitions=4)
     numbers(east.bootstrap_servers, topic, (n % 6 for n in range(360)), partitions=4)

@@ -4,90 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 import pytest
 
 from evensplit.core.model import ListedPartition
 from evensplit.core.starting import Found, Lookups, TopicPartition
-from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
-from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
-from evensplit.spark.watch import DELETIONS_MAX, View
-from evensplit.spark.world import World
-from evensplit.testing.fake_kafka import FakeKafka
+from evensplit.errors import ClusterError, ClusterUnreachable
+from evensplit.kafka.port import Listing
+from evensplit.spark.watch import View
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
+from tests.support.worlds import ChangingKafka, Watched, options, topics, with_two_partitions
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-class Kafka(FakeKafka):
-    """Counts what it is asked, and changes between two questions if it is told to."""
-
-    def __init__(self, cluster: str, cluster_id: str | None = None) -> None:
-        super().__init__(cluster, cluster_id=cluster_id)
-        self.listed: list[object] = []
-        self.replaced_after_listing = ""
-        self.deleted_after_listing: list[str] = []
-        self.without_offsets = False
-
-    def list_partitions(self, subscription: object) -> Listing:
-        self.listed.append(subscription)
-        found = super().list_partitions(subscription)  # type: ignore[arg-type]
-        if self.replaced_after_listing:
-            self.recreate_topic(self.replaced_after_listing)
-            self.append(self.replaced_after_listing, 0, 250)
-            self.replaced_after_listing = ""
-        if self.deleted_after_listing:
-            self.delete_topic(self.deleted_after_listing.pop(0))
-        return found
-
-    def _offset(self, key: TopicPartition, wanted: int, *, undecided: bool) -> int:
-        if self.without_offsets:
-            raise BrokerError(self.cluster, "its leader does not know it", UNKNOWN_TOPIC_OR_PARTITION)
-        return super()._offset(key, wanted, undecided=undecided)
-
-
 @pytest.fixture
-def east() -> Kafka:
-    cluster = Kafka("east")
-    cluster.create_topic("t", 2)
-    cluster.append("t", 0, 10)
-    return cluster
+def east() -> ChangingKafka:
+    return with_two_partitions()
 
 
-def options(wanted: str = "subscribePattern", names: str = "^t", **more: str) -> SourceOptions:
-    given = {"kafka.bootstrap.servers": "e:9092", wanted: names, **more}
-    parsed = parse_options(given)
-    return replace(parsed, clusters=(replace(parsed.clusters[0], id="east"),))
-
-
-class Watched:
-    """A world over fakes, by bootstrap servers."""
-
-    def __init__(self, ports: Mapping[str, FakeKafka], wanted: SourceOptions) -> None:
-        self.clock = Clock(0.0)
-        self.ports = ports
-        self.connected: list[str] = []
-        self.world = World(wanted, self._connect, clock=self.clock)
-        self.world.want(wanted.clusters)
-
-    def _connect(self, cluster: ClusterOptions) -> ClusterPort:
-        self.connected.append(cluster.settings.bootstrap_servers[0])
-        return self.ports[cluster.settings.bootstrap_servers[0]]
-
-    def look(self, *, discover: bool = False) -> View:
-        answer = self.world.refresh(patient=True, discover=discover)["east"]
-        assert isinstance(answer, View)
-        return answer
-
-
-def topics(view: View) -> list[str]:
-    return [f"{one.topic}/{one.partition}" for one in view.listing.partitions]
-
-
-def test_a_pattern_is_looked_for_once_in_an_interval(east: Kafka) -> None:
+def test_a_pattern_is_looked_for_once_in_an_interval(east: ChangingKafka) -> None:
     one = Watched({"e:9092": east}, options(discoveryInterval="30s"))
     assert (topics(one.look()), one.look().whole) == (["t/0", "t/1"], True)
     east.create_topic("t2")
@@ -97,7 +34,7 @@ def test_a_pattern_is_looked_for_once_in_an_interval(east: Kafka) -> None:
     assert topics(one.look()) == ["t/0", "t/1", "t2/0"]
 
 
-def test_a_look_at_what_is_known_rests_on_the_last_discovery(east: Kafka) -> None:
+def test_a_look_at_what_is_known_rests_on_the_last_discovery(east: ChangingKafka) -> None:
     one = Watched({"e:9092": east}, options(discoveryInterval="30s"))
     assert [(view.whole, view.number, view.discovery) for view in (one.look(), one.look())] == [
         (True, 1, 1),
@@ -113,11 +50,11 @@ def test_a_look_at_what_is_known_rests_on_the_last_discovery(east: Kafka) -> Non
     assert one.look().discovery == one.world.count
 
 
-def test_a_discovery_that_is_asked_for_while_another_look_is_under_way_is_made_next(east: Kafka) -> None:
+def test_a_discovery_that_is_asked_for_while_another_look_is_under_way_is_made_next(east: ChangingKafka) -> None:
     may = threading.Event()
     may.set()
 
-    class Slow(Kafka):
+    class Slow(ChangingKafka):
         def list_partitions(self, subscription: object) -> Listing:
             assert may.wait(30)
             return super().list_partitions(subscription)
@@ -134,7 +71,7 @@ def test_a_discovery_that_is_asked_for_while_another_look_is_under_way_is_made_n
     assert one.look().discovery == 3
 
 
-def test_a_known_topic_that_is_missing_makes_the_look_a_discovery(east: Kafka) -> None:
+def test_a_known_topic_that_is_missing_makes_the_look_a_discovery(east: ChangingKafka) -> None:
     east.create_topic("t2")
     one = Watched({"e:9092": east}, options())
     one.look()
@@ -143,7 +80,7 @@ def test_a_known_topic_that_is_missing_makes_the_look_a_discovery(east: Kafka) -
     assert (topics(found), found.whole, found.listing.missing) == (["t/0", "t/1"], True, ())
 
 
-def test_without_discovery_only_what_is_known_is_looked_at_again(east: Kafka) -> None:
+def test_without_discovery_only_what_is_known_is_looked_at_again(east: ChangingKafka) -> None:
     one = Watched({"e:9092": east}, options(discoveryInterval="0"))
     assert one.look().whole
     east.create_topic("t2")
@@ -156,11 +93,11 @@ def test_without_discovery_only_what_is_known_is_looked_at_again(east: Kafka) ->
     assert not one.look().whole, "what is not looked for is not said to be gone"
 
 
-def test_ends_of_a_topic_that_is_replaced_in_the_middle_of_a_look_are_left_out(east: Kafka) -> None:
+def test_ends_of_a_topic_that_is_replaced_in_the_middle_of_a_look_are_left_out(east: ChangingKafka) -> None:
     """Otherwise the 250 records of the new topic would pass for 240 new ones of the old one."""
     one = Watched({"e:9092": east}, options())
     old = one.look().listing.partitions[0].topic_id
-    east.replaced_after_listing = "t"
+    east.replaced_after_listing = ("t", 2, 250)
     found = one.look()
     assert ([part.topic_id for part in found.listing.partitions], found.latest, found.whole) == (
         [old, old],
@@ -172,41 +109,7 @@ def test_ends_of_a_topic_that_is_replaced_in_the_middle_of_a_look_are_left_out(e
     assert (again.latest, again.earliest) == ({("t", 0): 250, ("t", 1): 0}, {("t", 0): 0, ("t", 1): 0})
 
 
-def test_topics_that_are_deleted_in_the_middle_of_a_look_do_not_make_it_fail(east: Kafka) -> None:
-    """Otherwise a query with a pattern would not start while topics come and go."""
-    for name in ("t2", "t3"):
-        east.create_topic(name)
-    east.deleted_after_listing = ["t3", "t2"]
-    found = Watched({"e:9092": east}, options()).look()
-    assert (topics(found), found.whole, found.fully) == (["t/0", "t/1"], True, True)
-
-
-def test_a_named_topic_that_is_deleted_in_the_middle_of_a_look_is_missing(east: Kafka) -> None:
-    east.create_topic("t2")
-    east.deleted_after_listing = ["t2"]
-    found = Watched({"e:9092": east}, options("subscribe", "t,t2")).look()
-    assert (topics(found), len(found.listing.missing)) == (["t/0", "t/1"], 1)
-
-
-def test_an_offset_of_a_topic_that_is_still_listed_is_not_asked_for_again(east: Kafka) -> None:
-    east.without_offsets = True
-    answer = Watched({"e:9092": east}, options()).world.refresh(patient=True)["east"]
-    assert isinstance(answer, BrokerError)
-    assert len(east.listed) == 2
-
-
-def test_topics_that_are_deleted_without_end_end_a_look(east: Kafka) -> None:
-    names = [f"t{number}" for number in range(2, 9)]
-    for name in names:
-        east.create_topic(name)
-    east.deleted_after_listing = list(names)
-    answer = Watched({"e:9092": east}, options()).world.refresh(patient=True)["east"]
-    assert isinstance(answer, BrokerError)
-    assert answer.code == UNKNOWN_TOPIC_OR_PARTITION
-    assert len(east.listed) == DELETIONS_MAX + 1
-
-
-def test_starts_are_looked_at_once_unless_losses_are_declared(east: Kafka) -> None:
+def test_starts_are_looked_at_once_unless_losses_are_declared(east: ChangingKafka) -> None:
     for declared, start in (("true", 0), ("false", 7)):
         one = Watched({"e:9092": east}, options(failOnDataLoss=declared))
         one.look()
@@ -216,8 +119,8 @@ def test_starts_are_looked_at_once_unless_losses_are_declared(east: Kafka) -> No
         east.append("t", 0, 10)
 
 
-def test_other_servers_of_the_same_cluster_are_taken(east: Kafka) -> None:
-    other = Kafka("east")
+def test_other_servers_of_the_same_cluster_are_taken(east: ChangingKafka) -> None:
+    other = ChangingKafka("east")
     other.create_topic("t", 2)
     wanted = options()
     one = Watched({"e:9092": east, "new:9092": other}, wanted)
@@ -231,8 +134,8 @@ def test_other_servers_of_the_same_cluster_are_taken(east: Kafka) -> None:
     assert reached.settings.bootstrap_servers == ("new:9092",)
 
 
-def test_other_servers_are_not_those_that_it_is_reached_by_before_they_answer(east: Kafka) -> None:
-    dead = Kafka("east")
+def test_other_servers_are_not_those_that_it_is_reached_by_before_they_answer(east: ChangingKafka) -> None:
+    dead = ChangingKafka("east")
     dead.fail_with(ClusterUnreachable("east", "nobody is there"))
     one = Watched({"e:9092": east, "new:9092": dead}, options())
     one.look()
@@ -243,8 +146,8 @@ def test_other_servers_are_not_those_that_it_is_reached_by_before_they_answer(ea
     assert reached.settings.bootstrap_servers == ("e:9092",)
 
 
-def test_servers_of_another_cluster_are_refused_and_those_from_before_stay(east: Kafka) -> None:
-    other = Kafka("east", cluster_id="another")
+def test_servers_of_another_cluster_are_refused_and_those_from_before_stay(east: ChangingKafka) -> None:
+    other = ChangingKafka("east", cluster_id="another")
     other.create_topic("t", 9)
     one = Watched({"e:9092": east, "new:9092": other}, options())
     first = one.look()
@@ -262,7 +165,7 @@ def test_servers_of_another_cluster_are_refused_and_those_from_before_stay(east:
     assert (one.world.notices(), east.closed) == ((), 0)
 
 
-def test_a_cluster_that_is_wanted_no_longer_is_let_go_and_the_others_stay(east: Kafka) -> None:
+def test_a_cluster_that_is_wanted_no_longer_is_let_go_and_the_others_stay(east: ChangingKafka) -> None:
     one = Watched({"e:9092": east}, options())
     one.look()
     version = one.world.version
@@ -270,10 +173,10 @@ def test_a_cluster_that_is_wanted_no_longer_is_let_go_and_the_others_stay(east: 
     assert (one.world.refresh(patient=True), east.closed, one.world.version) == ({}, 1, version + 1)
 
 
-def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_old(east: Kafka) -> None:
+def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_old(east: ChangingKafka) -> None:
     hold = threading.Event()
 
-    class Slow(Kafka):
+    class Slow(ChangingKafka):
         def list_partitions(self, subscription: object) -> Listing:
             assert hold.wait(30)
             return super().list_partitions(subscription)
@@ -290,7 +193,7 @@ def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_o
     assert found.number == 2
 
 
-def test_times_and_groups_are_looked_up_in_the_background(east: Kafka) -> None:
+def test_times_and_groups_are_looked_up_in_the_background(east: ChangingKafka) -> None:
     east.append("t", 1, 5, timestamp_ms=100)
     east.commit("g", "t", 0, 4)
     one = Watched({"e:9092": east}, options())
@@ -303,7 +206,7 @@ def test_times_and_groups_are_looked_up_in_the_background(east: Kafka) -> None:
     assert one.world.look_up("east", "stop", wanted, keys, patient=True) != expected
 
 
-def test_a_look_up_that_fails_is_made_again(east: Kafka) -> None:
+def test_a_look_up_that_fails_is_made_again(east: ChangingKafka) -> None:
     one = Watched({"e:9092": east}, options())
     wanted, keys = Lookups({("t", 0): 50}, {}), [ListedPartition("t", 0)]
     east.fail_with(ClusterUnreachable("east", "nobody is there"))
@@ -321,7 +224,7 @@ def test_a_look_up_that_fails_is_made_again(east: Kafka) -> None:
     assert found[0].times == {("t", 0): -1}
 
 
-def test_unreachable_for_too_long_is_an_error_that_says_how_long(east: Kafka) -> None:
+def test_unreachable_for_too_long_is_an_error_that_says_how_long(east: ChangingKafka) -> None:
     one = Watched({"e:9092": east}, options(unreachableTimeout="10s"))
     one.look()
     east.fail_with(ClusterUnreachable("east", "nobody is there"))
@@ -340,7 +243,7 @@ def test_unreachable_for_too_long_is_an_error_that_says_how_long(east: Kafka) ->
     ids=["one-long-batch", "one-batch-an-hour"],
 )
 def test_a_time_in_which_nobody_asked_counts_for_a_third_of_the_timeout_at_most(
-    east: Kafka, asked_at: tuple[float, ...], away_s: tuple[int, ...], error_at: float
+    east: ChangingKafka, asked_at: tuple[float, ...], away_s: tuple[int, ...], error_at: float
 ) -> None:
     """The cluster may well have been there in between."""
     one = Watched({"e:9092": east}, options(unreachableTimeout="600s"))
@@ -359,7 +262,7 @@ def test_a_time_in_which_nobody_asked_counts_for_a_third_of_the_timeout_at_most(
 def test_a_cluster_is_away_until_its_answer_fails_not_until_somebody_looks_at_it() -> None:
     clock: list[Clock] = []
 
-    class Slow(Kafka):
+    class Slow(ChangingKafka):
         def list_partitions(self, subscription: object) -> Listing:
             if clock:
                 clock[0].now_s += 30
@@ -377,8 +280,8 @@ def test_a_cluster_is_away_until_its_answer_fails_not_until_somebody_looks_at_it
     wait_for(lambda: isinstance(one.world.refresh(patient=False)["east"], ClusterUnreachable))
 
 
-def test_an_error_that_is_no_clusters_fault_is_raised(east: Kafka) -> None:
-    class Broken(Kafka):
+def test_an_error_that_is_no_clusters_fault_is_raised(east: ChangingKafka) -> None:
+    class Broken(ChangingKafka):
         def list_offsets(
             self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
         ) -> Mapping[TopicPartition, int]:

@@ -47,6 +47,11 @@ class Listing:
     missing: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
 
+    @property
+    def topic_ids(self) -> dict[TopicPartition, str]:
+        """(topic, partition) -> the id of the topic, for all of `partitions`, in their order."""
+        return {(one.topic, one.partition): one.topic_id for one in self.partitions}
+
 
 class ClusterPort(Protocol):
     """One Kafka cluster. Its calls may come from several threads, and each is over within the request deadline."""

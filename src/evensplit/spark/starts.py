@@ -138,7 +138,7 @@ class StartFinder:
 
 def _note_topics(found: Starts, name: str, view: View, keys: Iterable[TopicPartition]) -> None:
     """Note which topics the offsets of `keys` were looked up in."""
-    ids = {(one.topic, one.partition): one.topic_id for one in view.listing.partitions}
+    ids = view.listing.topic_ids
     found.topic_ids.update((SplitId(name, *key), ids[key]) for key in keys if key in ids)
 
 

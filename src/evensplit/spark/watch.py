@@ -22,7 +22,7 @@ REST_FACTOR = 4
 """After an answer that took long to get, the next is asked for after so many times as long."""
 
 DELETIONS_MAX = 5
-"""How often a topic may be deleted between a listing and the look at its logs, in one question."""
+"""How often a topic may be deleted between a listing and the look at its logs. Each look has its own deadlines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,22 +309,22 @@ class ClusterWatch:
 
     def _look(self, asked: _Question, *, discover: bool) -> View:
         """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
-        listing, whole = self._list(asked, discover=discover)
+        listing, discovered = self._list(asked, discover=discover)
         for _ in range(DELETIONS_MAX):
             try:
-                return self._measure(asked, listing, whole=whole)
+                return self._measure(asked, listing, discovered=discovered)
             except BrokerError as error:
-                if not asked.complete or error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise
-                ids = _ids(listing)
-                listing, whole = self._list(asked, discover=discover)
-                if ids.items() <= _ids(listing).items():
-                    # Nothing is gone: the metadata has what the leader says it does not know.
+                ids = listing.topic_ids
+                listing, discovered = self._list(asked, discover=discover)
+                if ids.items() <= listing.topic_ids.items():
+                    # All of it is still listed: brokers do not agree, or it may not be seen.
                     raise
-        return self._measure(asked, listing, whole=whole)
+        return self._measure(asked, listing, discovered=discovered)
 
     def _list(self, asked: _Question, *, discover: bool) -> tuple[Listing, bool]:
-        """The partitions that are looked at, and whether there are no others that the pattern finds."""
+        """The partitions that are looked at, and whether that was a discovery."""
         port, wanted = asked.port, asked.wanted
         listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
         if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
@@ -337,20 +337,20 @@ class ClusterWatch:
             listing = replace(listing, partitions=known)
         return listing, discover
 
-    def _measure(self, asked: _Question, listing: Listing, *, whole: bool) -> View:
+    def _measure(self, asked: _Question, listing: Listing, *, discovered: bool) -> View:
         """Where the logs of what is listed begin and end."""
         port, complete = asked.port, asked.complete
-        ids = _ids(listing)
+        ids = listing.topic_ids
         latest = dict(port.list_offsets(dict.fromkeys(ids, LATEST), complete=complete)) if ids else {}
         undecided = _undecided(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
         starts = self._starts(port, ids, complete=complete)
-        if whole:
+        if discovered:
             self._known = ids
         fully = not listing.incomplete and all(key in latest and key in starts for key in ids)
         # For topics that are named, every look is a discovery.
         named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
-        whole = fully and (whole or named)
+        whole = fully and (discovered or named)
         return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0)
 
     def _topics(self) -> Topics:
@@ -366,7 +366,7 @@ class ClusterWatch:
         grown = {key[0] for key, end in latest.items() if ids[key] and end > asked.before.get(key, 0)}
         if not grown:
             return
-        now = _ids(asked.port.list_partitions(Topics(tuple(sorted(grown)))))
+        now = asked.port.list_partitions(Topics(tuple(sorted(grown)))).topic_ids
         for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
             del latest[key]
 
@@ -383,10 +383,6 @@ class ClusterWatch:
             kept = frozenset((*key, ids[key]) for key in ids)
             self._earliest = {key: start for key, start in self._earliest.items() if key in kept}
         return {key: self._earliest[*key, ids[key]] for key in ids if (*key, ids[key]) in self._earliest}
-
-
-def _ids(listing: Listing) -> dict[TopicPartition, str]:
-    return {(one.topic, one.partition): one.topic_id for one in listing.partitions}
 
 
 def _undecided(port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool) -> dict[TopicPartition, int]:
