@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,7 @@ def test_another_cluster_at_the_same_address(
     spark: SparkSession, mortal: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path, restart: bool
 ) -> None:
     """Though it has a topic of that name with more records: not one of them is read."""
-    for broker in (mortal, west):
-        broker.create_topic(topic)
-    writer, others = Writer("default", mortal.bootstrap_servers), Writer("default", west.bootstrap_servers)
-    writer.write(topic, 10)
-    others.write(topic, 50)
-    with Relay(mortal.addresses()[0]) as relay:
+    with a_lure(mortal, west, topic) as (writer, relay):
         servers: dict[str, Any] = {
             "kafka.bootstrap.servers": relay.servers,
             "subscribe": topic,
@@ -110,9 +106,7 @@ def test_another_cluster_at_the_same_address(
             before = query.state()
             if restart:
                 query.stop()
-            relay.target = west.addresses()[0]
-            mortal.kill()
-            relay.cut()
+            lead_astray(relay, mortal, west)
             if restart:
                 query.start()
             error = query.error()
@@ -128,12 +122,7 @@ def test_another_cluster_at_the_same_address_when_a_batch_is_done_again(
     spark: SparkSession, mortal: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path, fatal: bool
 ) -> None:
     """The batch is not done, also where losses are allowed: its records are still there, in the right cluster."""
-    for broker in (mortal, west):
-        broker.create_topic(topic)
-    writer, others = Writer("default", mortal.bootstrap_servers), Writer("default", west.bootstrap_servers)
-    writer.write(topic, 10)
-    others.write(topic, 50)
-    with Relay(mortal.addresses()[0]) as relay:
+    with a_lure(mortal, west, topic) as (writer, relay):
         options: dict[str, Any] = {
             "kafka.bootstrap.servers": relay.servers,
             "subscribe": topic,
@@ -145,10 +134,27 @@ def test_another_cluster_at_the_same_address_when_a_batch_is_done_again(
             query.stop()
             for number in committed(checkpoint):
                 uncommit(checkpoint, number)
-            relay.target = west.addresses()[0]
-            mortal.kill()
-            relay.cut()
+            lead_astray(relay, mortal, west)
             query.start()
             error = query.error()
             assert committed(checkpoint) == []
             assert f"expected Kafka's cluster id {mortal.cluster_id}, found {west.cluster_id}" in error
+
+
+@contextmanager
+def a_lure(mortal: LocalKafka, west: LocalKafka, topic: str) -> Iterator[tuple[Writer, Relay]]:
+    """A topic in two clusters, with more records in the second one; a writer to the first one, and a way to it."""
+    for broker in (mortal, west):
+        broker.create_topic(topic)
+    writer, others = Writer("default", mortal.bootstrap_servers), Writer("default", west.bootstrap_servers)
+    writer.write(topic, 10)
+    others.write(topic, 50)
+    with Relay(mortal.addresses()[0]) as relay:
+        yield writer, relay
+
+
+def lead_astray(relay: Relay, mortal: LocalKafka, west: LocalKafka) -> None:
+    """The way to the first cluster leads to the second one from now on."""
+    relay.target = west.addresses()[0]
+    mortal.kill()
+    relay.cut()

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
+
 from evensplit.core.codec import decode, encode
 from evensplit.core.invariants import check
 from evensplit.core.plan import plan_batch
@@ -14,8 +16,10 @@ from evensplit.core.starting import Earliest, Latest
 from evensplit.core.state import EnumeratorState
 from evensplit.kafka.port import ClusterPort
 from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import ClusterOptions, parse_options
+from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
+from evensplit.spark.stream import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
 
 
@@ -55,6 +59,33 @@ class Source:
         state = self.coordinator.plan(start, limited=how.pop("limited", False), **how)
         assert check(state) == ()
         return state
+
+
+class Counted(Coordinator):
+    """A coordinator that counts how often it `planned`."""
+
+    planned = 0
+
+    def plan(self, *given: Any, **how: Any) -> EnumeratorState:
+        self.planned += 1
+        return super().plan(*given, **how)
+
+
+def reader_over(
+    cluster: FakeKafka, options: SourceOptions, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> tuple[EvenSplitStreamReader, Counted]:
+    """What Spark asks, over a fake, and the coordinator behind it."""
+    one = EvenSplitStreamReader(options, 1)
+    host = Counted(
+        options,
+        readers_default=1,
+        starting_default=Earliest(),
+        connect=lambda _: cluster,
+        clock=clock,
+        monotonic=clock,
+    )
+    monkeypatch.setattr(one, "_coordinator", host)
+    return one, host
 
 
 def idle_until(one: Coordinator, state: EnumeratorState, done: Callable[[EnumeratorState], bool]) -> EnumeratorState:

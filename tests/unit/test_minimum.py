@@ -12,15 +12,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from evensplit.core.model import SplitId
 from evensplit.core.plan import is_held_back, plan_ends, unread
-from evensplit.core.starting import Earliest
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
-from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import parse_options
-from evensplit.spark.stream import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
-from tests.support.hosts import NONE, Source, ranges
+from tests.support.hosts import NONE, Source, ranges, reader_over
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -174,35 +171,18 @@ def test_what_waits_costs_an_idle_query_nothing_and_wakes_it_up(monkeypatch: pyt
     cluster.create_topic("t")
     cluster.append("t", 0, 3)
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t", **DELAYED})
-    planned = 0
-
-    class Counted(Coordinator):
-        def plan(self, *given: Any, **how: Any) -> EnumeratorState:
-            nonlocal planned
-            planned += 1
-            return super().plan(*given, **how)
-
-    one = EvenSplitStreamReader(options, 1)
-    host = Counted(
-        options,
-        readers_default=1,
-        starting_default=Earliest(),
-        connect=lambda _: cluster,
-        clock=clock,
-        monotonic=clock,
-    )
-    monkeypatch.setattr(one, "_coordinator", host)
+    one, host = reader_over(cluster, options, clock, monkeypatch)
     limit = one.getDefaultReadLimit()
     assert not isinstance(limit, ReadAllAvailable)
     offset = json.loads(json.dumps(one.latestOffset({}, limit)))
     cluster.append("t", 0, 3)
     seen = {SplitId("default", "t", 0): 6}
     wait_for(lambda: one.latestOffset(offset, limit) is offset and host.report().latest == seen)
-    before = planned
+    before = host.planned
     for _ in range(100):
         clock.now_s += 0.01
         assert one.latestOffset(offset, limit) is offset
-    assert planned == before
+    assert host.planned == before
     clock.now_s += 4.5
     assert one.latestOffset(offset, limit) != offset
 

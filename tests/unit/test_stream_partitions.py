@@ -29,6 +29,8 @@ from evensplit.spark.partition import ReaderPartition
 from evensplit.spark.schema import row_schema
 from evensplit.spark.stream import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.clocks import Clock
+from tests.support.hosts import reader_over
 from tests.support.waiting import SLACK_S
 
 
@@ -225,33 +227,16 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
         cluster.create_topic(topic)
         cluster.append(topic, 0, 5)
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribePattern": "[tu]"})
-    now_s = 1_700_000_000.0
-    planned = 0
-
-    class Counted(Coordinator):
-        def plan(self, *given: Any, **how: Any) -> EnumeratorState:
-            nonlocal planned
-            planned += 1
-            return super().plan(*given, **how)
-
-    one = EvenSplitStreamReader(options, 1)
-    host = Counted(
-        options,
-        readers_default=1,
-        starting_default=Earliest(),
-        connect=lambda _: cluster,
-        clock=lambda: now_s,
-        monotonic=lambda: now_s,
-    )
-    monkeypatch.setattr(one, "_coordinator", host)
+    clock = Clock()
+    one, host = reader_over(cluster, options, clock, monkeypatch)
     offset: dict[str, Any] = {}
     found: list[dict[str, str]] = []
 
     def ask(times: int, seconds: float) -> None:
         """Ask again and again, over so many seconds; what is given out is read back as Spark does."""
-        nonlocal offset, now_s
+        nonlocal offset
         for _ in range(times):
-            now_s += seconds / times
+            clock.now_s += seconds / times
             given = one.latestOffset(offset, one.getDefaultReadLimit())
             if given != offset:
                 offset = json.loads(json.dumps(given))
@@ -267,7 +252,7 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
     assert found[2:] == []
     ask(20, 2 * 24 * 60 * 60)
     assert found[2:] == [{"t": "assigned"}]
-    assert planned <= 8
+    assert host.planned <= 8
 
 
 @pytest.mark.parametrize("chosen", [*((name,) for name in columns.COLUMNS), columns.KAFKA_COLUMNS, columns.COLUMNS])
