@@ -144,8 +144,7 @@ def _look(options: ClusterOptions, state: EnumeratorState) -> Seen:
         strategy: Strategy = Earliest()
         if not state.begun or (options.starts_by_itself and not known):
             strategy = options.starting or Latest()
-        listed = [(one.topic, one.partition) for one in logs.listing.partitions]
-        new = [key for key in listed if SplitId(options.id, *key) not in state.splits]
+        new = [key for key in logs.listing.keys if SplitId(options.id, *key) not in state.splits]
         starts, problems = _starts(client, strategy, logs, new)
     finally:
         client.close()
@@ -164,8 +163,7 @@ def _starts(
     wanted = lookups(strategy, bounds, int(time.time() * 1000))
     times = client.list_offsets(wanted.times) if wanted.times else {}
     groups = {group: client.committed_offsets(group, of) for group, of in wanted.groups.items()}
-    read = [(one.topic, one.partition) for one in logs.listing.partitions]
-    found = resolve(strategy, bounds, Found(times, groups), read)
+    found = resolve(strategy, bounds, Found(times, groups), logs.listing.keys)
     return found.offsets, found.problems
 
 

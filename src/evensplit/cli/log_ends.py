@@ -101,7 +101,7 @@ class Logs:
 
     def beside(self, positions: Positions) -> list[LogPosition]:
         """Each position beside its log."""
-        there = {(one.topic, one.partition) for one in self.listing.partitions}
+        there = frozenset(self.listing.keys)
         # A topic whose metadata was not to be had is not known to be gone.
         absent = None if self.listing.incomplete else False
         return [
@@ -113,8 +113,7 @@ class Logs:
 def ask_logs(client: ClusterPort, subscription: Subscription, wanted: Collection[TopicPartition] | None = None) -> Logs:
     """The logs of what `subscription` covers, and of that of `wanted` alone if it is given. Raises ClusterError."""
     listing = client.list_partitions(subscription)
-    there = [(one.topic, one.partition) for one in listing.partitions]
-    asked = there if wanted is None else [key for key in there if key in wanted]
+    asked = [key for key in listing.keys if wanted is None or key in wanted]
     begins = client.list_offsets(dict.fromkeys(asked, EARLIEST), complete=False) if asked else {}
     ends = client.list_offsets(dict.fromkeys(asked, LATEST), complete=False) if asked else {}
     return Logs(listing, begins, ends)
@@ -137,8 +136,8 @@ def look_at_logs(cluster: str, settings: ClientSettings, positions: Positions) -
         logs = ask_logs(client, topics_of(positions), positions)
     finally:
         client.close()
-    others = [(one.topic, one.partition) for one in logs.listing.partitions]
-    return logs.beside(positions), [f"{topic}/{number}" for topic, number in others if (topic, number) not in positions]
+    others = [f"{topic}/{number}" for topic, number in logs.listing.keys if (topic, number) not in positions]
+    return logs.beside(positions), others
 
 
 def positions_table(logs: Sequence[LogPosition]) -> Table:

@@ -48,6 +48,11 @@ class Listing:
     incomplete: tuple[str, ...] = ()
 
     @property
+    def keys(self) -> tuple[TopicPartition, ...]:
+        """(topic, partition) of all of `partitions`, in their order."""
+        return tuple((one.topic, one.partition) for one in self.partitions)
+
+    @property
     def topic_ids(self) -> dict[TopicPartition, str]:
         """(topic, partition) -> the id of the topic, for all of `partitions`, in their order."""
         return {(one.topic, one.partition): one.topic_id for one in self.partitions}

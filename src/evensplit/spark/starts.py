@@ -132,8 +132,7 @@ class StartFinder:
             answers = self._world.look_up(cluster, purpose, wanted, partitions, patient=patient)
             if answers is None:
                 return None
-        read = [(one.topic, one.partition) for one in view.listing.partitions]
-        return resolve(strategy, bounds(view, keys, undecided=purpose in _UNDECIDED), answers, read)
+        return resolve(strategy, bounds(view, keys, undecided=purpose in _UNDECIDED), answers, view.listing.keys)
 
 
 def _note_topics(found: Starts, name: str, view: View, keys: Iterable[TopicPartition]) -> None:
