@@ -156,6 +156,33 @@ class Range(NamedTuple):
         return self.end - self.start
 
 
+class EpochStart(NamedTuple):
+    """The leader that began with `epoch` wrote its first record at offset `start` (KIP-101, KIP-320)."""
+
+    epoch: int
+    start: int
+
+
+EpochTable = tuple[EpochStart, ...]
+"""The epochs of a log's records, the latest first; the last one's start may be below what the log still has.
+
+Two logs of one partition that give a record another epoch are not the same log: one of them was cut off there.
+"""
+
+
+class RangeEpochs(NamedTuple):
+    """What is known of the leader epochs of the records in the offsets `start` to `end` of one split.
+
+    `before`: the epoch of the record just before `start`. `last`: that of the last record before `end`, so no record
+    before `end` has a later one. Each is -1 where it is not known.
+    """
+
+    start: int
+    before: int
+    end: int
+    last: int
+
+
 class Cause(StrEnum):
     """Why records that were to be read are not there any more."""
 

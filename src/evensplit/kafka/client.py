@@ -58,6 +58,11 @@ class ClusterClient:
             response = session.metadata(topics, deadline)
         return list_subscribed(subscription, response.cluster_id or "", map(_topic_state, response.topics))
 
+    def turn(self) -> None:
+        """See `ClusterPort.turn`."""
+        with self._calls.call() as (session, _):
+            session.turn()
+
     def list_offsets(
         self,
         wanted: Mapping[TopicPartition, int],
@@ -89,12 +94,14 @@ class ClusterClient:
         refresh: bool = False,
         timeout_s: float | None = None,
         cluster_id: str = "",
+        turn: bool = False,
     ) -> Leaders:
         """Who leads `partitions`: as is known already, or with `refresh`, or if one is not known, as a broker says now.
 
         `timeout_s`: how long that may take, if not the whole request deadline.
         `cluster_id`: what the cluster has to call itself, as far as it does; empty where that is not known. Brokers of
         another cluster are passed over for those at other addresses.
+        `turn`: a broker is asked that was not asked the last time, if there is one.
 
         Raises:
             ClusterUnreachable, UnsupportedBroker: as `list_partitions`.
@@ -102,6 +109,8 @@ class ClusterClient:
                 in time.
         """
         with self._calls.call(timeout_s) as (session, deadline):
+            if turn:
+                session.turn()
             return session.find_leaders(partitions, deadline, refresh=refresh, cluster_id=cluster_id)
 
     def broker(self, node_id: int) -> Broker | None:

@@ -73,6 +73,13 @@ class ClusterPort(Protocol):
         """
         ...
 
+    def turn(self) -> None:
+        """Let metadata be asked of another broker from now on, if there is one that has not just failed to answer.
+
+        One broker can be cut off from the others, and go on to say what was true before.
+        """
+        ...
+
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
     ) -> Mapping[TopicPartition, int]:

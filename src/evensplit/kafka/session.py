@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,9 @@ HURRIED_S = 1.0
 
 UNKNOWN_TOPIC_GRACE_S = 2.0
 """A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
+
+FAILED_REST_S = 30.0
+"""So long it is not the turn of a broker that failed to answer; it is asked all the same where no other one answers."""
 
 _ADVICE = (
     "check kafka.bootstrap.servers, and that the addresses which the brokers advertise can be reached from this host"
@@ -93,12 +97,23 @@ class Session:
         self._leaders: dict[str, dict[int, int]] = {}
         self._topic_ids: dict[str, str] = {}
         self._cluster_id = ""
+        self._answered: Address | None = None
+        self._failed_at: dict[Address, float] = {}
 
     def close(self) -> None:
         """Close all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    def turn(self) -> None:
+        """Ask another broker the next time, if there is one that has not just failed to answer."""
+        addresses = list(dict.fromkeys([*self._broker_addresses(), *self.settings.addresses]))
+        if self._answered not in addresses:
+            return
+        at = addresses.index(self._answered) + 1
+        others = (*addresses[at:], *addresses[: at - 1])
+        self._answered = next((one for one in others if not self._has_just_failed(one)), self._answered)
 
     def connection(self, address: Address, deadline: Deadline) -> Connection:
         """The connection to `address`, opened if there is none that can be used."""
@@ -154,10 +169,13 @@ class Session:
                     response = self.connection(address, share).request(api, build, share)
                     check(address, response)
                 except ClusterError as error:
+                    self._failed_at[address] = time.monotonic()
                     # That time ran out tells less than what was wrong before.
                     if address not in failures or not share.passed:
                         failures[address] = error
                 else:
+                    self._answered = address
+                    self._failed_at.pop(address, None)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
             patience_s = None
@@ -197,10 +215,16 @@ class Session:
         return self.brokers.get(self._leaders.get(key[0], {}).get(key[1], -1))
 
     def _addresses(self) -> list[Address]:
-        """Where to ask, likeliest first: open connections, bootstrap servers, all other brokers."""
+        """Where to ask: whoever answered last, or whose turn it is; open connections, bootstrap servers, all others."""
+        first = [] if self._answered is None or self._has_just_failed(self._answered) else [self._answered]
         usable = [address for address, connection in self._connections.items() if connection.usable]
-        brokers = [self.brokers[node].address for node in sorted(self.brokers)]
-        return list(dict.fromkeys([*usable, *self.settings.addresses, *brokers]))
+        return list(dict.fromkeys([*first, *usable, *self.settings.addresses, *self._broker_addresses()]))
+
+    def _has_just_failed(self, address: Address) -> bool:
+        return time.monotonic() - self._failed_at.get(address, -FAILED_REST_S) < FAILED_REST_S
+
+    def _broker_addresses(self) -> list[Address]:
+        return [self.brokers[node].address for node in sorted(self.brokers)]
 
     def _check_metadata(self, cluster_id: str, address: Address, response: Any) -> None:
         if not response.brokers:

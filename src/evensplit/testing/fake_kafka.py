@@ -209,6 +209,9 @@ class FakeKafka:
         self._raise_failure()
         return list_subscribed(subscription, self.cluster_id, self._metadata())
 
+    def turn(self) -> None:
+        """See `ClusterPort.turn`. There is one word only."""
+
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
     ) -> Mapping[TopicPartition, int]:
