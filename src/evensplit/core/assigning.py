@@ -13,6 +13,7 @@ from evensplit.core.effects import Assign, Effect, Revoke, SignalNoMoreSplits
 from evensplit.core.model import Readable, Split, SplitId, scopes
 from evensplit.core.settings import ALWAYS, ON_RESCALE, PER_CLUSTER
 from evensplit.core.state import EnumeratorState
+from evensplit.errors import TransitionError
 
 Owners = Mapping[SplitId, int]
 
@@ -20,43 +21,52 @@ Owners = Mapping[SplitId, int]
 def conclude(draft: Draft) -> EnumeratorState:
     """The state that `draft` has become, with owners for all splits that are to be read; adds the orders that follow.
 
-    Nothing is ordered before the global assignment of a session, which is computed at the moment when every reader has
+    While a batch is open, owners stay as they are: when it is planned, they are decided once, by all that is known
+    then, with the owners when it was opened as the previous ones. A host that opens no batches has them decided with
+    each event. Nothing is ordered before the global assignment of a session, which is computed when every reader has
     registered and every first discovery is done. Laws: S2, S5, S6.
     """
-    first = not draft.session.assigned
-    if first and not _is_ready(draft):
-        return draft.state()
-    previous: Owners = {}
-    if first:
-        previous = _claimed(draft)
-        draft.tell(assigned=True)
-        draft.fresh = tuple(sorted(draft.session.registrations))
-    elif draft.due or draft.load_changed:
-        previous = {key: split.owner for key, split in draft.splits.items() if split.owner is not None}
-    if first or draft.due or draft.load_changed:
-        _decide(draft, previous)
-    after = draft.state()
-    draft.effects.extend(_orders(draft, after, previous if first else None))
-    _signal(draft)
+    due = draft.due or draft.load_changed or draft.session.due
+    claimed: Owners | None = None
+    if draft.session.open:
+        if due != draft.session.due:
+            draft.tell(due=True)
+    elif not draft.session.assigned:
+        if draft.state().ready:
+            claimed = _claimed(draft)
+            draft.fresh = tuple(sorted(draft.session.registrations))
+            _decide(draft, claimed)
+    elif due:
+        _decide(draft, _owned(draft))
+    if draft.session.assigned:
+        _check_read(draft)
+        after = draft.state()
+        draft.effects.extend(_orders(draft, after, claimed))
+        _signal(draft)
     return draft.state()
 
 
-def _is_ready(draft: Draft) -> bool:
-    registered = draft.session.registrations
-    if len(registered) + len(draft.session.removed) < draft.readers:
-        return False
-    state = draft.state()
-    return bool(state.participants) and all(reader in registered for reader in state.participants) and state.settled
+def _owned(draft: Draft) -> dict[SplitId, int]:
+    """Whose each split is, or was when the batch was opened."""
+    taken = draft.session.taken
+    owners = {key: split.owner for key, split in draft.splits.items() if split.owner is not None}
+    return {**{key: owner for key, owner in taken.items() if key in draft.splits}, **owners}
+
+
+def _check_read(draft: Draft) -> None:
+    for key in draft.read:
+        split = draft.splits[key]
+        if split.owner is None and not split.finished:
+            raise TransitionError(f"a batch was planned to end at {split.position} for {key}, which nobody may read")
 
 
 def _claimed(draft: Draft) -> Owners:
     """Whose each split is at the start of a session: what the state says and what the readers report, resolved."""
     state = draft.state()
     by_owner: dict[int, list[SplitId]] = {}
-    for key, split in draft.splits.items():
-        if split.owner is not None:
-            by_owner.setdefault(split.owner, []).append(key)
-    claims = [Claim(owner, tuple(by_owner[owner]), state.generation) for owner in sorted(by_owner)]
+    for key, owner in _owned(draft).items():
+        by_owner.setdefault(owner, []).append(key)
+    claims = [Claim(owner, tuple(sorted(by_owner[owner])), state.generation) for owner in sorted(by_owner)]
     for reader in sorted(draft.session.registrations):
         registration = draft.session.registrations[reader]
         claims.append(Claim(reader, tuple(sorted(registration.reported)), registration.generation))
@@ -109,6 +119,7 @@ def _decide(draft: Draft, previous: Owners) -> None:
         if split.owner != owners.get(key):
             draft.put(split._replace(owner=owners.get(key)))
     draft.dealt_to = readers
+    draft.tell(assigned=True, due=False, taken={})
 
 
 def filling(policy: str) -> str:
@@ -132,6 +143,17 @@ def _solve(
     there: dict[int, tuple[Readable, ...]] = {reader: eligible[reader] for reader in readers if reader in eligible}
     found = assign.owners(splits, readers, previous=previous, eligible=there, policy=policy)
     return {key: int(owner) for key, owner in found.items()}
+
+
+def nobodys(state: EnumeratorState) -> frozenset[SplitId]:
+    """The splits that are to be read and that no reader may read."""
+    readers = state.participants
+    if any(reader not in state.eligible for reader in readers):
+        return frozenset()
+    eligible = _Eligibility(state.eligible)
+    return frozenset(
+        split.id for split in state.load() if not any(eligible.may_read(reader, split.id) for reader in readers)
+    )
 
 
 class _Eligibility:

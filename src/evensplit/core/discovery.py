@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from evensplit.core.draft import Draft
-from evensplit.core.effects import ListPartitions, RefuseCluster, ResolveStart
+from evensplit.core.effects import ListPartitions, ResolveStart
 from evensplit.core.events import ClustersListed, ClusterUnreachable, OffsetsResolved, PartitionsListed, TimePassed
+from evensplit.core.identity import doubt, note_former, recognised
 from evensplit.core.losses import lose, unread
 from evensplit.core.model import (
     Cause,
@@ -50,8 +51,9 @@ def clusters_listed(draft: Draft, event: ClustersListed) -> None:
     if not event.complete:
         ids = sorted({*ids, *(draft.session.listed or ())})
         subscriptions = {**draft.session.subscriptions, **subscriptions}
+    leaving = tuple(name for name in draft.session.leaving if name not in ids)
     listed_all = event.complete or draft.session.listed_all
-    draft.tell(named=named, listed=tuple(ids), listed_all=listed_all, subscriptions=subscriptions)
+    draft.tell(named=named, listed=tuple(ids), listed_all=listed_all, subscriptions=subscriptions, leaving=leaving)
     # Not to be there and not to be wanted are two things: one of each is no two of one.
     draft.present(*(key for key, before in zip(missing, wanted, strict=True) if draft.session.wants(key) != before))
     if event.complete:
@@ -65,11 +67,27 @@ def _remove_unlisted(draft: Draft, *, sure: bool) -> None:
     left_out = [
         name for name in sorted(draft.clusters) if name not in listed and draft.clusters[name].removed_at_ms is None
     ]
-    for name in left_out if sure else draft.missed(left_out):
-        _remove_cluster(draft, draft.clusters[name])
+    leaving = draft.session.leaving
+    gone = left_out if sure else draft.missed([name for name in left_out if name not in leaving])
+    draft.tell(leaving=tuple(sorted({*leaving, *gone})))
+    _remove_leaving(draft)
     unwanted = _unwanted(draft, draft.session.subscriptions)
     for key in unwanted if sure else draft.missed(unwanted):
         draft.retain(draft.splits[key])
+
+
+def _remove_leaving(draft: Draft) -> None:
+    """Remove the clusters that are to go, unless one of those that are listed may turn out to be them, renamed."""
+    listed = draft.session.listed or ()
+    unknown = any(not draft.clusters[name].kafka_id and name not in draft.session.answers for name in listed)
+    kept: list[str] = []
+    for name in draft.session.leaving:
+        if unknown and draft.clusters[name].kafka_id:
+            kept.append(name)
+        else:
+            _remove_cluster(draft, draft.clusters[name])
+    if len(kept) < len(draft.session.leaving):
+        draft.tell(leaving=tuple(kept))
 
 
 def _unwanted(draft: Draft, subscriptions: Mapping[str, Subscription]) -> list[SplitId]:
@@ -111,17 +129,25 @@ def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
         raise TransitionError(f"partitions were listed as {', '.join(wrong)}; expected numbers of at least 0")
     if not _is_known(draft, event.cluster):
         return
-    cluster = draft.clusters[event.cluster]
-    if cluster.removed_at_ms is not None:
+    if draft.clusters[event.cluster].removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
-    if event.kafka_id and not _recognised(draft, cluster, event.kafka_id):
+    if event.kafka_id and not recognised(draft, draft.clusters[event.cluster], event.kafka_id):
         return
+    cluster = draft.clusters[event.cluster]
     pending: dict[SplitId, StartBy] = {}
     keys = [SplitId(event.cluster, one.topic, one.partition) for one in event.partitions]
-    for key, one in zip(keys, event.partitions, strict=True):
-        known = draft.get(key)
-        if known is not None and known.active and known.position is not None and known.topic_id == one.topic_id:
+    other = [
+        (key, one)
+        for key, one in zip(keys, event.partitions, strict=True)
+        if (known := draft.get(key)) is None
+        or not known.active
+        or known.position is None
+        or known.topic_id != one.topic_id
+    ]
+    doubted = doubt(draft, event, other)
+    for key, one in other:
+        if one.topic in doubted:
             continue
         found = _seen(draft, key, one, initial=cluster.initial)
         if found is not None and found.active and found.position is None:
@@ -130,23 +156,30 @@ def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
     draft.tell(
         unreachable={name: detail for name, detail in draft.session.unreachable.items() if name != event.cluster}
     )
-    if event.complete:
-        draft.clusters[event.cluster] = replace(draft.clusters[event.cluster], initial=False, discovered=True)
-        draft.tell(answers={**draft.session.answers, event.cluster: event.partitions})
-        listed = frozenset(keys)
-        lacking = [
-            key
-            for key, split in draft.splits.items()
-            if key.cluster == event.cluster and split.active and key not in listed and draft.session.wants(key)
-        ]
-        for key in draft.missed(lacking):
-            loss = unread(draft, draft.splits[key], Cause.DELETED)
-            if loss is None or lose(draft, loss):
-                draft.retain(draft.splits[key])
+    # Who names a former id lags behind, and does not know what there is.
+    if event.complete and not any(draft.session.doubts[event.cluster, topic].former for topic in doubted):
+        _take_complete(draft, event, keys)
+    _remove_leaving(draft)
     for by in StartBy:
         asked = tuple(sorted(key for key, how in pending.items() if how is by))
         if asked:
             draft.effects.append(ResolveStart(event.cluster, asked, by))
+
+
+def _take_complete(draft: Draft, event: PartitionsListed, keys: Sequence[SplitId]) -> None:
+    """What is not listed begins to be missing, and is gone when it was missing before."""
+    draft.clusters[event.cluster] = replace(draft.clusters[event.cluster], initial=False, discovered=True)
+    draft.tell(answers={**draft.session.answers, event.cluster: event.partitions})
+    listed = frozenset(keys)
+    lacking = [
+        key
+        for key, split in draft.splits.items()
+        if key.cluster == event.cluster and split.active and key not in listed and draft.session.wants(key)
+    ]
+    for key in draft.missed(lacking):
+        loss = unread(draft, draft.splits[key], Cause.DELETED)
+        if loss is None or lose(draft, loss):
+            draft.retain(draft.splits[key])
 
 
 def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
@@ -181,42 +214,10 @@ def _recreated(draft: Draft, known: Split, topic_id: str) -> Split | None:
         # What had been removed before was given up, or settled, then.
         if not lose(draft, loss, said, settled=known.removed_at_ms is not None):
             return known
+    note_former(draft, known)
     draft.ended.append(known.id)
     draft.put(Split(known.id, topic_id))
     return draft.get(known.id)
-
-
-def _recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
-    """Whether a cluster that calls itself `kafka_id` is the one meant, and no other; it is known by it from now on."""
-    if cluster.kafka_id and cluster.kafka_id != kafka_id:
-        draft.effects.append(
-            RefuseCluster(
-                cluster.id,
-                f"it is another cluster than before: expected Kafka's cluster id {cluster.kafka_id}, found {kafka_id}. "
-                "Its positions mean nothing there: correct the bootstrap servers, or give the new one an id of its own",
-            )
-        )
-        return False
-    twins = [
-        one
-        for one in draft.clusters.values()
-        if one.id != cluster.id and one.kafka_id == kafka_id and one.removed_at_ms is None
-    ]
-    if twins:
-        listed = draft.session.listed or ()
-        if all(one.id in listed for one in twins):
-            draft.effects.append(
-                RefuseCluster(
-                    cluster.id,
-                    f"it is the same Kafka cluster ({kafka_id}) as {twins[0].id!r}, so records could be read twice: "
-                    "name it once, with all of its topics",
-                )
-            )
-        # A twin that is listed no longer is about to be removed.
-        return False
-    if not cluster.kafka_id:
-        draft.clusters[cluster.id] = replace(cluster, kafka_id=kafka_id)
-    return True
 
 
 def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
@@ -240,7 +241,7 @@ def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
             continue
         start, stop = event.starts.get(key), event.stops.get(key)
         if start is not None and split.position is None:
-            split = split._replace(position=start, first=start, initial=False)
+            split = draft.started(split, start)
         if stop is not None and split.stop is None:
             split = split._replace(stop=stop)
         draft.put(split)

@@ -23,7 +23,7 @@ class Draft:
 
     `effects`: the orders so far. `due`: owners have to be decided anew, since readers or settings have changed.
     `load_changed`: the same, since other splits are to be read. `fresh`: readers that registered with this event and
-    have been told nothing yet.
+    have been told nothing yet. `read`: what the batch that is planned with this event reads.
     """
 
     def __init__(self, before: EnumeratorState) -> None:
@@ -34,16 +34,16 @@ class Draft:
         self.eligible: Mapping[int, tuple[Readable, ...]] = before.eligible
         self.begun = before.begun
         self.dealt_to = before.dealt_to
+        self.revision = before.revision
         self.losses: list[Loss] = list(before.losses)
         self.session = before.session
         self.effects: list[Effect] = []
         self.due = False
         self.load_changed = False
         self.fresh: tuple[int, ...] = ()
+        self.read: tuple[SplitId, ...] = ()
         self.changed: dict[SplitId, Split | None] = {}
         """What was put or forgotten, in the order in which that happened."""
-        self.beginning: list[SplitId] = []
-        """Splits that have been given a start, or another one."""
         self.noticed: list[Loss] = []
         """What was lost with this event, to be declared."""
         self.ended: list[SplitId] = []
@@ -86,11 +86,18 @@ class Draft:
             self._splits = _copied(self.before.splits)
         self._in_order = self._in_order and known is not None
         self._splits[split.id] = split
-        if split.first is not None and (known is None or known.first != split.first or _goes_back(known, split)):
-            self.beginning.append(split.id)
         self.changed[split.id] = split
         self._owners_changed = self._owners_changed or split.owner != (known.owner if known else None)
         self.load_changed = self.load_changed or _is_load(known) != _is_load(split)
+
+    def started(self, split: Split, position: int) -> Split:
+        """A split that begins at `position` with the batch that is planned next, for the first time or anew."""
+        since = self.before.revision + 1
+        return split._replace(position=position, first=position, since=since, initial=False, epoch=None, read_from=None)
+
+    def start(self, split: Split, position: int) -> None:
+        """Let reading of a split begin there."""
+        self.put(self.started(split, position))
 
     def retain(self, split: Split) -> None:
         """Stop reading a split, and keep its position for as long as the settings say."""
@@ -102,14 +109,18 @@ class Draft:
 
     def forget(self, split: Split) -> None:
         """Drop a split: seen again, it is a new one."""
+        self.drop(split)
+        self.effects.append(Forget(split.id))
+        self.ended.append(split.id)
+
+    def drop(self, split: Split) -> None:
+        """Take a split out, as what it is called; what is known of it goes on under another name."""
         if self._splits is None:
             self._splits = _copied(self.before.splits)
         self._splits.pop(split.id, None)
         self.changed[split.id] = None
         self._owners_changed = self._owners_changed or split.owner is not None
         self.load_changed = self.load_changed or _is_load(split)
-        self.effects.append(Forget(split.id))
-        self.ended.append(split.id)
 
     def missed(self, keys: Sequence[Key]) -> list[Key]:
         """A complete answer lacks `keys`. Those that are gone: lacking for the second time, and long enough after."""
@@ -143,8 +154,8 @@ class Draft:
     def note(self) -> None:
         """Put down in the session what this event has begun, lost and ended."""
         session = self.session
-        if self.beginning:
-            self.tell(beginning=tuple(sorted({*session.beginning, *self.beginning})))
+        if session.open:
+            self._note_taken()
         if self.noticed:
             self.tell(undeclared=(*session.undeclared, *self.noticed))
         if not self.ended and not self.removed:
@@ -157,7 +168,23 @@ class Draft:
             },
             sightings={key: seen for key, seen in session.sightings.items() if key not in gone},
             missing_since={key: since for key, since in session.missing_since.items() if key not in gone},
+            leader_epochs={
+                name: {key: table for key, table in tables.items() if key not in ended}
+                for name, tables in session.leader_epochs.items()
+            },
         )
+
+    def _note_taken(self) -> None:
+        earlier = self.before.splits
+        taken = {
+            key: known.owner
+            for key, split in self.changed.items()
+            if (known := earlier.get(key)) is not None
+            and known.owner is not None
+            and (split is None or split.owner is None)
+        }
+        if taken:
+            self.tell(taken={**taken, **self.session.taken})
 
     def state(self) -> EnumeratorState:
         """What the draft has become by now. The generation goes up if any owner is another one than before."""
@@ -176,6 +203,7 @@ class Draft:
             self.dealt_to,
             tuple(self.losses),
             MappingProxyType(dict(self.eligible)),
+            self.revision,
             self.session,
         )
 
@@ -183,10 +211,6 @@ class Draft:
 def _copied(splits: Mapping[SplitId, Split]) -> dict[SplitId, Split]:
     # Quicker by far for what is behind a proxy.
     return splits.copy() if isinstance(splits, MappingProxyType) else dict(splits)
-
-
-def _goes_back(known: Split, split: Split) -> bool:
-    return known.position is not None and split.position is not None and split.position < known.position
 
 
 def _is_load(split: Split | None) -> bool:

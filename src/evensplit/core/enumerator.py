@@ -66,7 +66,7 @@ unknown size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -81,6 +81,7 @@ from evensplit.core.discovery import (
 )
 from evensplit.core.draft import Draft
 from evensplit.core.effects import Effect
+from evensplit.core.epochs import epoch_before
 from evensplit.core.events import (
     BatchOpened,
     BatchPlanned,
@@ -101,7 +102,7 @@ from evensplit.core.events import (
     TimePassed,
 )
 from evensplit.core.losses import logs_observed, records_lost
-from evensplit.core.model import Lifecycle
+from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.registration import (
     parallelism_changed,
     reader_lost,
@@ -110,7 +111,7 @@ from evensplit.core.registration import (
     splits_finished,
     splits_given_back,
 )
-from evensplit.core.settings import LOSSES
+from evensplit.core.settings import DECLARE, LOSSES
 from evensplit.core.state import EnumeratorState
 from evensplit.core.story import describe, summary
 from evensplit.errors import TransitionError
@@ -177,14 +178,16 @@ def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
     )
 
 
-def _batch_opened(draft: Draft, _: BatchOpened) -> None:
-    # What was noticed since the last batch was planned is declared by the one that comes, and not written down yet.
-    draft.losses = list(draft.session.undeclared)
-    # What was given a start since then begins with the batch that comes, and is not written down yet.
-    beginning = frozenset(draft.session.beginning)
+def _batch_opened(draft: Draft, event: BatchOpened) -> None:
+    revision, session = draft.before.revision, draft.session
+    durable = revision if event.durable is None else min(event.durable, revision)
+    # What was noticed since the last batch was planned is declared by the one that comes.
+    declared = tuple((at, loss) for at, loss in session.declared if at > durable)
+    draft.losses = [*(loss for _, loss in declared), *session.undeclared]
     for split in list(draft.splits.values()):
-        if split.first is not None and split.id not in beginning:
-            draft.put(split._replace(first=None))
+        if split.first is not None and split.since <= durable:
+            draft.put(split._replace(first=None, since=0))
+    draft.tell(declared=declared, open=True, taken={})
 
 
 def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
@@ -192,6 +195,8 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
         raise TransitionError(
             "a batch was planned before the first discovery was done; expected a start for every split"
         )
+    declares, tables = draft.session.loss == DECLARE, draft.session.leader_epochs
+    read: list[SplitId] = []
     for key in sorted(event.ends):
         split, end = draft.get(key), event.ends[key]
         if split is None or (split.active and split.position is None):
@@ -204,11 +209,28 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
         if split.stop is not None and end > split.stop:
             raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
         if end > position:
-            if split.owner is None:
-                raise TransitionError(f"a batch was planned to end at {end} for {key}, which nobody owns")
-            draft.put(split._replace(position=end))
+            read.append(key)
+            epoch = epoch_before(tables.get(key.cluster, {}).get(key, ()), end)
+            draft.put(split._replace(position=end, epoch=epoch, read_from=position if declares else None))
+    _note_unread(draft, frozenset(read))
+    draft.read = tuple(read)
+    draft.revision += 1
     draft.begun = True
-    draft.tell(beginning=(), undeclared=())
+    session = draft.session
+    declared = (*session.declared, *((draft.revision, loss) for loss in session.undeclared))
+    draft.tell(declared=declared, undeclared=(), open=False)
+
+
+def _note_unread(draft: Draft, read: Collection[SplitId]) -> None:
+    """What this batch does not read was not read by it, and its last record's epoch may be known by now."""
+    tables = draft.session.leader_epochs
+    for key, split in draft.splits.items():
+        if key in read or (split.read_from is None and (split.epoch is not None or not split.active)):
+            continue
+        epoch = split.epoch
+        if epoch is None and split.active and split.position is not None:
+            epoch = epoch_before(tables.get(key.cluster, {}).get(key, ()), split.position)
+        draft.put(split._replace(epoch=epoch, read_from=None))
 
 
 _NEW = None
@@ -224,6 +246,14 @@ _REMOVED: tuple[Change, ...] = (
     (_ASSIGNED, _RETAINED),
     (_UNASSIGNED, _GONE),
     (_ASSIGNED, _GONE),
+)
+
+_RENAMED: tuple[Change, ...] = (
+    (_NEW, _ASSIGNED),
+    (_NEW, _RETAINED),
+    (_NEW, _FINISHED),
+    (_RETAINED, _GONE),
+    (_FINISHED, _GONE),
 )
 
 TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
@@ -247,6 +277,7 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
             (
                 (_NEW, _UNASSIGNED),
                 *_REMOVED,
+                *_RENAMED,
                 (_RETAINED, _UNASSIGNED),
                 (_RETAINED, _ASSIGNED),
                 (_RETAINED, _FINISHED),
@@ -259,7 +290,7 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
             offsets_resolved, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))
         ),
         BatchOpened: Transition(_batch_opened),
-        BatchPlanned: Transition(_batch_planned, ((_ASSIGNED, _FINISHED),)),
+        BatchPlanned: Transition(_batch_planned, (*_GIVEN_AND_TAKEN, (_ASSIGNED, _FINISHED), (_UNASSIGNED, _FINISHED))),
         TimePassed: Transition(time_passed, ((_RETAINED, _GONE), (_FINISHED, _GONE))),
     }
 )

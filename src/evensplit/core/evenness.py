@@ -22,7 +22,7 @@ from evensplit.core.assign.problem import NOBODY, IntArray, Problem
 from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
 from evensplit.core.model import Readable, SplitId
 from evensplit.core.settings import ALWAYS, PER_CLUSTER, Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, as_named
 from evensplit.core.words import counted
 
 
@@ -113,7 +113,7 @@ def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
     """Whose the splits of `after` are, if those in `before` were the previous owners."""
     load = list(after.load())
     splits = [split.id for split in load]
-    known = map(before.splits.get, splits)
+    known = map(as_named(before, after).get, splits)
     return Ownership(
         splits,
         [split.owner for split in load],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.model import ListedPartition, Loss, Readable, SplitId, Subscription
+from evensplit.core.model import EpochTable, ListedPartition, Loss, Readable, SplitId, Subscription
 from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 
@@ -140,6 +140,7 @@ class PartitionsListed:
     `kafka_id`: what the cluster calls itself; empty where it does not say.
     `seen`: others that are there and that nothing else is known of, as without a leader: they are not missing, and are
     not taken up.
+    `answer`: the number of the answer, counted by the host; one that is told again is no second one.
     """
 
     cluster: str
@@ -147,6 +148,7 @@ class PartitionsListed:
     complete: bool = True
     kafka_id: str = ""
     seen: tuple[ListedPartition, ...] = ()
+    answer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +157,15 @@ class LogsObserved:
 
     `ends`: split -> the offset of the next record to be written. `starts`: split -> the first offset that its log still
     has, as far as that was asked for. Both are of the incarnations that were listed last.
-    `answer`: the how-manieth answer it is; one that is looked at again is no second one.
+    `answer`: the number of the answer, as for `PartitionsListed`.
+    `epochs`: split -> the leader epochs of its log's records, as far as the brokers tell.
     """
 
     cluster: str
     ends: Mapping[SplitId, int]
     starts: Mapping[SplitId, int] = field(default_factory=_nothing)
     answer: int = 0
+    epochs: Mapping[SplitId, EpochTable] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +190,22 @@ class OffsetsResolved:
 
 @dataclass(frozen=True, slots=True)
 class BatchOpened:
-    """The next batch was asked for: the one before it is committed and will not be planned again.
+    """The next batch was asked for. Owners are not changed from here on until it is planned: then once, for all of it.
 
-    Splits that began with it lose their first positions; those that were given a start since it was planned keep them.
+    `durable`: the highest revision that is sure to be kept, so that no batch that begins at an earlier one is ever
+    planned again; None: that of the state, as by a host that keeps every state. What belongs to later revisions, first
+    positions and declared losses, stays in the state.
     """
+
+    durable: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlanned:
     """The next batch ends here: split -> end offset (exclusive). Splits that are not named read nothing.
 
-    A host whose readers go on by themselves tells with it how far they were at its last completed checkpoint.
+    If the batch was opened, owners are decided now. A host whose readers go on by themselves tells with it how far they
+    were at its last completed checkpoint.
     """
 
     ends: Mapping[SplitId, int]

@@ -60,6 +60,10 @@ def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
         yield f"S4: split {key} is at {split.position}, and its start is still to be found"
     if split.first is not None and (split.position is None or split.position < split.first):
         yield f"S3: split {key} begins at {split.first} and stands at {split.position}"
+    if (split.first is None and split.since) or split.since > state.revision + 1:
+        yield f"S3: split {key} began at {split.first} in revision {split.since} of {state.revision}"
+    if split.read_from is not None and (split.position is None or split.read_from >= split.position):
+        yield f"S3: split {key} was read from {split.read_from} and stands at {split.position}"
     if split.stop is not None and split.position is not None and split.position > split.stop:
         yield f"S3: split {key} stops at {split.stop} and stands at {split.position}"
 
@@ -67,7 +71,7 @@ def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
 def _evenness(state: EnumeratorState) -> Iterator[str]:
     """S6, as far as it can be seen in one state: everything has an owner, loads are even where they have to be."""
     session, settings = state.session, state.settings
-    if not session.assigned or state.eligible:
+    if not session.assigned or session.open or state.eligible:
         return
     readers = state.participants
     counts = dict.fromkeys(readers, 0)

@@ -7,17 +7,22 @@ what there is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from evensplit.core.draft import Draft
 from evensplit.core.effects import ReportLoss
+from evensplit.core.epochs import is_older, replaced_from
 from evensplit.core.events import LogsObserved, RecordsLost
-from evensplit.core.model import Cause, Loss, Range, Split, SplitId
+from evensplit.core.model import Cause, EpochTable, Loss, Range, Split, SplitId
 from evensplit.core.settings import FAIL
-from evensplit.core.state import Sighting
+from evensplit.core.state import Session, Sighting
 from evensplit.core.words import counted
 
 SIGHTINGS_MAX = 3
 """So many answers in a row have to show a log that ends before its position; fewer can come from a stale broker."""
+
+SIGHTING_MS_MIN = 3_000
+"""For so long, and for a discovery interval, they have to show it: quick answers are not time."""
 
 _CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
 
@@ -57,28 +62,74 @@ def logs_observed(draft: Draft, event: LogsObserved) -> None:
     if cluster is None or cluster.removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
+    seen_epochs = draft.session.leader_epochs.get(event.cluster, {})
+    # Mostly, no leader has changed, and then all logs are what they were.
+    compared = event.epochs is not seen_epochs
+    event = _believed(draft, event, compared=compared)
     before = draft.session.sightings
     behind: list[tuple[Split, int]] = []
     aged: list[tuple[Split, int]] = []
+    replaced: list[tuple[Split, int]] = []
     for key, end in event.ends.items():
         split = draft.get(key)
         if split is None or split.position is None or not split.active:
             continue
-        if end < split.position:
+        if compared and (at := _replaced_from(split, event.epochs.get(key, ()), seen_epochs.get(key, ()))) is not None:
+            replaced.append((split, at))
+        elif end < split.position:
             behind.append((split, end))
         elif (start := event.starts.get(key)) is not None and start > split.position:
             aged.append((split, start))
     seen = draft.session.ends.get(event.cluster, {})
     # A stale broker may say less than was seen before.
     reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
-    draft.tell(ends={**draft.session.ends, event.cluster: {**seen, **reached}})
+    draft.tell(
+        ends={**draft.session.ends, event.cluster: {**seen, **reached}},
+        leader_epochs={**draft.session.leader_epochs, event.cluster: event.epochs},
+    )
     for split, start in aged:
         assert split.position is not None
         count = (start if split.stop is None else min(start, split.stop)) - split.position
         if lose(draft, Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
-            draft.put(split._replace(position=start, first=start))
+            draft.start(split, start)
+    if replaced:
+        _replace(draft, event, replaced)
     if behind or before:
         _sight(draft, event, behind)
+
+
+def _believed(draft: Draft, event: LogsObserved, *, compared: bool) -> LogsObserved:
+    """The part of an answer that is about the topics that splits are of, and not from leaders of the past."""
+    doubts, splits = draft.session.doubts, draft.splits
+    late = [
+        key
+        for key, table in (event.epochs.items() if compared else ())
+        if (split := splits.get(key)) is not None and split.epoch is not None and is_older(table, split.epoch)
+    ]
+    doubted = [key for key in event.ends if (key.cluster, key.topic) in doubts] if doubts else []
+    if not late and not doubted:
+        return event
+    left_out = frozenset((*late, *doubted))
+    ends, starts = ({key: at for key, at in of.items() if key not in left_out} for of in (event.ends, event.starts))
+    epochs = {key: table for key, table in event.epochs.items() if key not in left_out}
+    return replace(event, ends=ends, starts=starts, epochs=epochs)
+
+
+def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | None:
+    if split.epoch is None or split.position is None or table is seen:
+        return None
+    return replaced_from(table, split.position, split.epoch, seen)
+
+
+def _replace(draft: Draft, event: LogsObserved, replaced: Sequence[tuple[Split, int]]) -> None:
+    """Say of logs that they are others than those that were read, and go on where they begin to be."""
+    ends: dict[SplitId, int] = {}
+    for split, at in replaced:
+        assert split.position is not None
+        if lose(draft, Loss(split.id, Cause.REPLACED, split.position, at)):
+            draft.start(split, at)
+            ends[split.id] = event.ends[split.id]
+    draft.tell(ends={**draft.session.ends, event.cluster: {**draft.session.ends[event.cluster], **ends}})
 
 
 def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:
@@ -89,17 +140,22 @@ def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]
     after = {key: seen for key, seen in before.items() if key.cluster != event.cluster or key not in event.ends}
     for split, end in behind:
         assert split.position is not None
-        seen = before.get(split.id, Sighting(0, end, -1))
+        seen = before.get(split.id, Sighting(0, end, -1, draft.now_ms))
         if seen.answer != event.answer:
-            seen = Sighting(seen.answers + 1, min(seen.end, end), event.answer)
-        if seen.answers < SIGHTINGS_MAX:
+            seen = Sighting(seen.answers + 1, min(seen.end, end), event.answer, seen.since_ms)
+        if seen.answers < SIGHTINGS_MAX or draft.now_ms - seen.since_ms < sighting_ms(draft.session):
             after[split.id] = seen
         elif lose(draft, Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
             # From there on are records that have never been read.
-            draft.put(split._replace(position=seen.end, first=seen.end))
+            draft.start(split, seen.end)
             cut[split.id] = end
     ends = {**draft.session.ends[event.cluster], **cut}
     draft.tell(sightings={key: after[key] for key in sorted(after)}, ends={**draft.session.ends, event.cluster: ends})
+
+
+def sighting_ms(session: Session) -> int:
+    """For how long a log has to be seen to end before its position, until that is believed."""
+    return max(session.discovery_interval_ms, SIGHTING_MS_MIN)
 
 
 def records_lost(draft: Draft, event: RecordsLost) -> None:
@@ -146,6 +202,11 @@ def describe_loss(loss: Loss) -> str:
             return (
                 f"its log ends at offset {loss.found}, before the position {loss.position} that was read up to: "
                 "records were lost by an unclean leader election, or the topic was created anew"
+            )
+        case Cause.REPLACED:
+            return (
+                f"an unclean leader election replaced its records from offset {loss.found} on, and position "
+                f"{loss.position} had been read up to"
             )
         case Cause.AGED_OUT:
             return f"its log begins at offset {loss.found}, behind the position {loss.position}: it was cut off unread"

@@ -47,14 +47,16 @@ class Split(NamedTuple):
     `topic_id`: Kafka's id of the topic at discovery, empty where the brokers have none (before Kafka 2.8) or where the
     split is known from a reader only. One split with another topic id is another incarnation.
     `position`: the next offset to read; None as long as its start is being resolved.
-    `first`: where the split's very first range begins, kept only for as long as the batch that begins there may
-    have to be planned again; None otherwise.
+    `first`, `since`: where reading began, and the revision of the state (`EnumeratorState.revision`) in which it did.
+    Kept for as long as a batch may have to be planned that begins at an earlier revision; None and 0 otherwise.
     `owner`: the reader that it belongs to, 0 .. readers - 1; None as long as it is unassigned, retained or finished.
     `stop`: the offset at which reading ends (exclusive); None without end.
     `finished`: it was read up to `stop`, or its reader said that it has come to its end.
     `removed_at_ms`: when it was removed, by the clock of `TimePassed`; 0 where no time was known; None as long as it is
     to be read.
     `initial`: its start is still to be found by the user's strategy; false once it has one (FLIP-288).
+    `epoch`: the leader epoch of the record just before `position` (KIP-320); None where it is not known.
+    `read_from`: where the last batch began to read it, in a run that declares losses; None if it read nothing.
 
     A tuple, as `SplitId` is: a hundred thousand of them are made for one batch.
     """
@@ -68,6 +70,9 @@ class Split(NamedTuple):
     finished: bool = False
     removed_at_ms: int | None = None
     initial: bool = False
+    epoch: int | None = None
+    since: int = 0
+    read_from: int | None = None
 
     @property
     def lifecycle(self) -> Lifecycle:
@@ -192,6 +197,8 @@ class Cause(StrEnum):
     """The topic, or the partition, was deleted."""
     TRUNCATED = "truncated"
     """The log ends before the position."""
+    REPLACED = "replaced"
+    """Other records than those that were read stand before the position: an unclean leader election put them there."""
     AGED_OUT = "aged-out"
     """The log begins behind the position."""
     OUT_OF_RANGE = "out-of-range"
@@ -202,7 +209,8 @@ class Loss(NamedTuple):
     """Records of `split` that were to be read and are gone.
 
     `position`: the next offset that was to be read.
-    `found`: where the log begins (`aged-out`, `out-of-range`) or ended when it was last seen; None: not known.
+    `found`: where the log begins (`aged-out`, `out-of-range`), is another one (`replaced`), or ended when it was last
+    seen; None: not known.
     `offsets_max`: how many offsets were lost at most; None: not known.
     """
 

@@ -16,7 +16,7 @@ from evensplit.core.level import Kind, least_bound, level
 from evensplit.core.markup import lines, table, title
 from evensplit.core.model import Cause, Range, Readable, Split, SplitId, scopes
 from evensplit.core.settings import LEVEL, WHOLE
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, as_named, new_losses
 from evensplit.core.tuples import named
 from evensplit.core.whole import Piece, lend
 from evensplit.core.words import counted
@@ -135,26 +135,34 @@ def is_held_back(offsets: int, offsets_min: int, *, since_ms: int | None, delay_
 def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, ...]:
     """The ranges between two states, without empty ones, in the order of their splits.
 
-    A split that `start` does not know in this incarnation, or has no position for, begins at its first position, which
-    `end` carries.
+    A split that began at a later revision than that of `start` begins at its first position, which `end` carries; all
+    others go on from their positions in `start`. So there can be batches between the two that no log has, as where
+    Spark tracks progress asynchronously. What was removed by the time of `end` is left out: the batches before had read
+    it, up to its position. A cluster that was renamed is the same.
 
     Raises:
         CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning: the two are not
             the start and the end of one batch.
     """
-    earlier = frozenset(start.losses)
-    cut = frozenset(loss.split for loss in end.losses if loss.cause is Cause.TRUNCATED and loss not in earlier)
     found: list[tuple[SplitId, int, int]] = []
-    before = map(start.splits.get, end.splits)
+    known_splits = as_named(start, end)
+    before = map(known_splits.get, end.splits)
     for (key, split), known in zip(end.splits.items(), before, strict=True):
         position = split.position
-        if position is None:
+        if position is None or split.removed_at_ms is not None:
             continue
-        begin = known.position if known is not None else None
-        if split.first is not None:
-            begin = _begin(known, split, cut=key in cut)
-        elif begin is None:
-            continue
+        if split.first is None or (end.revision and split.since <= start.revision):
+            begin = known.position if known is not None else None
+        elif end.revision:
+            begin = split.first
+        else:
+            begin = _begin_of_old(start, known, split, end)
+        if begin is None and position > 0:
+            raise CheckpointError(
+                f"split {key} is to be read up to offset {position}, and neither offset says from where. The two are "
+                "not of one batch: restore the checkpoint's offsets directory as a whole"
+            )
+        begin = begin or 0
         if begin > position:
             raise CheckpointError(
                 f"split {key} would be read from offset {begin} to {position}; expected an end at or after its "
@@ -171,18 +179,15 @@ def _behind(positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]) -> 
     return {split: size for split, size in sizes.items() if size > 0}
 
 
-def _begin(before: Split | None, split: Split, *, cut: bool) -> int:
-    """Where the range of `split`, which has a first position, begins in the batch that ends with it, and that began
-    when it was `before`.
-
-    `cut`: its log was truncated in between, so that there are other records now at offsets that were read before.
+def _begin_of_old(start: EnumeratorState, known: Split | None, split: Split, end: EnumeratorState) -> int | None:
+    """Where the range of `split` begins, in states of formats without revisions: it has a first position only where it
+    began in this very batch, or had been given up in it and was found to be the same.
     """
-    assert split.position is not None
-    assert split.first is not None
-    if before is None or before.position is None or cut:
+    cut = any(loss.split == split.id and loss.cause is Cause.TRUNCATED for loss in new_losses(start, end))
+    if known is None or known.position is None or split.position is None or cut:
         return split.first
-    same = (before.first, before.topic_id) == (split.first, split.topic_id) and before.position <= split.position
-    return before.position if same else split.first
+    same = (known.first, known.topic_id) == (split.first, split.topic_id) and known.position <= split.position
+    return known.position if same else split.first
 
 
 def plan_batch(start: EnumeratorState, end: EnumeratorState, *, offsets_min: int = CUT_OFFSETS_MIN) -> BatchPlan:
@@ -254,10 +259,11 @@ def _owned(start: EnumeratorState, end: EnumeratorState) -> _Owned:
     """The ranges of a batch, with whose each is and who may read it."""
     able = _Able(end.dealt_to or tuple(range(end.readers)), end.eligible)
     parts = batch_ranges(start, end)
+    earlier = as_named(start, end)
     sizes = [last - first for _, first, last in parts]
     owned: list[int | None] = [end.splits[split].owner for split, _, _ in parts]
     if None in owned or any(owner is not None and owner >= end.readers for owner in dict.fromkeys(owned)):
-        owned = [_owner(part, start, end) for part in parts]
+        owned = [_owner(part, earlier, end) for part in parts]
     kinds = able.readers([part.split for part in parts], owned)
     loads: dict[int | None, int] = {}
     for owner, size in zip(owned, sizes, strict=True):
@@ -273,7 +279,7 @@ def _owned(start: EnumeratorState, end: EnumeratorState) -> _Owned:
     return _Owned(parts, sizes, owners, list(map(number.__getitem__, kinds)), ascending)
 
 
-def _owner(part: Range, start: EnumeratorState, end: EnumeratorState) -> int | None:
+def _owner(part: Range, earlier: Mapping[SplitId, Split], end: EnumeratorState) -> int | None:
     """Whose a range is; None: the last one of a split of which no reader that there is knows."""
     split = end.splits[part.split]
     owner = split.owner
@@ -283,7 +289,7 @@ def _owner(part: Range, start: EnumeratorState, end: EnumeratorState) -> int | N
             f"to {end.readers - 1}"
         )
     if owner is None:
-        before = start.splits.get(part.split)
+        before = earlier.get(part.split)
         owner = before.owner if before is not None else None
     return owner if owner is None or owner < end.readers else None
 

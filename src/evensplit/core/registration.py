@@ -48,7 +48,7 @@ def reader_registered(draft: Draft, event: ReaderRegistered) -> None:
     for key in sorted(event.reported):
         split, topic_id = draft.get(key), event.topic_ids.get(key, "")
         if split is None:
-            _adopt(draft, Split(key, topic_id, event.reported[key], event.reported[key]))
+            _adopt(draft, Split(key, topic_id), event.reported[key])
         elif reader < draft.readers and (not session.assigned or split.owner in (None, reader)):
             _catch_up(draft, split, event.reported[key], topic_id)
     if reader >= draft.readers:
@@ -97,7 +97,7 @@ def splits_given_back(draft: Draft, event: SplitsGivenBack) -> None:
     for key in sorted(event.splits):
         split = draft.get(key)
         if split is None:
-            split = _adopt(draft, Split(key, "", event.splits[key], event.splits[key]))
+            split = _adopt(draft, Split(key), event.splits[key])
         if not counts or not split.active or split.position is None or split.owner is not None:
             continue
         if may_read(draft.eligible, event.reader, key):
@@ -118,11 +118,11 @@ def splits_finished(draft: Draft, event: SplitsFinished) -> None:
         if split.stop is not None and end < split.stop:
             raise TransitionError(f"{key} was finished at {end}; expected its stop at {split.stop}")
         end = end if split.stop is None else split.stop
-        draft.put(split._replace(position=end, finished=True, owner=None))
+        draft.put(split._replace(position=end, finished=True, owner=None, epoch=None, read_from=None))
 
 
-def _adopt(draft: Draft, split: Split) -> Split:
-    """Take up a split that only a reader knew, with its position; at once retained where it is known to be unwanted."""
+def _adopt(draft: Draft, split: Split, position: int) -> Split:
+    """Take up a split that only a reader knew, where it stands; at once retained where it is known to be unwanted."""
     cluster_id = split.id.cluster
     session = draft.session
     cluster = draft.clusters.get(cluster_id)
@@ -139,6 +139,7 @@ def _adopt(draft: Draft, split: Split) -> Split:
         or (answer is not None and not _lists(answer, split.id))
     )
     draft.present(split.id)
+    split = draft.started(split, position)
     if unwanted:
         draft.retain(split)
     else:
@@ -156,10 +157,10 @@ def _catch_up(draft: Draft, split: Split, position: int, topic_id: str) -> None:
         return
     if split.position is not None:
         if position > split.position:
-            draft.put(split._replace(position=position, first=position))
+            draft.start(split, position)
     elif split.initial or topic_id:
         # Otherwise nobody was ever told to read it, and the report is of an earlier incarnation.
-        draft.put(split._replace(position=position, first=position, initial=False))
+        draft.start(split, position)
 
 
 def _depart(draft: Draft, reader: int) -> None:

@@ -7,16 +7,30 @@ equal when their durable parts are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from evensplit.core.model import ClusterState, ListedPartition, Loss, Readable, Split, SplitId, Subscription, matches
+from evensplit.core.model import (
+    ClusterState,
+    EpochTable,
+    ListedPartition,
+    Loss,
+    Readable,
+    Split,
+    SplitId,
+    Subscription,
+    matches,
+)
 from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 READERS_MAX = 100_000
 """How many readers there may be."""
+
+TopicName = tuple[str, str]
+"""A topic by its cluster and its name."""
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -34,11 +48,30 @@ class Registration:
 
 
 class Sighting(NamedTuple):
-    """So many `answers` in a row, the last of them `answer`, had a log end before its position, the lowest at `end`."""
+    """A log was seen to end before its position: in so many `answers` in a row, the first of them at `since_ms`, the
+    last of them `answer`; the lowest end was `end`.
+    """
 
     answers: int
     end: int
     answer: int
+    since_ms: int = 0
+
+
+class Doubt(NamedTuple):
+    """A topic was listed with another id than its splits have.
+
+    `answers`: how many in a row named it, the first of them at `since_ms`; `answer` is the number of the last one that
+    was about the topic. `denials`: how many have named the known id since. `former`: the topic had it before, so it
+    never counts.
+    """
+
+    topic_id: str
+    answers: int
+    answer: int
+    since_ms: int
+    denials: int = 0
+    former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +95,16 @@ class Session:
     `now_ms`: the last time that was told; None before there was any.
     `discovery`, `discovery_interval_ms`, `loss`: see `SettingsChanged`.
     `undeclared`: losses noticed since the last batch was planned: the next one declares them.
-    `beginning`: splits whose first range is to begin with the next batch that is planned; ascending.
+    `declared`: losses of earlier batches, each with its revision, that no durable state is sure to have yet.
     `told`: the last events, one line each, the latest at the end.
+    `open`: a batch was opened and is not planned yet: owners stay as they are.
+    `due`: owners are to be decided anew when it is planned.
+    `taken`: whose splits were when the batch was opened that have lost their owners since.
+    `leaving`: clusters that are to be removed as soon as no listed one can turn out to be one of them, renamed.
+    `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
+    `doubts`: (cluster, topic) -> an id that its last listing named and that is not believed (yet): what is said of that
+    topic counts for nothing.
+    `leader_epochs`: cluster -> split -> those of its log's records, as they were last seen.
     """
 
     registrations: Mapping[int, Registration] = field(default_factory=_nothing)
@@ -86,8 +127,15 @@ class Session:
     discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
     loss: str = FAIL
     undeclared: tuple[Loss, ...] = ()
-    beginning: tuple[SplitId, ...] = ()
+    declared: tuple[tuple[int, Loss], ...] = ()
     told: tuple[str, ...] = ()
+    open: bool = False
+    due: bool = False
+    taken: Mapping[SplitId, int] = field(default_factory=_nothing)
+    leaving: tuple[str, ...] = ()
+    former: Mapping[TopicName, tuple[str, ...]] = field(default_factory=_nothing)
+    doubts: Mapping[TopicName, Doubt] = field(default_factory=_nothing)
+    leader_epochs: Mapping[str, Mapping[SplitId, EpochTable]] = field(default_factory=_nothing)
 
     def wants(self, key: SplitId) -> bool:
         """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""
@@ -107,8 +155,9 @@ class EnumeratorState:
     `begun`: the first discovery is done and owners have been decided, so what comes from now on is later than that.
     `dealt_to`: the readers among which owners were decided the last time, ascending. Where they differ from those that
     there are, the new ones have not had their share yet.
-    `losses`: what was declared lost in the batch that ends here.
+    `losses`: what was declared lost in the batch that ends here, and in those before it that may not be kept.
     `eligible`: reader -> what it may read; a reader that is not named may read everything. Ascending by reader.
+    `revision`: goes up by one with each batch that is planned; 0 before the first one, and in states of older formats.
     `session`: what is known for as long as the process lives; does not count when states are compared.
     """
 
@@ -121,6 +170,7 @@ class EnumeratorState:
     dealt_to: tuple[int, ...] = ()
     losses: tuple[Loss, ...] = ()
     eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
+    revision: int = 0
     session: Session = field(default_factory=Session, compare=False)
 
     @property
@@ -141,6 +191,12 @@ class EnumeratorState:
         removed = frozenset(self.session.removed)
         return tuple(reader for reader in range(self.readers) if reader not in removed)
 
+    @property
+    def ready(self) -> bool:
+        """Owners may be decided for the first time in this session: all readers that there are have registered, too."""
+        registered, readers = self.session.registrations, self.participants
+        return bool(readers) and all(reader in registered for reader in readers) and self.settled
+
     def load(self) -> Iterator[Split]:
         """The splits that are to be read and have a start, in order: what has to be shared out."""
         return (
@@ -148,3 +204,37 @@ class EnumeratorState:
             for split in self.splits.values()
             if split.position is not None and split.removed_at_ms is None and not split.finished
         )
+
+
+def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[str, str]:
+    """Name in `start` -> name in `end` of the clusters that have another one there, ascending.
+
+    A cluster of `end` that `start` does not have is one of `start` that `end` does not have, if both have one Kafka
+    cluster id.
+    """
+    if start.clusters.keys() == end.clusters.keys():
+        return {}
+    gone = {one.kafka_id: name for name, one in start.clusters.items() if one.kafka_id and name not in end.clusters}
+    new = {one.kafka_id: name for name, one in end.clusters.items() if one.kafka_id and name not in start.clusters}
+    return {name: new[kafka_id] for kafka_id, name in gone.items() if kafka_id in new}
+
+
+def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:
+    """The splits of `start` by the names that their clusters have in `end`; see `renamed_clusters`."""
+    renamed = renamed_clusters(start, end)
+    if not renamed:
+        return start.splits
+    keys = {key: key._replace(cluster=renamed.get(key.cluster, key.cluster)) for key in start.splits}
+    return {keys[key]: split._replace(id=keys[key]) for key, split in start.splits.items()}
+
+
+def new_losses(before: EnumeratorState, after: EnumeratorState) -> tuple[Loss, ...]:
+    """What was declared lost from `before` to `after`: a loss stays in the states that follow for a while."""
+    told = Counter(before.losses)
+    found: list[Loss] = []
+    for loss in after.losses:
+        if told[loss]:
+            told[loss] -= 1
+        else:
+            found.append(loss)
+    return tuple(found)

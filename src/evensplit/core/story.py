@@ -11,7 +11,7 @@ from typing import Any
 from evensplit.core.events import Event
 from evensplit.core.losses import describe_loss, extent
 from evensplit.core.model import Loss, Split, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, as_named, new_losses, renamed_clusters
 from evensplit.core.words import counted
 
 _stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished", "removed_at_ms")))
@@ -52,7 +52,7 @@ class Changes:
 
     `retained`: no longer to be read, positions kept. `returned`: to be read again. `finished`: read to their ends.
     `forgotten`: positions not kept any longer. `recreated`: of a topic that was created anew, read from its beginning.
-    `losses`: what was declared lost.
+    `losses`: what was declared lost. `renamed`: clusters with other names than before, each by both of them.
     """
 
     discoveries: tuple[Discovery, ...]
@@ -63,6 +63,7 @@ class Changes:
     forgotten: tuple[SplitId, ...] = ()
     recreated: tuple[SplitId, ...] = ()
     losses: tuple[Loss, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))
@@ -73,7 +74,10 @@ class Changes:
         One line for each topic of which splits came or went, for each two readers between which splits of a topic
         moved, and for each loss.
         """
-        lines: list[str] = []
+        lines = [
+            f"cluster {was} is called {now} now: it is the same Kafka cluster, so its positions and owners are kept"
+            for was, now in self.renamed
+        ]
         for topic, found in _by_topic([(one.split, one) for one in self.discoveries]):
             shown = found if len(found) <= PARTITIONS_SHOWN_MAX else ()
             parts = ", ".join(f"{one.split.partition} → {_reader(one.owner)}" for one in shown)
@@ -117,7 +121,8 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
     returned: list[SplitId] = []
     finished: list[SplitId] = []
     recreated: list[SplitId] = []
-    there = zip(after.splits.items(), map(before.splits.get, after.splits), strict=True)
+    earlier = as_named(before, after)
+    there = zip(after.splits.items(), map(earlier.get, after.splits), strict=True)
     # Of most splits only positions change, and most of those not even that.
     other = [
         (key, split, known)
@@ -141,7 +146,7 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
         elif known is not None and was_retained and split.removed_at_ms is None and not _is_anew(known, split):
             returned.append(key)
     kept = len(after.splits) - len(discoveries)
-    forgotten = tuple(key for key in before.splits if key not in after.splits) if kept < len(before.splits) else ()
+    forgotten = tuple(key for key in earlier if key not in after.splits) if kept < len(earlier) else ()
     return Changes(
         tuple(discoveries),
         tuple(moves),
@@ -150,7 +155,8 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
         tuple(finished),
         forgotten,
         tuple(recreated),
-        _new_losses(before, after),
+        new_losses(before, after),
+        tuple(renamed_clusters(before, after).items()),
     )
 
 
@@ -170,8 +176,8 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
 
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
     """What became of `split` from one state to the next, each without its name: "was discovered", "starts at 6"."""
-    said = _change(before.splits.get(split), after.splits.get(split), _reason(before, after))
-    lost = [f"lost records: {told(loss)}" for loss in _new_losses(before, after) if loss.split == split]
+    said = _change(as_named(before, after).get(split), after.splits.get(split), _reason(before, after))
+    lost = [f"lost records: {told(loss)}" for loss in new_losses(before, after) if loss.split == split]
     return (*lost, *said)
 
 
@@ -250,12 +256,6 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
 def _is_anew(known: Split, split: Split) -> bool:
     """Whether it is another incarnation. An id that was not known, and then is, says nothing."""
     return bool(known.topic_id) and known.topic_id != split.topic_id
-
-
-def _new_losses(before: EnumeratorState, after: EnumeratorState) -> tuple[Loss, ...]:
-    """The losses of a batch stand in its end until the next one begins, so those of `before` are told already."""
-    already = frozenset(before.losses)
-    return tuple(loss for loss in after.losses if loss not in already)
 
 
 def _reason(before: EnumeratorState, after: EnumeratorState) -> str:

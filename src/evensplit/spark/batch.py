@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from evensplit.core.assigning import nobodys
 from evensplit.core.enumerator import step
 from evensplit.core.events import BatchPlanned
 from evensplit.core.model import SplitId
@@ -36,7 +37,8 @@ class EvenSplitReader(DataSourceReader):
         )
         try:
             start = coordinator.observe(EnumeratorState(), fix_ends=True)
-            found = ends(start, coordinator)
+            unreadable = nobodys(start)
+            found = {key: end for key, end in ends(start, coordinator).items() if key not in unreadable}
             end = step(start, BatchPlanned(found)).state
             return coordinator.partitions(start, end, late_bounds(coordinator.clusters(), start, found))
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from evensplit.core.effects import RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step, step
@@ -16,7 +16,8 @@ from evensplit.core.events import (
     RecordsLost,
 )
 from evensplit.core.losses import describe_loss
-from evensplit.core.model import Loss, SplitId, StartBy
+from evensplit.core.model import EpochTable, Loss, SplitId, StartBy
+from evensplit.core.starting import TopicPartition
 from evensplit.core.state import EnumeratorState
 from evensplit.core.words import counted
 from evensplit.errors import CheckpointForeign, ClusterError, DataLossError, line_of
@@ -75,6 +76,12 @@ def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:
         )
 
 
+def _believed(state: EnumeratorState, name: str, view: View) -> Iterator[tuple[SplitId, int]]:
+    """The ends of a cluster's logs, without those of topics that may be others than those that are read."""
+    doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
+    return ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in doubted)
+
+
 class Briefing:
     """What the core has been told in this session, so that each answer counts once.
 
@@ -103,6 +110,7 @@ class Briefing:
         self._told: dict[str, int] = {}
         self._discoveries: dict[str, int] = {}
         self._fleet_told: tuple[int, int, tuple[str, ...]] | None = None
+        self._epochs: dict[str, tuple[Mapping[TopicPartition, EpochTable] | None, Mapping[SplitId, EpochTable]]] = {}
 
     def is_behind(self, name: str, answers: Mapping[str, Answer]) -> bool:
         """Whether the core has not been told the last answer of a cluster."""
@@ -126,7 +134,7 @@ class Briefing:
                 again = self._told.get(name) == answer.number
                 if not again or name in waiting:
                     state = self._list_partitions(state, name, answer, found, patient=patient)
-                self.latest.update((SplitId(name, *key), end) for key, end in answer.latest.items())
+                self.latest.update(_believed(state, name, answer))
             elif isinstance(answer, ClusterError) and self._is_other_news(state, name, answer):
                 state = tell(state, ClusterUnreachable(name, str(answer))).state
         self._find_stops(state, answers, found, patient=patient)
@@ -171,7 +179,9 @@ class Briefing:
         known = state.clusters[name]
         again = known.discovered and self._discoveries.get(name) == view.discovery
         complete = view.whole and not again
-        listed = PartitionsListed(name, view.bounded, complete, view.listing.cluster_id, view.unbounded)
+        listed = PartitionsListed(
+            name, view.bounded, complete, view.listing.cluster_id, view.unbounded, answer=view.number
+        )
         after = tell(state, listed)
         if complete:
             self._discoveries[name] = view.discovery
@@ -207,7 +217,16 @@ class Briefing:
             if split is not None and split.position is not None and ends.get(split.id, end) < split.position:
                 ends[split.id] = min(split.position, end)
         starts = {SplitId(name, *key): start for key, start in view.earliest.items()}
-        return tell(state, LogsObserved(name, ends, starts, view.number)).state
+        epochs = self._by_split(name, view.epochs)
+        return tell(state, LogsObserved(name, ends, starts, view.number, epochs)).state
+
+    def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
+        """Epochs of a cluster; the same object for the same tables, so that nobody has to compare them."""
+        seen, named = self._epochs.get(name, (None, {}))
+        if seen is not tables:
+            named = {SplitId(name, *key): table for key, table in tables.items()}
+            self._epochs[name] = tables, named
+        return named
 
     def _is_other_news(self, state: EnumeratorState, name: str, answer: ClusterError) -> bool:
         return name in state.clusters and state.session.unreachable.get(name) != str(answer)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from evensplit.core.assigning import nobodys
 from evensplit.core.codec import same
 from evensplit.core.events import (
     BatchOpened,
@@ -76,6 +77,7 @@ class Coordinator:
         self._clock = clock
         self._batch = batch
         self._given: EnumeratorState | None = None
+        self._durable = 0
         self._session = Session()
         self._fleet = Fleet(options, batch=batch, opened=opened, clock=monotonic)
         self._world = World(options, connect, clock=monotonic)
@@ -110,12 +112,13 @@ class Coordinator:
         state = self.observe(start, fix_ends=fix_ends)
         # Where the options end reading, nothing is read before it is known where that is.
         ending = frozenset(cluster.id for cluster in self._fleet.clusters if cluster.ends_stream)
+        unreadable = nobodys(state)
         positions = {
-            key: split.position
-            for key, split in state.splits.items()
+            split.id: split.position
+            for split in state.load()
             if split.position is not None
-            and split.owner is not None
-            and (split.stop is not None or key[0] not in ending)
+            and (split.stop is not None or split.id.cluster not in ending)
+            and split.id not in unreadable
         }
         latest = self._briefing.latest
         stops = {key: split.stop for key, split in state.splits.items() if split.stop is not None}
@@ -183,7 +186,8 @@ class Coordinator:
         answers = self._world.refresh(patient=False, discover=self._discovers(self._session))
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True
-        if any(self._briefing.is_behind(key.cluster, answers) for key in self._session.sightings):
+        unsure = (*(key.cluster for key in self._session.sightings), *(name for name, _ in self._session.doubts))
+        if any(self._briefing.is_behind(name, answers) for name in dict.fromkeys(unsure)):
             return True
         if self._briefing.retry_at is not None and self._monotonic() >= self._briefing.retry_at:
             return True
@@ -262,6 +266,10 @@ class Coordinator:
             timeout_ms=self._options.poll_timeout_ms,
         )
 
+    def kept(self, revision: int) -> None:
+        """Spark has kept the state of `revision` for good: no batch that begins before it is planned again."""
+        self._durable = max(self._durable, revision)
+
     def close(self) -> None:
         """Drop all connections."""
         self._world.close()
@@ -289,7 +297,7 @@ class Coordinator:
         if self._options.discovery_interval_ms <= 0:
             # What the one discovery at the start did not find is confirmed by another one.
             return self._is_due() and any(isinstance(key, SplitId) for key in session.missing_since)
-        return self._fixing or self._is_due() or bool(session.sightings)
+        return self._fixing or self._is_due() or bool(session.sightings or session.doubts)
 
     def _is_unsure(self, state: EnumeratorState, *, fix_ends: bool) -> bool:
         """Whether another look may say something else, and there will be none after this one."""
@@ -301,8 +309,11 @@ class Coordinator:
             return False
         session, interval_ms = state.session, self._options.discovery_interval_ms
         missing = {
-            key: since for key, since in session.missing_since.items() if isinstance(key, str) or key.cluster in views
+            str(key): since
+            for key, since in session.missing_since.items()
+            if isinstance(key, str) or key.cluster in views
         }
+        missing.update(("/".join(key), seen.since_ms) for key, seen in session.doubts.items() if key[0] in views)
         wait_ms = SURE_WITHIN * interval_ms
         waits = any((session.now_ms or 0) - since < wait_ms for since in missing.values())
         if waits and not self._waits:
@@ -332,10 +343,13 @@ class Coordinator:
             self._session = Session()
             self._briefing.begin()
             self._compared = None
+            # Spark begins with what it has kept for good.
+            self._durable = start.revision
+            self._skips.restore(start)
         # What is compared is the durable part: the object that comes back has the session of back then.
         state = replace(start, session=self._session)
         now_ms = max(self._now_ms(), state.session.now_ms or 0)
-        events: list[Event] = [BatchOpened()]
+        events: list[Event] = [BatchOpened(self._durable)]
         if not state.session.assigned:
             # Before the time: how long something is kept is for the options of today to say.
             events.append(settings_changed(self._options, state.settings, self._fleet.clusters))

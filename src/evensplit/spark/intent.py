@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from evensplit.core.events import ClustersListed, ListedCluster, SettingsChanged
+from evensplit.core.losses import sighting_ms
 from evensplit.core.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.spark.fleet import Fleet
@@ -65,12 +66,14 @@ def clusters_listed(
 def due_ms(state: EnumeratorState, missing_since: Collection[int]) -> int | None:
     """When time alone may change `state`, in ms; None if it cannot.
 
-    Then another complete answer makes something that is missing gone, or something retained has been kept long enough.
+    Then another complete answer makes something that is missing gone, another look at a log that ends before its
+    position makes that a loss, or something retained has been kept long enough.
     `missing_since`: since when other things are missing that such an answer makes gone. What is due already waits for
     an answer that does not come, and is tried again after DUE_INTERVAL_MS.
     """
     session, now_ms = state.session, state.session.now_ms or 0
     due = [since + session.discovery_interval_ms for since in (*session.missing_since.values(), *missing_since)]
+    due.extend(seen.since_ms + sighting_ms(session) for seen in session.sightings.values())
     removed_at_ms = [
         *(split.removed_at_ms for split in state.splits.values()),
         *(cluster.removed_at_ms for cluster in state.clusters.values()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,8 +73,20 @@ class SkipCheck:
         """The batch from `start` to `end` is handed out; perhaps once more."""
         if not self._enabled:
             return
+        self._note(batch_ranges(start, end), end)
+
+    def restore(self, state: EnumeratorState) -> None:
+        """The batch that ended at `state` has been read, by another process perhaps that did not come to look."""
+        if not self._enabled:
+            return
+        read = ((split, split.read_from, split.position) for split in state.splits.values())
+        self._note(
+            [Range(split.id, begin, end) for split, begin, end in read if begin is not None and end is not None], state
+        )
+
+    def _note(self, parts: Iterable[Range], end: EnumeratorState) -> None:
         by_cluster: dict[str, list[Range]] = {}
-        for part in batch_ranges(start, end):
+        for part in parts:
             by_cluster.setdefault(part.split.cluster, []).append(part)
         for name, ranges in by_cluster.items():
             readings = self._readings.setdefault(name, [])
@@ -119,7 +131,9 @@ class SkipCheck:
             if name not in self._readings or not isinstance(answer, View):
                 continue
             listed = {SplitId(name, one.topic, one.partition): one.topic_id for one in answer.listing.partitions}
-            starts = {SplitId(name, *key): start for key, start in answer.earliest.items()}
+            # Of a topic that may be another one, nothing can be said yet.
+            doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
+            starts = {SplitId(name, *key): start for key, start in answer.earliest.items() if key[0] not in doubted}
             deleted = self._deleted(name, answer, listed, state.session)
             settled = frozenset((*starts, *deleted))
             later: list[_Reading] = []

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from evensplit.core.codec import encode
+from evensplit.core.codec import encode, revision_of
 from evensplit.core.report import encode_report
 from evensplit.core.starting import Latest
 from evensplit.core.state import EnumeratorState
@@ -123,6 +123,14 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one reader, on an executor."""
         return read_partition(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has kept the offset `end` for good, and goes back to none before it.
+
+        It says so one batch late; with asynchronous progress tracking, only of the offsets that it logs.
+        """
+        if self._coordinator is not None:
+            self._coordinator.kept(revision_of(end))
 
     def stop(self) -> None:
         """Drop all connections. Spark calls it after an error only."""

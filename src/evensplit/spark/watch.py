@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
+from evensplit.core.model import EpochTable, ListedPartition, Subscription, TopicPattern, Topics
 from evensplit.core.starting import EARLIEST, LATEST, Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
@@ -46,6 +46,7 @@ class View:
     number: int
     undecided: Mapping[TopicPartition, int] = field(default_factory=dict)
     discovery: int = 0
+    epochs: Mapping[TopicPartition, EpochTable] = field(default_factory=dict)
 
     def same(self, other: object) -> bool:
         """Whether another answer says the same, whether it was a discovery or not."""

@@ -1,0 +1,195 @@
+"""Whether a cluster or a topic is the one that is meant: by the ids that Kafka gives to both, not by names alone.
+
+Clusters are renamed and addresses lead elsewhere; topics are deleted and created anew. And brokers that lag behind say
+what was true once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from evensplit.core.draft import Draft
+from evensplit.core.effects import RefuseCluster
+from evensplit.core.events import PartitionsListed
+from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
+from evensplit.core.state import Doubt, TopicName
+
+Value = TypeVar("Value")
+
+ANSWERS_MIN = 2
+"""So many answers in a row have to name a new id of a topic, the host asking another broker for the second one. Where
+it was denied in between, so many have to name the known one until that counts again."""
+
+DOUBT_MS_MAX = 2_000
+"""For so long, or for a discovery interval if that is shorter, they have to."""
+
+FORMER_MAX = 8
+"""So many former ids of one topic are remembered."""
+
+
+def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
+    """Whether a cluster that calls itself `kafka_id` is the one meant, and no other; it is known by it from now on.
+
+    One that is known under another name, which is not listed any more, goes on under its new name with all that was
+    known of it. Two names for one cluster at once are refused.
+    """
+    if cluster.kafka_id and cluster.kafka_id != kafka_id:
+        draft.effects.append(
+            RefuseCluster(
+                cluster.id,
+                f"it is another cluster than before: expected Kafka's cluster id {cluster.kafka_id}, found {kafka_id}. "
+                "Its positions mean nothing there: correct the bootstrap servers, or give the new one an id of its own",
+            )
+        )
+        return False
+    twins = [one for one in draft.clusters.values() if one.id != cluster.id and one.kafka_id == kafka_id]
+    listed = draft.session.listed or ()
+    named = [one.id for one in twins if one.id in listed]
+    if named:
+        draft.effects.append(
+            RefuseCluster(
+                cluster.id,
+                f"it is the same Kafka cluster ({kafka_id}) as {named[0]!r}, so records could be read twice: "
+                "name it once, with all of its topics",
+            )
+        )
+        return False
+    if twins and not cluster.discovered and not any(key.cluster == cluster.id for key in draft.splits):
+        _rename(draft, max(twins, key=_recent), cluster)
+    elif any(one.removed_at_ms is None for one in twins):
+        # It is about to be removed.
+        return False
+    if not draft.clusters[cluster.id].kafka_id:
+        draft.clusters[cluster.id] = replace(draft.clusters[cluster.id], kafka_id=kafka_id)
+    return True
+
+
+def _recent(cluster: ClusterState) -> tuple[bool, int, str]:
+    return cluster.removed_at_ms is None, cluster.removed_at_ms or 0, cluster.id
+
+
+def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
+    """Let what is known of the cluster `before` be known of it under the name of `after`."""
+    draft.clusters[after.id] = replace(
+        before,
+        id=after.id,
+        bootstrap_servers=after.bootstrap_servers,
+        removed_at_ms=None,
+    )
+    del draft.clusters[before.id]
+    for key, split in [(key, split) for key, split in draft.splits.items() if key.cluster == before.id]:
+        renamed = key._replace(cluster=after.id)
+        # What went with the cluster's name is back; what was gone before it is not.
+        back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms
+        draft.drop(split)
+        draft.put(split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms))
+    session = draft.session
+    draft.tell(
+        answers=_without(session.answers, before.id),
+        ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
+        leader_epochs=_without(session.leader_epochs, before.id),
+        missing_since={key: since for key, since in session.missing_since.items() if not _is_of(key, before.id)},
+        sightings={key: seen for key, seen in session.sightings.items() if key.cluster != before.id},
+        taken={_renamed(key, before.id, after.id): owner for key, owner in session.taken.items()},
+        former={_topic(key, before.id, after.id): ids for key, ids in session.former.items()},
+        doubts={key: one for key, one in session.doubts.items() if key[0] != before.id},
+        leaving=tuple(name for name in session.leaving if name != before.id),
+    )
+
+
+def _keyed(of: Mapping[SplitId, Value], cluster: str) -> dict[SplitId, Value]:
+    return {key._replace(cluster=cluster): value for key, value in of.items()}
+
+
+def _without(of: Mapping[str, Value], cluster: str) -> dict[str, Value]:
+    return {name: value for name, value in of.items() if name != cluster}
+
+
+def _renamed(key: SplitId, before: str, after: str) -> SplitId:
+    return key._replace(cluster=after) if key.cluster == before else key
+
+
+def _topic(key: TopicName, before: str, after: str) -> TopicName:
+    return (after, key[1]) if key[0] == before else key
+
+
+def _is_of(key: SplitId | str, cluster: str) -> bool:
+    return (key if isinstance(key, str) else key.cluster) == cluster
+
+
+def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, ListedPartition]]) -> Collection[str]:
+    """The topics of an answer that it names with an id which is not to be believed, or not yet.
+
+    `other`: what it says that is not as it is known. A topic that has a new id was created anew, or a broker lags
+    behind and names one that it had before. So a new id takes a second answer, and one that was replaced is never
+    believed again in this session. Until then, nothing that is said of such a topic counts.
+    """
+    session, cluster = draft.session, event.cluster
+    found = {
+        one.topic: one.topic_id
+        for key, one in other
+        if (known := draft.get(key)) is not None
+        and _is_another(known, one, session.former.get((cluster, one.topic), ()))
+    }
+    if found:
+        # Where a split of the topic has the id already, it is an earlier incarnation of this one that is back.
+        ids = {(key.topic, split.topic_id) for key, split in draft.splits.items() if _is_read(split, cluster)}
+        found = {topic: topic_id for topic, topic_id in found.items() if (topic, topic_id) not in ids}
+    doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
+    doubts.update(_denied(draft, event, found))
+    for topic, topic_id in found.items():
+        seen = _seen_again(draft, event, topic, topic_id)
+        wait_ms = min(session.discovery_interval_ms, DOUBT_MS_MAX)
+        if seen.former or seen.answers < ANSWERS_MIN or draft.now_ms - seen.since_ms < wait_ms:
+            doubts[cluster, topic] = seen
+    if doubts or session.doubts:
+        draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
+    return frozenset(topic for name, topic in doubts if name == cluster)
+
+
+def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
+    """What is to be said of an id that is not that of the splits, by all answers up to this one."""
+    session, key = draft.session, (event.cluster, topic)
+    seen = session.doubts.get(key)
+    if seen is None or seen.topic_id != topic_id:
+        former = topic_id in session.former.get(key, ())
+        return Doubt(topic_id, 1, event.answer, draft.now_ms, former=former)
+    if event.answer <= seen.answer:
+        return seen
+    since_ms = seen.since_ms if seen.answers else draft.now_ms
+    return seen._replace(answers=seen.answers + 1, answer=event.answer, since_ms=since_ms)
+
+
+def _denied(draft: Draft, event: PartitionsListed, found: Collection[str]) -> dict[TopicName, Doubt]:
+    """The doubts about a cluster's topics that stand although an answer named the known id: of two, one is old."""
+    left: dict[TopicName, Doubt] = {}
+    named = {one.topic for one in event.partitions}
+    for key, seen in draft.session.doubts.items():
+        if key[0] != event.cluster or key[1] in found or key[1] not in named or seen.former:
+            continue
+        if event.answer > seen.answer:
+            seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
+        if seen.denials < ANSWERS_MIN:
+            left[key] = seen
+    return left
+
+
+def note_former(draft: Draft, known: Split) -> None:
+    """The topic of a split has another id from now on."""
+    topic, former = (known.id.cluster, known.id.topic), draft.session.former
+    ids = former.get(topic, ())
+    if known.topic_id not in ids:
+        draft.tell(former={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
+
+
+def _is_another(known: Split, one: ListedPartition, former: Collection[str]) -> bool:
+    """Whether what was listed is another incarnation of what is known, as far as anything of that was read."""
+    if not known.topic_id or not one.topic_id or known.topic_id == one.topic_id or known.finished:
+        return False
+    return known.position is not None or one.topic_id in former
+
+
+def _is_read(split: Split, cluster: str) -> bool:
+    return split.id.cluster == cluster and split.active and split.position is not None
