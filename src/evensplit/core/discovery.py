@@ -132,6 +132,10 @@ def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
     if draft.clusters[event.cluster].removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
+    if event.answer < draft.session.heard.get(event.cluster, 0):
+        # A later one has come before it.
+        return
+    draft.tell(heard={**draft.session.heard, event.cluster: event.answer})
     if event.kafka_id and not recognised(draft, draft.clusters[event.cluster], event.kafka_id):
         return
     cluster = draft.clusters[event.cluster]

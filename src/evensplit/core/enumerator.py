@@ -187,7 +187,7 @@ def _batch_opened(draft: Draft, event: BatchOpened) -> None:
     for split in list(draft.splits.values()):
         if split.first is not None and split.since <= durable:
             draft.put(split._replace(first=None, since=0))
-    draft.tell(declared=declared, open=True, taken={})
+    draft.tell(declared=declared, open=True, taken={}, identified=())
 
 
 def _batch_planned(draft: Draft, event: BatchPlanned) -> None:

@@ -63,6 +63,7 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
         return False
     if not draft.clusters[cluster.id].kafka_id:
         draft.clusters[cluster.id] = replace(draft.clusters[cluster.id], kafka_id=kafka_id)
+        draft.tell(identified=(*draft.session.identified, cluster.id))
     return True
 
 
@@ -84,7 +85,11 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
         # What went with the cluster's name is back; what was gone before it is not.
         back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms
         draft.drop(split)
-        draft.put(split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms))
+        split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
+        if before.id in draft.session.identified and split.position is not None:
+            # The state before does not say which cluster it was, so nobody could find the position in it.
+            split = draft.started(split, split.position)._replace(epoch=split.epoch)
+        draft.put(split)
     session = draft.session
     draft.tell(
         answers=_without(session.answers, before.id),

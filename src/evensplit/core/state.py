@@ -87,7 +87,7 @@ class Session:
     `named`: the clusters that were named in this run; `listed`: those of the last listing; None before there was any;
     `listed_all`: one of the listings was complete.
     `subscriptions`: cluster -> what is to be read of it, where the last listing said so.
-    `answers`: cluster -> its last complete answer.
+    `answers`: cluster -> its last complete answer. `heard`: cluster -> the number of its last answer, complete or not.
     `missing_since`: split, or id of a cluster -> the time of the first of the last complete answers without it, in ms.
     `ends`: cluster -> split -> how far its log has been seen to reach, in this incarnation.
     `sightings`: splits whose logs end before their positions, as long as that may be a stale answer.
@@ -101,6 +101,7 @@ class Session:
     `due`: owners are to be decided anew when it is planned.
     `taken`: whose splits were when the batch was opened that have lost their owners since.
     `leaving`: clusters that are to be removed as soon as no listed one can turn out to be one of them, renamed.
+    `identified`: clusters of which the state at the opening of the batch did not know who they are, and this one does.
     `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
     `doubts`: (cluster, topic) -> an id that its last listing named and that is not believed (yet): what is said of that
     topic counts for nothing.
@@ -118,6 +119,7 @@ class Session:
     listed_all: bool = False
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
     answers: Mapping[str, tuple[ListedPartition, ...]] = field(default_factory=_nothing)
+    heard: Mapping[str, int] = field(default_factory=_nothing)
     missing_since: Mapping[SplitId | str, int] = field(default_factory=_nothing)
     ends: Mapping[str, Mapping[SplitId, int]] = field(default_factory=_nothing)
     sightings: Mapping[SplitId, Sighting] = field(default_factory=_nothing)
@@ -133,6 +135,7 @@ class Session:
     due: bool = False
     taken: Mapping[SplitId, int] = field(default_factory=_nothing)
     leaving: tuple[str, ...] = ()
+    identified: tuple[str, ...] = ()
     former: Mapping[TopicName, tuple[str, ...]] = field(default_factory=_nothing)
     doubts: Mapping[TopicName, Doubt] = field(default_factory=_nothing)
     leader_epochs: Mapping[str, Mapping[SplitId, EpochTable]] = field(default_factory=_nothing)
@@ -209,14 +212,13 @@ class EnumeratorState:
 def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[str, str]:
     """Name in `start` -> name in `end` of the clusters that have another one there, ascending.
 
-    A cluster of `end` that `start` does not have is one of `start` that `end` does not have, if both have one Kafka
-    cluster id.
+    A cluster of `end` is one of `start` that `end` does not have any more, if both have one Kafka cluster id.
     """
     if start.clusters.keys() == end.clusters.keys():
         return {}
     gone = {one.kafka_id: name for name, one in start.clusters.items() if one.kafka_id and name not in end.clusters}
-    new = {one.kafka_id: name for name, one in end.clusters.items() if one.kafka_id and name not in start.clusters}
-    return {name: new[kafka_id] for kafka_id, name in gone.items() if kafka_id in new}
+    now = {one.kafka_id: name for name, one in end.clusters.items() if one.kafka_id}
+    return {name: now[kafka_id] for kafka_id, name in gone.items() if kafka_id in now}
 
 
 def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from evensplit.core.codec import SIGNATURE, VERSION
-from evensplit.core.model import Cause, Loss, Range, SplitId
+from evensplit.core.model import Loss, Range, SplitId
 from evensplit.core.plan import BatchPlan
 from evensplit.core.state import EnumeratorState
 from evensplit.core.tasks import plan_tasks
@@ -30,8 +30,8 @@ Reports = Mapping[int, Mapping[SplitId, tuple[int, str]]]
 class Entry:
     """One batch in the offset log: `text` is its end offset, and `state` what was read back from it.
 
-    `ranges`: what the batch reads, by the model log. `skipped`: what of it was not there any more;
-    `told_in`: the session that was told so last.
+    `ranges`: what the batch reads, by the model log; `again`: what it reads if it is planned again, from what was
+    logged before it. `skipped`: what of it was not there any more; `told_in`: the session that was told so last.
     """
 
     text: str
@@ -39,83 +39,95 @@ class Entry:
     model: Model
     reports: Reports
     ranges: tuple[Range, ...]
+    again: tuple[Range, ...]
     committed: bool = False
     skipped: tuple[Loss, ...] = ()
     told_in: int = 0
 
 
 class Checkpoints:
-    """All that survives the driver."""
+    """All that survives the driver: `entries`. `planned`: the last batch, which may not be among them."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self.entries: list[Entry] = []
+        self.planned: Entry | None = None
+        self._declared: list[Loss] = []
 
     @property
     def last(self) -> Entry | None:
         """The newest entry."""
         return self.entries[-1] if self.entries else None
 
-    def write(self, state: EnumeratorState, text: str, model: Model, reports: Reports) -> Entry:
-        """Log the end of a batch. S15: its ranges go on where the batch before it ended; S10, S11 hold."""
+    def restored(self) -> None:
+        """A process begins with the newest entry."""
+        self.planned, self._declared = self.last, []
+
+    def write(self, state: EnumeratorState, text: str, model: Model, reports: Reports, *, logged: bool = True) -> Entry:
+        """Write the end of a batch down, unless it is not `logged`: then the next one is planned all the same.
+
+        S15: its ranges go on where the batch before it ended, in the log and out of it; S9, S10, S11 hold.
+        """
         try:
             back = self.read(text)
         except CheckpointError as error:
             raise Broken("S10", f"the offset of a good state is refused: {error}") from error
         if back != state:
             raise Broken("S10", f"the state is not what its offset says: {first_difference(state, back)}")
-        if (again := dump(self._rules.encode(back))) != text:
-            raise Broken("S10", f"equal states gave different offsets: {text[:200]} and {again[:200]}")
-        before = self.last
+        if (other := dump(self._rules.encode(back))) != text:
+            raise Broken("S10", f"equal states gave different offsets: {text[:200]} and {other[:200]}")
+        before = self.planned
         if before is not None and (before.state == state) != (before.text == text):
             raise Broken("S16", "the offset's bytes and the state do not change together")
-        ranges = self._expected(state, model)
-        for loss in model.undeclared:
+        ranges, again = self._expected(before, state, model), self._expected(self.last, state, model)
+        self._declared += model.undeclared
+        for loss in self._declared:
             if loss not in state.losses:
-                raise Broken("S9", f"{loss} was reported, and the batch in which that was does not say so", loss.split)
-        known = (*model.undeclared, *(before.state.losses if before is not None else ()))
+                raise Broken("S9", f"{loss} was reported, and what is logged next does not say so", loss.split)
+        known = (*self._declared, *(before.state.losses if before is not None else ()))
         for loss in state.losses:
             if loss not in known:
                 raise Broken("S9", f"{loss} is declared, and was never reported", loss.split)
-        model.begins.clear()
         model.undeclared.clear()
-        entry = Entry(text, back, model.copy(), reports, ranges)
-        self._plan(entry, EnumeratorState() if before is None else before.state, back)
-        self.entries.append(entry)
+        entry = Entry(text, back, model.copy(), reports, ranges, again)
+        self._plan(ranges, EnumeratorState() if before is None else before.state, back)
+        self._plan(again, EnumeratorState() if self.last is None else self.last.state, back)
+        self.planned = entry
+        if logged:
+            self.entries.append(entry)
+            self._declared.clear()
         del self.entries[:-KEPT]
         return entry
 
-    def _expected(self, state: EnumeratorState, model: Model) -> tuple[Range, ...]:
-        """The batch's ranges by the model log: each goes on where the split was, or begins where it is new."""
-        earlier = {} if self.last is None else self.last.state.splits
-        marks = {} if self.last is None else self.last.model.marks
-        cut = {loss.split: True for loss in model.undeclared if loss.cause is Cause.TRUNCATED}
+    def _expected(self, before: Entry | None, state: EnumeratorState, model: Model) -> tuple[Range, ...]:
+        """The ranges from `before` to `state` by the model log: each goes on where the split was in the same run of
+        offsets, or begins where the run did. What is to be read no longer has been read up to where it stands.
+        """
+        read: dict[int, int] = {}
+        if before is not None:
+            read = {number: before.model.marks[key] for key, (number, _) in before.model.runs.items()}
         ranges: list[Range] = []
         for key, end in sorted(model.marks.items()):
-            split, old, begin = state.splits[key], earlier.get(key), marks.get(key)
-            # Lost by a lie about the topic, and then found to be the same: what was read of it is not read again.
-            same = old is not None and (old.first, old.topic_id) == (split.first, split.topic_id) and key not in cut
-            if key in model.begins and not (same and begin is not None and begin <= end):
-                begin = model.begins[key]
-            if begin is None:
-                raise Broken("S15", f"{key} goes up to {end} in this batch, and has begun nowhere", key)
-            if begin != end:
+            number, begin = model.runs[key]
+            begin = read.get(number, begin)
+            if begin != end and state.splits[key].removed_at_ms is None:
                 ranges.append(Range(key, begin, end))
         return tuple(ranges)
 
     def replay(self, entry: Entry, before: Entry | None) -> BatchPlan:
         """The tasks of a batch again, from what the offset log holds."""
-        return self._plan(entry, EnumeratorState() if before is None else self.read(before.text), self.read(entry.text))
+        start = EnumeratorState() if before is None else self.read(before.text)
+        return self._plan(entry.again, start, self.read(entry.text))
 
-    def _plan(self, entry: Entry, start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
+    def _plan(self, ranges: Sequence[Range], start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
         """The tasks of a batch. S2, S11, S15: made from the two offsets alone, they read exactly its ranges, once."""
         try:
             plan = self._rules.plan_batch(start, end)
         except CheckpointError as error:
             raise Broken("S15", f"the batch cannot be planned: {error}") from error
-        check_plan(plan, entry.ranges, start, end, OFFSETS_MIN)
+        check_plan(plan, ranges, start, end, OFFSETS_MIN)
         tasks = plan_tasks(plan, tasks_min=end.settings.tasks_min, offsets_max=end.settings.task_offsets_max)
-        check_tasks(tasks, plan, entry.ranges)
+        check_tasks(tasks, plan, ranges)
         if again := self._rules.plan_batch(end, end).readers:
             raise Broken("S11", f"between a state and itself there is something to read: {again[0]}")
         return plan

@@ -8,6 +8,7 @@ from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from evensplit.core.assigning import nobodys
 from evensplit.core.codec import same
 from evensplit.core.effects import Effect, ListPartitions, ResolveStart
 from evensplit.core.events import (
@@ -78,6 +79,8 @@ class Driver:
         self.lookout = Lookout(simulation.world, profile, random)
         self.todo: list[Effect] = []
         self._epoch = 0
+        self.logged_in = 0
+        """The last session in which an offset was written."""
         self._port = 9092
         self._opened = True
         self._lean = False
@@ -109,6 +112,7 @@ class Driver:
         if reset:
             sim.network.flush()
             sim.readers.history.clear()
+        self.checkpoints.restored()
         entry = self.checkpoints.last
         if entry is None:
             sim.restored(EnumeratorState(), Model())
@@ -122,7 +126,7 @@ class Driver:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
         # What is logged is committed by now.
-        sim.feed(BatchOpened())
+        self._open()
         if "rescale" in faults and random.random() < 0.4:
             self.readers = random.randint(1, self._profile.readers_max)
         self._tell_settings()
@@ -155,11 +159,13 @@ class Driver:
             return entry
         self._lean = True
         self._sim.note(f"the checkpoint lacks {', '.join(map(str, lacking))}")
-        splits = {key: split._replace(first=None) for key, split in entry.state.splits.items() if key not in lacking}
+        splits = {
+            key: split._replace(first=None, since=0) for key, split in entry.state.splits.items() if key not in lacking
+        }
         state = replace(entry.state, splits=MappingProxyType(splits))
         model = entry.model.copy()
         for key in lacking:
-            for kept in (model.known, model.marks, model.by_strategy):
+            for kept in (model.known, model.marks, model.by_strategy, model.runs):
                 kept.pop(key, None)
         if self._random.random() < 0.5:
             self._sim.note("the checkpoint does not say among whom owners were dealt")
@@ -197,8 +203,7 @@ class Driver:
     def _batch(self) -> Iterator[None]:
         sim, random = self._sim, self._random
         if not self._opened:
-            self._opened = True
-            sim.feed(BatchOpened())
+            self._open()
         self._tell_skips()
         self._time()
         self._change()
@@ -223,9 +228,19 @@ class Driver:
         self._commit(entry)
         self._dies("after writing the commit log")
 
+    def _open(self) -> None:
+        """The next batch begins, for readers that are logical; others are told at once what changes.
+
+        Nobody says of an offset that was not logged that it is kept.
+        """
+        self._opened = True
+        if self._profile.logical:
+            last = self.checkpoints.last
+            self._sim.feed(BatchOpened(None if last is None else last.state.revision))
+
     def _tell_skips(self) -> None:
         """What the tasks of the last batch skipped is noticed when the next is planned, in any process."""
-        last, sim = self.checkpoints.last, self._sim
+        last, sim = self.checkpoints.planned, self._sim
         if last is not None and last.skipped and last.told_in != sim.sessions:
             last.told_in = sim.sessions
             sim.feed(RecordsLost(last.skipped))
@@ -319,7 +334,8 @@ class Driver:
         if not cluster.reachable:
             return ClusterUnreachable(name, "no broker answered")
         partitions, complete = self._sim.world.answer(cluster, faults=self.faults)
-        return PartitionsListed(name, partitions, complete, cluster.kafka_id)
+        self.lookout.answers += 1
+        return PartitionsListed(name, partitions, complete, cluster.kafka_id, answer=self.lookout.answers)
 
     def _unanswered(self) -> bool:
         return "partial-offsets" in self.faults and self._random.random() < 0.2
@@ -327,12 +343,15 @@ class Driver:
     def _plan(self) -> Entry | None:
         """Plan the next batch and log it, unless nothing has changed."""
         sim, state = self._sim, self._sim.state
-        if not (state.settled and state.session.assigned):
+        if not (state.ready if self._profile.logical else state.settled and state.session.assigned):
             return None
+        unread = nobodys(state) if self._profile.logical else frozenset()
         positions: dict[SplitId, int] = {}
         latest: dict[SplitId, int] = {}
-        for key, split in state.splits.items():
-            if split.owner is not None and split.position is not None:
+        for split in state.load():
+            key = split.id
+            read = key not in unread if self._profile.logical else split.owner is not None
+            if read and split.position is not None:
                 positions[key] = split.position
                 log = sim.world.log(key, split.topic_id)
                 if log is not None and not self._unanswered():
@@ -349,6 +368,8 @@ class Driver:
         size = sum(end - positions[key] for key, end in ends.items())
         if limit is not None and size > max(limit, len(ends)) + len(ends):
             raise Broken("S12", f"a batch has {size} offsets in {len(ends)} splits; the limit is {limit}")
+        if not self._profile.logical:
+            sim.feed(BatchOpened())
         sim.feed(BatchPlanned(ends), hold=True)
         entry = self._write()
         sim.release()
@@ -363,16 +384,24 @@ class Driver:
 
     def _write(self) -> Entry | None:
         """Write the state down, unless nothing has changed."""
-        sim, last = self._sim, self.checkpoints.last
+        sim, last = self._sim, self.checkpoints.planned
         # First positions belong to the batch that was read last, and stay with it until the next one replaces them.
         if last is not None and same(sim.state, last.state):
             return None
         text = dump(sim.rules.encode(sim.state))
         self._dies("before writing the offset log")
         sim.seal(text)
-        entry = self.checkpoints.write(sim.state, text, sim.model, self._reports())
+        entry = self.checkpoints.write(sim.state, text, sim.model, self._reports(), logged=self._is_logged())
         self._opened = False
         return entry
+
+    def _is_logged(self) -> bool:
+        """Whether the offset that comes is written down; the first one of a process is, as Spark does it."""
+        if "log-gaps" not in self.faults or not self._profile.logical:
+            return True
+        first = self.checkpoints.planned is self.checkpoints.last and self.logged_in != self._sim.sessions
+        self.logged_in = self._sim.sessions
+        return first or self._random.random() < 0.4
 
     def _reports(self) -> Reports:
         model = self._sim.model

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from evensplit.core.assign import assign
-from evensplit.core.events import Event, SplitsGivenBack
+from evensplit.core.events import BatchOpened, Event, SplitsGivenBack
 from evensplit.core.model import Cluster, Readable, SplitId, Topic
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
@@ -47,10 +47,16 @@ class Evenness:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._opening: Owners = {}
+        """Whose the splits were when the batch was opened."""
 
     def check(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
         """Raise `Broken` if the owners of `after` are not what its policy makes of those of `before`."""
         model = self._model
+        self._follow(event, before, after)
+        if after.session.open:
+            self._unchanged(before, after)
+            return
         if not after.session.assigned:
             return
         readers = [reader for reader in range(after.readers) if reader not in model.removed]
@@ -62,12 +68,8 @@ class Evenness:
             if split.position is not None and not split.finished and split.removed_at_ms is None
         ]
         first = not before.session.assigned
-        previous = self._claimed(before, after) if first else {}
-        if not first:
-            for key in active:
-                old = before.splits.get(key)
-                if old is not None and old.owner is not None:
-                    previous[key] = old.owner
+        owned = self._opening if before.session.open else owners_of(before, model.renamed)
+        previous = self._claimed(before, after, owned) if first else {key: owned[key] for key in active if key in owned}
         if type(event) is SplitsGivenBack:
             # What nobody else has waits for the reader that gave it back.
             for key in event.splits:
@@ -94,11 +96,29 @@ class Evenness:
         else:
             self._group(active, owners, valid, readers, after, levels=levels)
 
-    def _claimed(self, before: EnumeratorState, after: EnumeratorState) -> Owners:
+    def _follow(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
+        """Keep the owners at the opening of the batch, by the names that clusters have now."""
+        if type(event) is BatchOpened:
+            self._opening = owners_of(after)
+        renamed = self._model.renamed
+        if renamed is not None:
+            self._opening = {
+                key._replace(cluster=renamed[1]) if key.cluster == renamed[0] else key: owner
+                for key, owner in self._opening.items()
+            }
+
+    def _unchanged(self, before: EnumeratorState, after: EnumeratorState) -> None:
+        """S5: while a batch is open, splits lose owners, since they are gone, and none is given another one."""
+        earlier = owners_of(before, self._model.renamed)
+        for key, owner in owners_of(after).items():
+            if earlier.get(key) not in (None, owner) or (key not in earlier and key in before.splits):
+                raise Broken("S5", f"{key} was given to reader {owner} before the batch was planned", key)
+
+    def _claimed(self, before: EnumeratorState, after: EnumeratorState, owned: Owners) -> Owners:
         """Whose each split is before the first assignment: the highest generation's, nobody's if two share it."""
         removed, eligible = self._model.removed, after.eligible
         claims: list[tuple[int, int, Iterable[SplitId]]] = [
-            (before.generation, split.owner, (key,)) for key, split in before.splits.items() if split.owner is not None
+            (before.generation, owner, (key,)) for key, owner in owned.items()
         ]
         for reader, claim in self._model.claims.items():
             claims.append((-1 if claim.generation is None else claim.generation, reader, claim.splits))
@@ -189,6 +209,16 @@ class Evenness:
         moved = sum(key in valid and owners.get(key) != valid[key] for key in splits)
         if moved != best.moved:
             raise Broken("S6", f"{moved} splits moved; {best.moved} are enough")
+
+
+def owners_of(state: EnumeratorState, renamed: tuple[str, str] | None = None) -> Owners:
+    """Whose each split is; `renamed`: by the second name of a cluster instead of the first."""
+    was, now = renamed or ("", "")
+    return {
+        key._replace(cluster=now) if renamed is not None and key.cluster == was else key: split.owner
+        for key, split in state.splits.items()
+        if split.owner is not None
+    }
 
 
 def loads_of(splits: Sequence[SplitId], owners: Mapping[SplitId, int], readers: Sequence[int]) -> list[int]:

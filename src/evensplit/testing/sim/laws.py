@@ -10,6 +10,7 @@ from evensplit.core.effects import Assign, RefuseCluster, ReportLoss, ResolveSta
 from evensplit.core.enumerator import Step
 from evensplit.core.events import (
     BatchOpened,
+    BatchPlanned,
     ClustersListed,
     ClusterUnreachable,
     Event,
@@ -39,7 +40,7 @@ QUIET = frozenset({BatchOpened, ClusterUnreachable, ReaderLost})
 TELLING = frozenset({LogsObserved, RecordsLost})
 """Events that say nothing about any split as long as nothing is reported because of them; each listing has one."""
 
-DECIDING = frozenset({ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
+DECIDING = frozenset({BatchOpened, BatchPlanned, ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
 """Events after which owners are decided, even where no split changes by it."""
 
 
@@ -75,8 +76,9 @@ class Laws:
             self._splits(event, before, after)
         if after.clusters.keys() != before.clusters.keys():
             for name in [name for name in before.clusters if name not in after.clusters]:
-                del self.model.clusters[name]
+                self.model.clusters.pop(name, None)
                 self.model.kafka.pop(name, None)
+                self.model.leaving.pop(name, None)
         if changed or step.effects or (told and after.session is not before.session):
             self.checked["orders"] += 1
             self._orders(before, step)
@@ -103,7 +105,7 @@ class Laws:
             if old is not split:
                 self._split(event, old, split, after.readers)
         for key in earlier:
-            if key not in after.splits:
+            if key not in after.splits and (self.model.renamed is None or key.cluster != self.model.renamed[0]):
                 self._forgotten(event, earlier[key], before)
         if len(after.splits) != len(known):
             gone = next(key for key in sorted(known) if key not in after.splits)
@@ -152,10 +154,13 @@ class Laws:
         if type(event) is PartitionsListed:
             if event.cluster == key.cluster and event.complete and model.is_gone(key):
                 return
+            # All that are listed have said who they are by now, and none is this one under another name.
+            if key.cluster in model.leaving:
+                return
         elif type(event) is ClustersListed:
             listed = {one.id: one for one in event.clusters}.get(key.cluster)
             if listed is None:
-                if model.is_gone(key.cluster) or (model.listings == 1 and event.confirmed):
+                if key.cluster in model.leaving:
                     return
             elif (
                 listed.subscription is not None

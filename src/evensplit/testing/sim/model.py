@@ -33,11 +33,15 @@ from evensplit.core.events import (
 )
 from evensplit.core.model import Cause, Loss, Split, SplitId, Topics
 from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.topic_ids import TopicIds
 
 STRATEGY, EARLIEST, DONE = "strategy", "earliest", "done"
 
 ANSWERS_MIN = 3
 """So many different answers in a row show a log that ends before its position, before that is believed."""
+
+SHORT_MS_MIN = 3_000
+"""The first and the last of them are so far apart, and a discovery interval if that is longer."""
 
 
 @dataclass(slots=True)
@@ -54,18 +58,20 @@ class Model:
 
     Of the checkpoint: `known`: split -> topic id. `marks`: split -> the next offset to deliver. `stops`: where a
     bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
-    that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `begins`: where splits
-    begin that have begun since the last checkpoint. `kafka`: what each cluster calls itself. `undeclared`: losses that
-    were noticed since the last checkpoint.
+    that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `runs`: for each split
+    with a start, a number that no other run of offsets without a break has, and where the run began. `kafka`: what each
+    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
 
     Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
     how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
     subscription the last of them named, `unwanted`: splits that are not among them, as `missing`. `removed`,
     `registered`: readers. `claims`: reader -> its last report. `ends`: how far logs were seen to reach. `short`: logs
-    that end before their positions: how many answers in a row said so, the lowest of the ends, and the last answer.
+    that end before their positions: how many answers in a row said so, the lowest of the ends, the last answer, and the
+    time of the first one. `ids`: what is to be believed of the ids of topics. `leaving`: clusters that may be removed. `heard`: the number of
+    the last answer of each cluster.
 
     Of the event: `expected`: what has to be reported lost, and whether that ends the run. `refused`: the clusters that
-    have to be refused. `void`: nothing of it counts.
+    have to be refused. `void`: nothing of it counts. `renamed`: a cluster's name before and now.
     """
 
     known: dict[SplitId, str] = field(default_factory=dict)
@@ -74,7 +80,8 @@ class Model:
     clusters: dict[str, str] = field(default_factory=dict)
     by_strategy: dict[SplitId, bool] = field(default_factory=dict)
     dealt_to: tuple[int, ...] = ()
-    begins: dict[SplitId, int] = field(default_factory=dict)
+    runs: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
+    begun: int = 0
     kafka: dict[str, str] = field(default_factory=dict)
     undeclared: list[Loss] = field(default_factory=list)
 
@@ -89,11 +96,15 @@ class Model:
     loss: str = "fail"
     unwanted: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
     ends: dict[SplitId, int] = field(default_factory=dict)
-    short: dict[SplitId, tuple[int, int, int]] = field(default_factory=dict)
+    short: dict[SplitId, tuple[int, int, int, int]] = field(default_factory=dict)
+    ids: TopicIds = field(default_factory=TopicIds)
+    leaving: dict[str, bool] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
 
     expected: list[tuple[Loss, bool]] = field(default_factory=list)
     refused: tuple[str, ...] = ()
     void: bool = False
+    renamed: tuple[str, str] | None = None
 
     def copy(self) -> Model:
         """A model of the same checkpoint at the beginning of another session."""
@@ -104,7 +115,8 @@ class Model:
             dict(self.clusters),
             dict(self.by_strategy),
             self.dealt_to,
-            dict(self.begins),
+            dict(self.runs),
+            self.begun,
             dict(self.kafka),
             list(self.undeclared),
             interval_ms=self.interval_ms,
@@ -125,11 +137,11 @@ class Model:
 
     def expect_nothing(self) -> None:
         """The event that comes is to be reported by nothing."""
-        self.expected, self.refused, self.void = [], (), False
+        self.expected, self.refused, self.void, self.renamed = [], (), False, None
 
     def _ended(self, split: SplitId) -> None:
         """What is known of the split does not hold any more, except that there is one."""
-        for kept in (self.marks, self.stops, self.by_strategy, self.begins, self.ends, self.short):
+        for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short):
             kept.pop(split, None)
 
     def _planned(self, event: BatchPlanned, *_: object) -> None:
@@ -166,7 +178,8 @@ class Model:
                 self.stops[split] = max(self.marks[split], stop)
 
     def _begin(self, split: SplitId, offset: int) -> None:
-        self.marks[split] = self.begins[split] = offset
+        self.begun += 1
+        self.marks[split], self.runs[split] = offset, (self.begun, offset)
 
     def _is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
         told, known = topic_ids.get(split, ""), self.known[split]
@@ -198,20 +211,54 @@ class Model:
     def _is_the_one(self, event: PartitionsListed, before: EnumeratorState) -> bool:
         """Whether the answer is of the cluster that is meant, and of no other that is read as well."""
         known, told = self.kafka.get(event.cluster, ""), event.kafka_id
-        others = [
-            name
-            for name, kafka_id in self.kafka.items()
-            if kafka_id == told and name != event.cluster and before.clusters[name].removed_at_ms is None
-        ]
-        if told and known and known != told:
+        others = [name for name, kafka_id in self.kafka.items() if kafka_id == told and name != event.cluster]
+        listed = before.session.listed or ()
+        removed_at_ms = {name: before.clusters[name].removed_at_ms for name in others}
+        another = known and known != told
+        if told and (another or any(name in listed for name in others)):
             self.refused, self.void = (event.cluster,), True
-        elif told and others:
+        elif told and others and self._is_new(event.cluster):
+            # Of several names that it had, the one that went last is what it was.
+            was = max(others, key=lambda name: (removed_at_ms[name] is None, removed_at_ms[name] or 0, name))
+            self._rename(was, event.cluster)
+        elif told and None in removed_at_ms.values():
             # What is not listed any more will be removed, and is no other cluster then.
-            listed = before.session.listed or ()
-            self.refused, self.void = ((event.cluster,) if all(name in listed for name in others) else ()), True
-        elif told:
+            self.void = True
+        if told and not self.void:
             self.kafka[event.cluster] = told
         return not self.void
+
+    def _renamed(self, before: EnumeratorState) -> Mapping[SplitId, Split]:
+        """The splits before the event, by the names that their clusters have now; what went with a name is back."""
+        if self.renamed is None:
+            return before.splits
+        was, now = self.renamed
+        gone_at_ms = before.clusters[was].removed_at_ms
+        return {
+            key._replace(cluster=now) if key.cluster == was else key: split._replace(removed_at_ms=None)
+            if key.cluster == was and split.removed_at_ms == gone_at_ms
+            else split
+            for key, split in before.splits.items()
+        }
+
+    def _is_new(self, name: str) -> bool:
+        return self.clusters[name] != DONE and not any(key.cluster == name for key in self.known)
+
+    def _rename(self, was: str, now: str) -> None:
+        """A cluster turns out to be one that is known by a name that is not used any more."""
+        self.renamed = was, now
+        for of in (self.known, self.marks, self.stops, self.by_strategy, self.runs, self.ends):
+            kept: dict[SplitId, Any] = of
+            for key in [key for key in kept if key.cluster == was]:
+                kept[key._replace(cluster=now)] = kept.pop(key)
+        for gone in (self.missing, self.short, self.unwanted):
+            lost: dict[Any, Any] = gone
+            for key in [key for key in lost if key == was or (isinstance(key, SplitId) and key.cluster == was)]:
+                del lost[key]
+        self.ids.rename(was, now)
+        self.clusters[now] = self.clusters.pop(was)
+        self.kafka.pop(was)
+        self.leaving.pop(was, None)
 
     def _lose(self, loss: Loss, *, settled: bool = False) -> bool:
         """Whether reading goes on without what was lost."""
@@ -232,35 +279,46 @@ class Model:
     def _listed(self, event: PartitionsListed, before: EnumeratorState) -> None:
         """Whatever is listed is known from now on; what a complete answer lacks begins to be missing."""
         cluster = before.clusters.get(event.cluster)
-        if cluster is None or cluster.removed_at_ms is not None or not self._is_the_one(event, before):
+        if cluster is None or cluster.removed_at_ms is not None or event.answer < self.heard.get(event.cluster, 0):
             return
+        self.heard[event.cluster] = event.answer
+        if not self._is_the_one(event, before):
+            return
+        splits = self._renamed(before)
         by_strategy = self.clusters[event.cluster] == STRATEGY
+        lags = self.ids.look(event, splits, self.known, self.marks, self.now_ms or 0, self.interval_ms)
         seen: dict[SplitId, bool] = {}
         for listed in event.partitions:
             key = SplitId(event.cluster, listed.topic, listed.partition)
             seen[key] = True
             self.missing.pop(key, None)
-            known, split = self.known.get(key), before.splits.get(key)
-            if split is not None and (split.finished or (split.removed_at_ms is not None and self._is_unwanted(key))):
-                continue
-            if known is None:
-                self.known[key] = listed.topic_id
-                if by_strategy:
-                    self.by_strategy[key] = True
-            elif listed.topic_id and known != listed.topic_id and (not known or key not in self.marks):
-                self.known[key] = listed.topic_id
-                if key not in self.marks:
-                    self.ends.pop(key, None)
-            elif listed.topic_id and known != listed.topic_id:
-                loss = self._unread(key, Cause.RECREATED)
-                if loss is None or self._lose(loss, settled=split is not None and split.removed_at_ms is not None):
-                    self.known[key] = listed.topic_id
-                    self._ended(key)
-        if event.complete:
+            if not self.ids.is_doubted(key):
+                self._is_listed(key, listed.topic_id, splits.get(key), by_strategy=by_strategy)
+        if event.complete and not lags:
             self.clusters[event.cluster] = DONE
-            for key, split in before.splits.items():
+            for key, split in splits.items():
                 if key.cluster == event.cluster and key not in seen and not self._is_unwanted(key):
                     self._lacks(key, split)
+
+    def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:
+        """A split is there, in an incarnation that is to be believed."""
+        known = self.known.get(key)
+        if split is not None and (split.finished or (split.removed_at_ms is not None and self._is_unwanted(key))):
+            return
+        if known is None:
+            self.known[key] = topic_id
+            if by_strategy:
+                self.by_strategy[key] = True
+        elif topic_id and known != topic_id and (not known or key not in self.marks):
+            self.known[key] = topic_id
+            if key not in self.marks:
+                self.ends.pop(key, None)
+        elif topic_id and known != topic_id:
+            loss = self._unread(key, Cause.RECREATED)
+            if loss is None or self._lose(loss, settled=split is not None and split.removed_at_ms is not None):
+                self.ids.note_former(key, known)
+                self.known[key] = topic_id
+                self._ended(key)
 
     def _is_unwanted(self, key: SplitId) -> bool:
         return key.cluster in self.subscribed and key.topic not in self.subscribed[key.cluster]
@@ -278,7 +336,9 @@ class Model:
         if cluster is None or cluster.removed_at_ms is not None:
             return
         for key, end in event.ends.items():
-            short = self.short.pop(key, (0, end, -1))
+            if self.ids.is_doubted(key):
+                continue
+            short = self.short.pop(key, (0, end, -1, self.now_ms or 0))
             if key in self.known:
                 self.ends[key] = max(end, self.ends.get(key, end))
             split, mark = before.splits.get(key), self.marks.get(key)
@@ -291,11 +351,12 @@ class Model:
                     if key in self.stops:
                         self.stops[key] = max(start, self.stops[key])
             elif end < mark:
-                count, low, answer = short
+                count, low, answer, since_ms = short
                 if answer != event.answer:
                     count, low = count + 1, min(low, end)
-                if count < ANSWERS_MIN:
-                    self.short[key] = count, low, event.answer
+                waited_ms = (self.now_ms or 0) - since_ms
+                if count < ANSWERS_MIN or waited_ms < max(self.interval_ms, SHORT_MS_MIN):
+                    self.short[key] = count, low, event.answer, since_ms
                 elif self._lose(Loss(key, Cause.TRUNCATED, mark, low)):
                     self._begin(key, low)
                     self.ends[key] = end
@@ -341,6 +402,10 @@ class Model:
         for name in self.clusters:
             if name not in listed_ids:
                 self._missed(name)
+                if self.is_gone(name) or (self.listings == 1 and event.confirmed):
+                    self.leaving[name] = True
+            else:
+                self.leaving.pop(name, None)
 
     def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
         """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""

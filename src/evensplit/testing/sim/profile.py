@@ -30,6 +30,8 @@ FAULTS: Mapping[str, str] = MappingProxyType(
         "retention": "the beginning of a log is deleted, whether it was read or not",
         "other-cluster": "at the same address is another Kafka cluster than before, until somebody corrects it",
         "twin": "a new cluster turns out to be one that is named already, until somebody corrects it",
+        "log-gaps": "offsets are written down now and then only, as with asynchronous progress tracking",
+        "rename": "a cluster is named otherwise in the metadata",
         "narrowing": "the subscription is narrowed and widened",
         "records-expire": "the beginning of a log is deleted, as far as it has been read",
         "bootstrap-change": "the metadata names other bootstrap servers",

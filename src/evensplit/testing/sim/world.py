@@ -16,7 +16,7 @@ TOPICS = ("b-c", "c", "c-0")
 
 HAPPENINGS = (
     *("unreachable", "cluster-leaves", "partitions-go", "growth", "growth", "recreation", "narrowing"),
-    *("deletion", "truncation", "truncation", "retention", "retention", "other-cluster"),
+    *("deletion", "truncation", "truncation", "retention", "retention", "other-cluster", "rename"),
 )
 """What can happen to a cluster, as often as it is named."""
 
@@ -45,7 +45,8 @@ class SimTopic:
 
 @dataclass(slots=True)
 class SimCluster:
-    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before.
+    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before; `stale`: its
+    last answer was one of these, and the next one, from another broker, is not.
 
     `kafka_id`: what the brokers at its address call themselves. `dropped`: it is not named any more, for good.
     """
@@ -57,6 +58,7 @@ class SimCluster:
     reachable: bool = True
     dropped: bool = False
     older: deque[tuple[ListedPartition, ...]] = field(default_factory=lambda: deque(maxlen=4))
+    stale: bool = False
 
 
 class World:
@@ -140,8 +142,12 @@ class World:
         random = self._random
         listing, complete = self.listing(cluster), True
         if faults and random.random() < 0.3:
-            if "stale-answer" in faults and random.random() < 0.4 and cluster.older:
+            if "stale-answer" in faults and random.random() < 0.4 and cluster.older and not cluster.stale:
                 listing = tuple(one for one in random.choice(cluster.older) if one.topic != self.narrowed)
+                cluster.stale = True
+                return listing, complete
+        cluster.stale = False
+        if faults and random.random() < 0.3:
             if "partial-answer" in faults and random.random() < 0.4:
                 listing, complete = tuple(one for one in listing if random.random() < 0.6), False
             elif "missing-partitions" in faults and random.random() < 0.4:
@@ -213,6 +219,8 @@ class World:
             cluster.listed = not (cluster.listed or cluster.dropped)
             self.version += 1
             return f"{cluster.id} is {'in' if cluster.listed else 'not in'} the metadata"
+        if fault == "rename":
+            return self._rename(cluster)
         if fault == "narrowing":
             self.narrowed = None if self.narrowed else random.choice(TOPICS)
             self.version += 1
@@ -233,6 +241,18 @@ class World:
             log.hidden = not log.hidden if random.random() < 0.5 else log.hidden
         self._changed(cluster)
         return f"of {cluster.id}/{name}, {sum(log.hidden for log in topic.logs)} partitions are gone"
+
+    def _rename(self, cluster: SimCluster) -> str:
+        """The metadata has another name for a cluster, which it never had before."""
+        names = [name for name in CLUSTERS if name not in self.clusters]
+        if not names or cluster.dropped or not self._profile.logical:
+            return ""
+        self.clusters[names[0]] = SimCluster(
+            names[0], cluster.kafka_id, cluster.topics, cluster.listed, cluster.reachable, older=cluster.older
+        )
+        self.clusters[cluster.id] = SimCluster(cluster.id, self._named(), listed=False, dropped=True)
+        self.version += 1
+        return f"{cluster.id} is called {names[0]} now"
 
     def _cut(self, logs: list[Log], *, tail: bool) -> str:
         """A log loses records at one of its ends."""
