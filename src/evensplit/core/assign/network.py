@@ -23,6 +23,7 @@ class Network:
         self._head: list[int] = []
         self._room: list[int] = []
         self._cost: list[int] = []
+        self._potential = [0] * nodes
 
     def arc(self, tail: int, head: int, capacity: int, cost: int = 0) -> int:
         """Add an arc, of cost 0 or 1, and return its number; its reverse, at first without room, has the next one."""
@@ -48,7 +49,7 @@ class Network:
         Returns what could not be sent. Whatever was sent was sent at the least cost for that amount.
         """
         left = list(excess)
-        potential = [0] * len(left)
+        potential = self._potential = [0] * len(left)
         while True:
             sources = [node for node, amount in enumerate(left) if amount > 0]
             distance = self._distances(sources, potential)
@@ -61,6 +62,40 @@ class Network:
                 potential[node] += nearest if at is None or at > nearest else at
             while self._block(left, potential):
                 pass
+
+    def even(self, node: int, other: int) -> bool:
+        """After `solve`: whether a way between the two, in either direction, may cost nothing."""
+        return self._potential[node] == self._potential[other]
+
+    def nearby(self, nodes: Sequence[int], around: int) -> list[int | None]:
+        """After `solve`: the first of `nodes` that leads to each node at no cost, on a way that passes by `around`."""
+        out, head, room, cost, potential = self._out, self._head, self._room, self._cost, self._potential
+        first: list[int | None] = [None] * len(out)
+        for start in nodes:
+            if first[start] is not None:
+                continue
+            first[start] = start
+            queue = [start]
+            for node in queue:
+                for arc in out[node]:
+                    other = head[arc]
+                    if other == around or first[other] is not None or not room[arc]:
+                        continue
+                    if potential[node] + cost[arc] == potential[other]:
+                        first[other] = start
+                        queue.append(other)
+        return first
+
+    def shift(self, excess: Sequence[int], around: int) -> list[int]:
+        """After `solve`: send as much more as can be sent at no cost, on ways that pass by the node `around`.
+
+        Returns the excess that is left of each node. What `solve` sent costs as little as before.
+        """
+        left, potential = list(excess), list(self._potential)
+        potential[around] = UNBOUNDED
+        while self._block(left, potential):
+            pass
+        return left
 
     def reachable(self, excess: Sequence[int]) -> list[bool]:
         """Which nodes can be reached from one with an excess, through arcs that have room."""
