@@ -67,35 +67,37 @@ class Network:
         """After `solve`: whether a way between the two, in either direction, may cost nothing."""
         return self._potential[node] == self._potential[other]
 
-    def nearby(self, nodes: Sequence[int], around: int) -> list[int | None]:
-        """After `solve`: the first of `nodes` that leads to each node at no cost, on a way that passes by `around`."""
+    def trees(self, roots: Sequence[int], around: int) -> tuple[list[int | None], list[int]]:
+        """After `solve`: the nodes that a unit can be passed on to from a root at no cost, never through `around`.
+
+        Returns for each node the first of `roots` that leads to it, and the last arc of the way from there; -1 at the
+        roots themselves. The ways of different roots have no node in common.
+        """
         out, head, room, cost, potential = self._out, self._head, self._room, self._cost, self._potential
-        first: list[int | None] = [None] * len(out)
-        for start in nodes:
-            if first[start] is not None:
+        root: list[int | None] = [None] * len(out)
+        via = [-1] * len(out)
+        for start in roots:
+            if root[start] is not None:
                 continue
-            first[start] = start
+            root[start] = start
             queue = [start]
             for node in queue:
                 for arc in out[node]:
                     other = head[arc]
-                    if other == around or first[other] is not None or not room[arc]:
+                    if root[other] is not None or other == around or not room[arc]:
                         continue
                     if potential[node] + cost[arc] == potential[other]:
-                        first[other] = start
+                        root[other], via[other] = start, arc
                         queue.append(other)
-        return first
+        return root, via
 
-    def shift(self, excess: Sequence[int], around: int) -> list[int]:
-        """After `solve`: send as much more as can be sent at no cost, on ways that pass by the node `around`.
-
-        Returns the excess that is left of each node. What `solve` sent costs as little as before.
-        """
-        left, potential = list(excess), list(self._potential)
-        potential[around] = UNBOUNDED
-        while self._block(left, potential):
-            pass
-        return left
+    def pass_on(self, node: int, via: Sequence[int]) -> None:
+        """Send one unit from the root of `node` to it, on the way that `trees` found."""
+        while via[node] >= 0:
+            arc = via[node]
+            self._room[arc] -= 1
+            self._room[arc ^ 1] += 1
+            node = self._head[arc ^ 1]
 
     def reachable(self, excess: Sequence[int]) -> list[bool]:
         """Which nodes can be reached from one with an excess, through arcs that have room."""

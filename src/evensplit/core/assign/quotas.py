@@ -175,24 +175,20 @@ class _Restricted:
 def _prefer(network: Network, hub: int, seated: dict[int, bool], elsewhere: Mapping[int, int]) -> None:
     """Give the seats up to the level to the readers that have least elsewhere, as far as that moves nothing more.
 
-    Those who can be seated together are the bases of a matroid, so it is enough to seat as many as possible of those
-    that have up to one amount elsewhere, then up to the next: no later round unseats more of them than it seats.
-    `seated`: node of a reader -> whether it is; is kept up to date. `elsewhere`: likewise, how many splits it has.
+    Those who can be seated together are the bases of a matroid, so the sum of what they have elsewhere is least when no
+    exchange of a single one lowers it. `seated`: node of a reader -> whether it is; is kept up to date. `elsewhere`:
+    likewise, how many splits it has.
     """
     # Whoever does not lie level with the hub changes places with nobody for nothing.
-    level = sorted((node for node in seated if network.even(node, hub)), key=elsewhere.__getitem__)
-    while True:
-        first = network.nearby([node for node in reversed(level) if seated[node]], hub)
-        givers = ((node, first[node]) for node in level if not seated[node])
-        better = (node for node, giver in givers if giver is not None and elsewhere[giver] > elsewhere[node])
-        least = next(better, None)
-        if least is None:
-            return
-        excess = [0] * len(first)
-        for node in level:
-            if seated[node] == (elsewhere[node] > elsewhere[least]):
-                excess[node] = 1 if seated[node] else -1
-        left = network.shift(excess, hub)
-        for node in level:
-            if excess[node] != left[node]:
-                seated[node] = not seated[node]
+    order = sorted((node for node in seated if network.even(node, hub)), key=elsewhere.__getitem__)
+    exchanged = True
+    while exchanged:
+        exchanged = False
+        root, via = network.trees([node for node in reversed(order) if seated[node]], hub)
+        for node in order:
+            giver = root[node]
+            if giver is None or seated[node] or not seated[giver] or elsewhere[giver] <= elsewhere[node]:
+                continue
+            network.pass_on(node, via)
+            seated[giver], seated[node] = False, True
+            exchanged = True
