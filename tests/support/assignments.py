@@ -93,9 +93,15 @@ def moves_of(instance: Instance, owner: Mapping[SplitId, Reader]) -> int:
 
 
 def optimum(instance: Instance, *, policy: str = "balanced") -> tuple[int, int]:
-    """The least sum of squared loads, and the fewest moves for it: by network simplex, with a node for each split.
+    """The least sum of squared loads, and the fewest moves for it: by network simplex, with a node for each split."""
+    return optimum_beside(instance, {}, policy=policy)[:2]
 
-    A reader's places cost 1, 3, 5, … (the differences of squares) in units that outweigh all moves together.
+
+def optimum_beside(instance: Instance, base: Mapping[Reader, int], *, policy: str = "balanced") -> tuple[int, int, int]:
+    """As `optimum`, and the least sum of each split's reader's base that is possible with both.
+
+    A reader's places cost 1, 3, 5, … (the differences of squares) in units that outweigh all moves together, and a move
+    outweighs what all readers have elsewhere.
     """
     may: dict[SplitId, list[Reader]] = {}
     for split in instance.splits:
@@ -103,21 +109,23 @@ def optimum(instance: Instance, *, policy: str = "balanced") -> tuple[int, int]:
         may[split] = [stays] if policy == "sticky" and stays is not None else instance.able(split)
     readable = [split for split in instance.splits if may[split]]
     if not readable:
-        return 0, 0
-    unit = len(readable) + 1
+        return 0, 0, 0
+    move = len(readable) * max(base.values(), default=0) + 1
+    unit = (len(readable) + 1) * move
     graph = nx.DiGraph()
     graph.add_node("sink", demand=len(readable))
     for split in readable:
         graph.add_node(split, demand=-1)
         stays = None if policy == "fair" else instance.kept_by(split)
         for reader in may[split]:
-            graph.add_edge(split, ("reader", reader), capacity=1, weight=int(stays not in (None, reader)))
+            moves = int(stays not in (None, reader))
+            graph.add_edge(split, ("reader", reader), capacity=1, weight=moves * move)
     for reader, most in Counter(reader for split in readable for reader in may[split]).items():
         for place in range(1, most + 1):
-            graph.add_edge(("reader", reader), (reader, place), capacity=1, weight=0)
+            graph.add_edge(("reader", reader), (reader, place), capacity=1, weight=base.get(reader, 0))
             graph.add_edge((reader, place), "sink", capacity=1, weight=(2 * place - 1) * unit)
-    cost, _ = nx.network_simplex(graph)
-    return divmod(int(cost), unit)
+    squared, rest = divmod(int(nx.network_simplex(graph)[0]), unit)
+    return squared, *divmod(rest, move)
 
 
 def least_largest_load(instance: Instance, *, policy: str = "balanced") -> int:

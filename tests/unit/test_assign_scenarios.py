@@ -273,11 +273,38 @@ class TestRoundRobinAtAnotherNumberOfReaders:
         assert two.moved == sum(owner in (0, 1) and two.owner[split] != owner for split, owner in three.owner.items())
         assert two.verify()
 
-    def test_the_counter_of_global_mode_goes_on(self) -> None:
+    def test_global_mode_cuts_the_lists_of_all_readers_anew(self) -> None:
         splits = partitions("t", 8)
         three = assign(splits, 3, policy="global")
         two = assign(splits, 2, policy="global", previous=three.owner)
+        # Reader 0 had 0, 3 and 6, reader 1 had 1, 4 and 7, reader 2 had 2 and 5.
+        assert [held_by(two, reader) for reader in range(2)] == ["t-0 t-1 t-3 t-6", "t-2 t-4 t-5 t-7"]
+        assert two.moved == 1
+        assert two.verify()
+
+    @pytest.mark.parametrize("policy", ["round-robin", "global"])
+    def test_more_readers_have_to_be_told_of(self, policy: str) -> None:
+        """From the owners alone they cannot be seen."""
+        splits = partitions("t", 8)
+        two = assign(splits, 2, policy=policy)
+        assert assign(splits, 3, policy=policy, previous=two.owner).moved == 0
+        three = assign(splits, 3, policy=policy, previous=two.owner, rescaled=True)
+        expected = {
+            "round-robin": ["t-0 t-3 t-6", "t-1 t-4 t-7", "t-2 t-5"],
+            "global": ["t-0 t-2 t-4", "t-1 t-3 t-6", "t-5 t-7"],
+        }
+        assert [held_by(three, reader) for reader in range(3)] == expected[policy]
+        assert three.verify()
+        again = three.after(added=partitions("u", 1))
+        assert (again.moved, again.verify()) == (0, True)
+
+    @pytest.mark.parametrize("policy", ["round-robin", "global"])
+    def test_the_counter_goes_on_where_a_reader_is_gone_and_nothing_is_levelled(self, policy: str) -> None:
+        splits = partitions("t", 8)
+        three = assign(splits, 3, policy=policy)
+        two = assign(splits, 2, policy=policy, previous=three.owner, rescaled=False)
         assert two.moved == 0
+        assert [two.owner[splits[place]] for place in (2, 5)] == [0, 1]
 
     def test_the_same_readers_keep_what_they_have(self) -> None:
         splits = partitions("t", 8)

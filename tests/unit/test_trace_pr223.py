@@ -1,7 +1,8 @@
 """The trace of PR 223: clusters are added, removed and added again over 7 readers, which then become 5.
 
 The peer is policy `global`, its counter: an owner is the number of known splits modulo the readers, and nobody moves.
-It is driven through the same enumerator, beside the project's own policy.
+It is driven through the same enumerator, beside the project's own policy. The owners that the PR shows, one by one, are
+in test_assign_pr223.py.
 """
 
 from __future__ import annotations

@@ -204,14 +204,17 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "policy",
             "choice",
             "`balanced`",
-            "how splits are given to readers: `balanced`, `sticky`, `fair`, `hash`, `round-robin` or `global`; see "
+            "how splits are given to readers: `balanced`, `sticky` or `fair`, which level the loads; or `hash`, "
+            "`round-robin` or `global`, Flink's rules, which do not look at loads and are even by luck only; see "
             "[Who reads what](../assignment.md)",
         ),
         Option(
             "assignScope",
             "choice",
             "`global`",
-            "`global`: all clusters are balanced together; `per-cluster`: each on its own, against all readers",
+            "`global`: all clusters are balanced together; `per-cluster`: each on its own, against all readers. Of "
+            "equal choices, the one is taken that gives a cluster's extra splits to the readers that have least of "
+            "the others",
         ),
         Option(
             "rebalance",

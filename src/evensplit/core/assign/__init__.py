@@ -3,6 +3,17 @@
 from evensplit.core.assign.assignment import Assignment, assign, owners
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.claims import Claim, resolve_claims
+from evensplit.core.assign.clusters import assign_by_cluster, by_cluster
 from evensplit.core.assign.policies import POLICIES
 
-__all__ = ["POLICIES", "Assignment", "Certificate", "Claim", "assign", "owners", "resolve_claims"]
+__all__ = [
+    "POLICIES",
+    "Assignment",
+    "Certificate",
+    "Claim",
+    "assign",
+    "assign_by_cluster",
+    "by_cluster",
+    "owners",
+    "resolve_claims",
+]

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.checks import check_changes, check_shapes, checked_readers, checked_weights
+from evensplit.core.assign.checks import check_base, check_changes, check_shapes, checked_readers, checked_weights
 from evensplit.core.assign.deal import deal
-from evensplit.core.assign.interning import Interned, grown, intern
-from evensplit.core.assign.policies import BALANCED, EXACT, ROUND_ROBIN, STICKY
+from evensplit.core.assign.interning import Interned, former_owners, grown, has_others, intern
+from evensplit.core.assign.policies import BALANCED, EXACT, HASH, STICKY
 from evensplit.core.assign.problem import IntArray, Problem, seen_by, sums
 from evensplit.core.assign.proof import certify
 from evensplit.core.assign.quotas import quotas
 from evensplit.core.assign.rules import by_rule
-from evensplit.core.assign.terms import Eligible, Reader, Scope
+from evensplit.core.assign.terms import Base, Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.assign.weighted import balance_weights
 from evensplit.core.markup import lines, table, title
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evensplit.charts import Drawing
 
 R = TypeVar("R", bound=Reader)
+B = TypeVar("B", bound=Reader)
 """The readers of a mapping: a mapping's keys have to be of one type exactly, where a sequence may have either."""
 
 
@@ -60,12 +61,13 @@ class Assignment:
         """
         check_changes(added, removed, lambda split: split in self.owner or split in self.unassigned)
         known = self.numbered
-        if self.inputs.eligible or self.inputs.weight is not None:
+        inputs = replace(self.inputs, previous=self.owner, rescaled=False)
+        if inputs.eligible or inputs.weight is not None:
             gone = frozenset(removed)
-            splits = [split for split in self.inputs.splits if split not in gone]
-            return _assigned(replace(self.inputs, splits=[*splits, *added], previous=self.owner))
+            splits = [split for split in inputs.splits if split not in gone]
+            return _assigned(replace(inputs, splits=[*splits, *added]))
         interned = grown(known.interned, known.owner, added, removed)
-        return _solved(replace(self.inputs, splits=interned.splits, previous=self.owner), interned)
+        return _solved(replace(inputs, splits=interned.splits), interned)
 
     def verify(self) -> bool:
         """Whether the assignment is what it says, checked from the inputs (see `problems`).
@@ -125,15 +127,23 @@ class Inputs:
     eligible: Eligible
     weight: Mapping[SplitId, int] | None
     policy: str
+    base: Base
+    rescaled: bool | None
 
     def intern(self) -> Interned:
-        """The same in numbers; readers are numbered by place or by name, as the policy wants it."""
-        readers = tuple(sorted(self.readers)) if self.policy in EXACT else self.readers
-        interned = intern(self.splits, readers, self.previous, self.eligible)
-        if self.policy != ROUND_ROBIN:
-            return interned
-        there = frozenset(readers)
-        return replace(interned, rescaled=any(owner not in there for owner in self.previous.values()))
+        """The same in numbers; readers are numbered by place or by base and name, as the policy wants it."""
+        if self.policy not in EXACT:
+            interned = intern(self.splits, self.readers, self.previous, self.eligible)
+            rescaled = has_others(self.previous, self.readers) if self.rescaled is None else self.rescaled
+            if self.policy == HASH or not rescaled:
+                return interned
+            return replace(interned, former=former_owners(interned.splits, self.previous))
+        if self.weight is not None or len({self.base.get(reader, 0) for reader in self.readers}) == 1:
+            return intern(self.splits, tuple(sorted(self.readers)), self.previous, self.eligible)
+        ordered = sorted((self.base.get(reader, 0), reader) for reader in self.readers)
+        interned = intern(self.splits, tuple(reader for _, reader in ordered), self.previous, self.eligible)
+        elsewhere = np.array([amount for amount, _ in ordered], dtype=np.int64)
+        return replace(interned, problem=replace(interned.problem, elsewhere=elsewhere))
 
 
 def assign(
@@ -144,6 +154,8 @@ def assign(
     eligible: Mapping[R, Collection[Scope]] | None = None,
     weight: Mapping[SplitId, int] | None = None,
     policy: str = BALANCED,
+    base: Mapping[B, int] | None = None,
+    rescaled: bool | None = None,
 ) -> Assignment:
     """Give every split to one reader that may read it.
 
@@ -155,6 +167,12 @@ def assign(
             that is absent may read everything, one with an empty collection nothing.
         weight: split -> a whole number of at least 1, for every split: loads are sums of weights then.
         policy: one of `policies.POLICIES`.
+        base: reader -> how many splits it has that are not among `splits`; a reader that is absent has none. It changes
+            neither how even the loads are nor how many splits move: of the choices that are left, the seats above the
+            even share go to the readers with the least base, then as they would without one. Only the three exact
+            policies look at it, and none does with weights.
+        rescaled: whether `previous` is of other readers than these, which `round-robin` and `global` want to know;
+            None: that is so if an owner in it is not among them.
 
     Returns:
         For `balanced`, without weights: of the assignments with the least sum of squared loads (which are the most
@@ -168,16 +186,17 @@ def assign(
     Raises:
         AssignmentInputError: no readers or one given twice, a split given twice or that is no SplitId, a reader in
             `eligible` that is not in `readers`, a bare string where a scope is expected, a weight below 1 or missing,
-            an unknown policy. It lists every offender.
+            an unknown policy, a base below 0 or of a reader that is not there. It lists every offender.
 
     Laws: S2, S6. Sources: KIP-54 (balanced is its fair and sticky, sticky its sticky and fair, fair its fair
-    strategy), FLIP-537 (hash, round-robin), PR 223 (global). `round-robin` deals anew at another number of readers:
-    that is seen where previous owners are gone; where readers were added, leave `previous` out.
+    strategy), FLIP-537 (hash, round-robin), PR 223 (global). For other readers than before, `round-robin` deals
+    everything anew, and `global` cuts the lists of all former owners anew, as Flink does with operator state.
     """
-    check_shapes(splits, previous=previous, eligible=eligible, weight=weight)
-    able = cast(Eligible, eligible or {})
+    check_shapes(splits, previous=previous, eligible=eligible, weight=weight, base=base)
+    able, had = cast(Eligible, eligible or {}), cast(Base, base or {})
     names = checked_readers(readers, able, policy)
-    return _assigned(Inputs(tuple(splits), names, previous or {}, able, weight, policy))
+    check_base(had, names)
+    return _assigned(Inputs(tuple(splits), names, previous or {}, able, weight, policy, had, rescaled))
 
 
 def owners(
@@ -187,11 +206,14 @@ def owners(
     previous: Mapping[SplitId, Reader] | None = None,
     eligible: Mapping[R, Collection[Scope]] | None = None,
     policy: str = BALANCED,
+    base: Mapping[B, int] | None = None,
+    rescaled: bool | None = None,
 ) -> dict[SplitId, Reader]:
     """`assign(...).owner` without its proof."""
-    able = cast(Eligible, eligible or {})
+    able, had = cast(Eligible, eligible or {}), cast(Base, base or {})
     names = checked_readers(readers, able, policy)
-    interned = Inputs(splits, names, previous or {}, able, None, policy).intern()
+    check_base(had, names)
+    interned = Inputs(splits, names, previous or {}, able, None, policy, had, rescaled).intern()
     return _named(interned, _solve(interned, None, policy))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from evensplit.core.assign.policies import POLICIES
 from evensplit.core.assign.problem import IntArray
-from evensplit.core.assign.terms import Eligible, Reader
+from evensplit.core.assign.terms import Base, Eligible, Reader
 from evensplit.core.model import Cluster, SplitId, Topic
 from evensplit.errors import AssignmentInputError
 
@@ -67,6 +67,20 @@ def checked_weights(
     if wrong:
         raise AssignmentInputError(wrong)
     return np.array([weight[split] for split in assignable], dtype=np.int64)
+
+
+def check_base(base: Base, readers: Collection[Reader]) -> None:
+    """Raise AssignmentInputError for amounts that cannot be, and for readers that are not there."""
+    if not base:
+        return
+    known = frozenset(readers)
+    wrong = [f"base names reader {name!r}, which is not among the readers" for name in base if name not in known]
+    for name, found in base.items():
+        amount: object = found
+        if isinstance(amount, bool) or not isinstance(amount, int | np.integer) or not 0 <= amount <= WEIGHT_SUM_MAX:
+            wrong.append(f"base of reader {name!r} is {amount!r}; expected a whole number of splits, at least 0")
+    if wrong:
+        raise AssignmentInputError(wrong)
 
 
 def check_shapes(splits: object, **given: object) -> None:

@@ -21,8 +21,9 @@ class Interned:
     """A problem, and what its numbers stand for.
 
     `splits`: those that somebody may read, in the order of their ids. `topics`: cluster and name of each topic.
-    `readers`: in the order of their numbers. `unassigned`: the splits that nobody may read. `rescaled`: a previous
-    owner is not among the readers, so that there are others than before; only looked for where that matters.
+    `readers`: in the order of their numbers. `unassigned`: the splits that nobody may read. `former`: (splits,) the
+    place of each split's previous owner among all of these, also those that are gone or may not read it, in the order
+    of their names; NOBODY for none. None where that does not matter: for the same readers, or for an exact policy.
     """
 
     problem: Problem
@@ -30,7 +31,7 @@ class Interned:
     topics: Sequence[tuple[str, str]]
     readers: Sequence[Reader]
     unassigned: tuple[SplitId, ...] = ()
-    rescaled: bool = False
+    former: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,23 @@ def _previous(
         return np.fromiter(numbers, dtype=np.int64, count=len(splits))
     except TypeError as error:
         raise AssignmentInputError([f"previous owners have to be numbers or names: {error}"]) from error
+
+
+def has_others(previous: Mapping[SplitId, Reader], readers: Collection[Reader]) -> bool:
+    """Whether a previous owner is not among `readers`."""
+    there = frozenset(readers)
+    return any(owner not in there for owner in previous.values())
+
+
+def former_owners(splits: Sequence[SplitId], previous: Mapping[SplitId, Reader]) -> IntArray:
+    """`Interned.former` for these splits."""
+    owners = list(map(previous.get, splits))
+    try:
+        distinct = sorted({owner for owner in owners if owner is not None})
+    except TypeError as error:
+        raise AssignmentInputError([f"previous owners have to be all numbers or all names: {error}"]) from error
+    place: dict[Reader | None, int] = {owner: number for number, owner in enumerate(distinct)}
+    return np.fromiter((place.get(owner, NOBODY) for owner in owners), dtype=np.int64, count=len(owners))
 
 
 def _eligibility(

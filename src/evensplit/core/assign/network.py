@@ -23,6 +23,7 @@ class Network:
         self._head: list[int] = []
         self._room: list[int] = []
         self._cost: list[int] = []
+        self._potential = [0] * nodes
 
     def arc(self, tail: int, head: int, capacity: int, cost: int = 0) -> int:
         """Add an arc, of cost 0 or 1, and return its number; its reverse, at first without room, has the next one."""
@@ -48,7 +49,7 @@ class Network:
         Returns what could not be sent. Whatever was sent was sent at the least cost for that amount.
         """
         left = list(excess)
-        potential = [0] * len(left)
+        potential = self._potential = [0] * len(left)
         while True:
             sources = [node for node, amount in enumerate(left) if amount > 0]
             distance = self._distances(sources, potential)
@@ -61,6 +62,42 @@ class Network:
                 potential[node] += nearest if at is None or at > nearest else at
             while self._block(left, potential):
                 pass
+
+    def even(self, node: int, other: int) -> bool:
+        """After `solve`: whether a way between the two, in either direction, may cost nothing."""
+        return self._potential[node] == self._potential[other]
+
+    def trees(self, roots: Sequence[int], around: int) -> tuple[list[int | None], list[int]]:
+        """After `solve`: the nodes that a unit can be passed on to from a root at no cost, never through `around`.
+
+        Returns for each node the first of `roots` that leads to it, and the last arc of the way from there; -1 at the
+        roots themselves. The ways of different roots have no node in common.
+        """
+        out, head, room, cost, potential = self._out, self._head, self._room, self._cost, self._potential
+        root: list[int | None] = [None] * len(out)
+        via = [-1] * len(out)
+        for start in roots:
+            if root[start] is not None:
+                continue
+            root[start] = start
+            queue = [start]
+            for node in queue:
+                for arc in out[node]:
+                    other = head[arc]
+                    if root[other] is not None or other == around or not room[arc]:
+                        continue
+                    if potential[node] + cost[arc] == potential[other]:
+                        root[other], via[other] = start, arc
+                        queue.append(other)
+        return root, via
+
+    def pass_on(self, node: int, via: Sequence[int]) -> None:
+        """Send one unit from the root of `node` to it, on the way that `trees` found."""
+        while via[node] >= 0:
+            arc = via[node]
+            self._room[arc] -= 1
+            self._room[arc ^ 1] += 1
+            node = self._head[arc ^ 1]
 
     def reachable(self, excess: Sequence[int]) -> list[bool]:
         """Which nodes can be reached from one with an excess, through arcs that have room."""

@@ -28,6 +28,8 @@ class Problem:
     `group`: (splits,) the class of each split; None if there is one class only.
     `kind`: (readers,) the kind of each reader; None if there is one kind only.
     `may_read`: (classes, kinds) which kind may read which class. Each class of a split has at least one.
+    `elsewhere`: (readers,) how many splits each reader has that are not part of the problem; ascending, since readers
+    that have fewer are numbered first. None if that is the same for all.
     """
 
     readers: int
@@ -37,6 +39,7 @@ class Problem:
     group: IntArray | None
     kind: IntArray | None
     may_read: BoolArray
+    elsewhere: IntArray | None = None
 
     @property
     def splits(self) -> int:

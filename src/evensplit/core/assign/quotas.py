@@ -7,6 +7,7 @@ cost for each level: splits stay where they were for free and go elsewhere for o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ def quotas(problem: Problem, *, pinned: bool) -> Quotas:
     base = loads if pinned else np.zeros_like(loads)
     if not problem.uniform:
         return _Restricted(problem, keys, held, base, pinned=pinned).quotas()
-    seats = _seats(loads, problem.splits, base)
+    seats = _seats(loads, problem.splits, base, problem.elsewhere)
     kept = np.minimum(loads, seats)
     room = seats - kept
     return Quotas(keys, held, kept[keys], room, np.array([[room.sum()]]))
@@ -54,11 +55,12 @@ def _pairs(problem: Problem) -> tuple[IntArray, IntArray]:
     return occurrences(owner, problem.readers * problem.may_read.shape[0], problem.splits)
 
 
-def _seats(loads: IntArray, splits: int, base: IntArray) -> IntArray:
+def _seats(loads: IntArray, splits: int, base: IntArray, elsewhere: IntArray | None) -> IntArray:
     """How many splits each reader gets, every one free to read all: at least `base`, which is 0 or what it had.
 
-    Of the readers that could be filled up to the level or one less, those that had most are filled up: each of them
-    that had more than one less keeps one split that it would have lost.
+    Of the readers that could be filled up to the level or one less, those that had more than one less are filled up
+    first: each of them keeps one split that it would have lost. Then come those that have least elsewhere, then those
+    that had most.
     """
     low, high = 0, int(base.max(initial=0)) + splits + 1
     while high - low > 1:
@@ -68,7 +70,10 @@ def _seats(loads: IntArray, splits: int, base: IntArray) -> IntArray:
     extra = splits - int(seats.sum())
     if extra:
         open_to = np.flatnonzero(base <= low)
-        order = np.argsort(-np.minimum(loads[open_to], low + 1), kind="stable")
+        had = np.minimum(loads[open_to], low + 1)
+        order = np.argsort(-had, kind="stable")
+        if elsewhere is not None:
+            order = np.lexsort((-had, elsewhere[open_to], had <= low))
         seats[open_to[order[:extra]]] += 1
     return seats
 
@@ -91,6 +96,7 @@ class _Restricted:
         self._loose = np.zeros(len(keys), dtype=bool)
         if not pinned:
             self._loose = self._open[self._group_of, self._kinds[self._reader_of]]
+        self._elsewhere = problem.elsewhere
         self._kept = held * pinned
         self._room = np.zeros(problem.readers, dtype=np.int64)
         self._flows = np.zeros(problem.may_read.shape, dtype=np.int64)
@@ -150,12 +156,39 @@ class _Restricted:
             arc(tail, head, UNBOUNDED)
             for tail, head in zip(kind_at[self._kinds[readers]].tolist(), reader_at[readers].tolist(), strict=True)
         ]
-        for reader in readers[self._base[readers] < level].tolist():
-            arc(int(reader_at[reader]), hub, 1)
+        seats = {
+            int(reader_at[reader]): arc(int(reader_at[reader]), hub, 1)
+            for reader in readers[self._base[readers] < level].tolist()
+        }
         left = network.solve(excess.tolist())
         assert not left, f"{left} splits fit nowhere below their level {level}"
+        if self._elsewhere is not None:
+            had = dict(zip(reader_at[readers].tolist(), self._elsewhere[readers].tolist(), strict=True))
+            _prefer(network, hub, {node: bool(network.flow(number)) for node, number in seats.items()}, had)
 
         self._kept[pairs] = [network.room(number) for number in shed]
         self._room[readers] = [network.flow(number) for number in got]
         for group, kind, number in moved:
             self._flows[group, kind] = network.flow(number)
+
+
+def _prefer(network: Network, hub: int, seated: dict[int, bool], elsewhere: Mapping[int, int]) -> None:
+    """Give the seats up to the level to the readers that have least elsewhere, as far as that moves nothing more.
+
+    Those who can be seated together are the bases of a matroid, so the sum of what they have elsewhere is least when no
+    exchange of a single one lowers it. `seated`: node of a reader -> whether it is; is kept up to date. `elsewhere`:
+    likewise, how many splits it has.
+    """
+    # Whoever does not lie level with the hub changes places with nobody for nothing.
+    order = sorted((node for node in seated if network.even(node, hub)), key=elsewhere.__getitem__)
+    exchanged = True
+    while exchanged:
+        exchanged = False
+        root, via = network.trees([node for node in reversed(order) if seated[node]], hub)
+        for node in order:
+            giver = root[node]
+            if giver is None or seated[node] or not seated[giver] or elsewhere[giver] <= elsewhere[node]:
+                continue
+            network.pass_on(node, via)
+            seated[giver], seated[node] = False, True
+            exchanged = True

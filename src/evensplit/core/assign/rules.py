@@ -1,4 +1,4 @@
-"""The rules of other systems, for those who compare or migrate: a formula and a counter, blind to loads."""
+"""The rules of other systems, for those who compare or migrate: a formula, a counter and a cut, blind to loads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from evensplit.core.assign.interning import Interned
-from evensplit.core.assign.policies import HASH, ROUND_ROBIN
+from evensplit.core.assign.policies import GLOBAL, HASH
 from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem, forgotten
 from evensplit.core.model import SplitId
 
@@ -56,14 +56,47 @@ def by_turns(problem: Problem) -> IntArray:
     """
     owner = problem.previous.astype(np.int64)
     free = np.flatnonzero(owner == NOBODY)
-    turn = (len(owner) - len(free) + np.arange(len(free))) % problem.readers
+    owner[free] = _next_able(problem, free, _turns(len(owner) - len(free), len(free), problem.readers))
+    return owner
+
+
+def by_parts(problem: Problem, former: IntArray) -> IntArray:
+    """(splits,) What becomes of owners when Flink is restored with another parallelism: their lists are cut anew.
+
+    The lists of the former readers, one behind the other in the order of the readers, are cut into as many parts as
+    there are readers now; if they do not divide evenly, the first parts are one longer. So loads are even within one,
+    and most splits move. Within a list splits stand in the order of their ids, which Flink leaves open. Splits that
+    had no owner come after that, by turns. Where a reader may not read a split, the next one that may gets it, which
+    Flink does not have. Source: RoundRobinOperatorStateRepartitioner, SPLIT_DISTRIBUTE; PR 223 shows a run of it.
+
+    `former`: see `Interned`.
+    """
+    owned = np.flatnonzero(former != NOBODY)
+    owned = owned[np.argsort(former[owned], kind="stable")]
+    quota, longer = divmod(len(owned), problem.readers)
+    sizes = np.full(problem.readers, quota)
+    sizes[:longer] += 1
+    wanted = np.empty(len(former), dtype=np.int64)
+    wanted[owned] = np.repeat(np.arange(problem.readers), sizes)
+    new = np.flatnonzero(former == NOBODY)
+    wanted[new] = _turns(len(owned), len(new), problem.readers)
+    return _next_able(problem, np.arange(len(former)), wanted)
+
+
+def _turns(placed: int, count: int, readers: int) -> IntArray:
+    """Whose turn it is for each of `count` splits, after `placed` others."""
+    return (placed + np.arange(count)) % readers
+
+
+def _next_able(problem: Problem, splits: IntArray, wanted: IntArray) -> IntArray:
+    """For each of `splits` the reader that is `wanted`, or the next one that may read it."""
     if problem.uniform:
-        owner[free] = turn
-        return owner
-    able, groups = _able(problem), problem.groups()[free]
+        return wanted
+    owner = np.empty_like(wanted)
+    able, groups = _able(problem), problem.groups()[splits]
     for group in np.unique(groups).tolist():
         own, readers = groups == group, able[group]
-        owner[free[own]] = readers[np.searchsorted(readers, turn[own]) % len(readers)]
+        owner[own] = readers[np.searchsorted(readers, wanted[own]) % len(readers)]
     return owner
 
 
@@ -76,10 +109,12 @@ def _able(problem: Problem) -> list[IntArray]:
 def by_rule(policy: str, interned: Interned) -> IntArray:
     """(splits,) the owners by `hash`, `round-robin` (FLIP-537) or `global` (PR 223).
 
-    The last two differ when there are other readers than before: round-robin then deals everything anew, and the
-    counter of global mode goes on, with all owners that are still there.
+    The last two differ when there are other readers than before: round-robin then deals everything anew, in the order
+    of the ids, and global cuts the readers' lists anew. Otherwise both go on counting.
     """
+    problem, former = interned.problem, interned.former
     if policy == HASH:
-        return by_hash(interned.problem, interned.splits)
-    anew = policy == ROUND_ROBIN and interned.rescaled
-    return by_turns(forgotten(interned.problem) if anew else interned.problem)
+        return by_hash(problem, interned.splits)
+    if former is None:
+        return by_turns(problem)
+    return by_parts(problem, former) if policy == GLOBAL else by_turns(forgotten(problem))

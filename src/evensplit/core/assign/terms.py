@@ -9,3 +9,4 @@ from evensplit.core.model import Cluster, SplitId, Topic
 Reader = int | str
 Scope = Cluster | Topic | SplitId
 Eligible = Mapping[Reader, Collection[Scope]]
+Base = Mapping[Reader, int]
