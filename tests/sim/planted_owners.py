@@ -26,6 +26,7 @@ def by_counter(
     previous: Owners | None,
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
+    *_: object,
 ) -> Owners:
     """Flink's rule: a new split goes to the number of known splits, modulo the readers; nothing is ever repaired."""
     if eligible:
@@ -43,6 +44,7 @@ def from_scratch(
     previous: Owners | None,
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
+    *_: object,
 ) -> Owners:
     """Even, and as if nobody had owned anything."""
     return SOLVE(splits, readers, None, eligible, "fair")

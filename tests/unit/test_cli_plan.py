@@ -15,7 +15,7 @@ from evensplit.cli import log_ends
 from evensplit.cli.group import evensplit
 from evensplit.core.assign import POLICIES
 from evensplit.core.enumerator import step
-from evensplit.core.events import BatchOpened, Event, ParallelismChanged, ReaderRegistered, TimePassed
+from evensplit.core.events import BatchOpened, BatchPlanned, Event, ParallelismChanged, ReaderRegistered, TimePassed
 from evensplit.core.model import SplitId
 from evensplit.core.settings import ALL_CLUSTERS, NEVER, ON_RESCALE, REBALANCES, SCOPES, Settings
 from evensplit.core.state import EnumeratorState
@@ -117,6 +117,7 @@ def decided(before: EnumeratorState, readers: int) -> dict[str, int | None]:
     now = before
     events: list[Event] = [BatchOpened(), TimePassed(1), ParallelismChanged(readers)]
     events += [ReaderRegistered(reader, reported={}, generation=None) for reader in range(readers)]
+    events += [BatchPlanned({})]
     for event in events:
         now = step(now, event).state
     return {str(key): split.owner for key, split in now.splits.items()}

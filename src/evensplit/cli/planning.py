@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any
 
-from evensplit.core.assign import Assignment, assign
+from evensplit.core.assign import Assignment, assign, assign_by_cluster
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.policies import BALANCED, HASH, ROUND_ROBIN
+from evensplit.core.assign.policies import BALANCED, HASH
 from evensplit.core.assigning import filling
 from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
@@ -152,9 +151,6 @@ def lag_of(owner: Mapping[SplitId, int], behind: Mapping[SplitId, int | None]) -
 
 def plan_of(present: Present, terms: Terms) -> Plan:
     """How `present` would be shared out. Raises AssignmentInputError for terms that make no sense."""
-    groups: Sequence[tuple[str | None, Sequence[SplitId]]] = [(None, present.splits)]
-    if terms.scope == PER_CLUSTER and present.splits:
-        groups = [(name, list(group)) for name, group in groupby(present.splits, key=lambda split: split.cluster)]
     rescaled = present.readers not in (0, terms.readers)
     pins = {reader: ones for reader, ones in terms.pins.items() if reader < terms.readers}
     able = {reader: frozenset(ones) for reader, ones in pins.items()}
@@ -166,13 +162,24 @@ def plan_of(present: Present, terms: Terms) -> Plan:
     levels = terms.rebalance == ALWAYS or (terms.rebalance == ON_RESCALE and rescaled) or not valid
     # Where it does not level, the query keeps what has an owner, and fills up.
     policy = terms.policy if levels else filling(terms.policy)
-    previous = {} if levels and rescaled and policy == ROUND_ROBIN else valid
+    previous, anew = (present.owners, True) if levels and rescaled else (valid, False)
+    solved: dict[str | None, Assignment] = {}
+    if terms.scope == PER_CLUSTER and present.splits:
+        solved.update(
+            assign_by_cluster(
+                present.splits, terms.readers, previous=previous, eligible=pins, policy=policy, rescaled=anew
+            )
+        )
+    else:
+        solved[None] = assign(
+            present.splits, terms.readers, previous=previous, eligible=pins, policy=policy, rescaled=anew
+        )
     parts: list[tuple[str | None, Part]] = []
     owner: dict[SplitId, int] = {}
     loads = dict.fromkeys(range(terms.readers), 0)
-    for cluster, splits in groups:
-        kept = {split: previous[split] for split in splits if split in previous}
-        part = _part(splits, kept, replace(terms, policy=policy, pins=pins), stay=not levels)
+    for cluster, one in solved.items():
+        kept = {split: valid[split] for split in one.owner if split in valid}
+        part = _part(one, kept, stay=not levels and policy == HASH)
         parts.append((cluster, part))
         for split, reader in part.owner.items():
             owner[split] = reader
@@ -186,11 +193,10 @@ def plan_of(present: Present, terms: Terms) -> Plan:
     return Plan(terms, tuple(parts), owner, loads, moves, unassigned)
 
 
-def _part(splits: Sequence[SplitId], kept: Mapping[SplitId, int], terms: Terms, *, stay: bool) -> Part:
+def _part(solved: Assignment, kept: Mapping[SplitId, int], *, stay: bool) -> Part:
     """`stay`: whoever has a split in `kept` keeps it, whatever the policy says."""
-    solved = assign(splits, terms.readers, previous=kept, eligible=terms.pins, policy=terms.policy)
     owner = {split: int(reader) for split, reader in solved.owner.items()}
-    if not (stay and terms.policy == HASH):
+    if not stay:
         return Part(owner, solved.certificate, solved)
     # As `core.assigning` has it. What an assignment can be at best does not depend on the owners that there are.
     owner.update(kept)

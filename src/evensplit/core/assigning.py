@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 from evensplit.core import assign
 from evensplit.core.assign import Claim, resolve_claims
-from evensplit.core.assign.policies import BALANCED, FAIR, HASH, ROUND_ROBIN, STICKY
+from evensplit.core.assign.policies import BALANCED, FAIR, HASH, STICKY
 from evensplit.core.draft import Draft
 from evensplit.core.effects import Assign, Effect, Revoke, SignalNoMoreSplits
 from evensplit.core.model import Readable, Split, SplitId, scopes
-from evensplit.core.settings import ALWAYS, ON_RESCALE, PER_CLUSTER
+from evensplit.core.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
 
@@ -99,21 +98,16 @@ def _decide(draft: Draft, previous: Owners) -> None:
     else:
         # Before the first deal there is no number of readers that could have changed, but readers may report splits.
         level = level or not valid
-    owners: dict[SplitId, int] = {}
-    per_cluster = groupby(splits, key=lambda key: key.cluster) if settings.scope == PER_CLUSTER else ((None, splits),)
-    for _, group in per_cluster:
-        own = list(group)
-        kept = {key: valid[key] for key in own if key in valid}
-        if level:
-            anew = settings.policy == ROUND_ROBIN and rescaled
-            owners.update(_solve(own, readers, None if anew else kept, draft.eligible, settings.policy))
-        elif len(kept) < len(own):
-            policy = filling(settings.policy)
-            owners.update(_solve(own, readers, kept, draft.eligible, policy))
-            if policy == HASH:
-                owners.update(kept)
-        else:
-            owners.update(kept)
+    owners: dict[SplitId, int] = dict(valid)
+    if level:
+        # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
+        known = {**draft.session.taken, **previous} if rescaled else valid
+        owners = _solve(splits, readers, known, draft.eligible, settings.policy, settings.scope, rescaled=rescaled)
+    elif len(valid) < len(splits):
+        policy = filling(settings.policy)
+        owners = _solve(splits, readers, valid, draft.eligible, policy, settings.scope)
+        if policy == HASH:
+            owners.update(valid)
     for key in splits:
         split = draft.splits[key]
         if split.owner != owners.get(key):
@@ -136,12 +130,16 @@ def _solve(
     previous: Owners | None,
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
-) -> Owners:
+    scope: str = ALL_CLUSTERS,
+    *,
+    rescaled: bool = False,
+) -> dict[SplitId, int]:
     """The assignment itself; splits that nobody may read are not in it."""
     if not readers or not splits:
         return {}
     there: dict[int, tuple[Readable, ...]] = {reader: eligible[reader] for reader in readers if reader in eligible}
-    found = assign.owners(splits, readers, previous=previous, eligible=there, policy=policy)
+    solve = assign.by_cluster if scope == PER_CLUSTER else assign.owners
+    found = solve(splits, readers, previous=previous, eligible=there, policy=policy, rescaled=rescaled)
     return {key: int(owner) for key, owner in found.items()}
 
 

@@ -154,8 +154,7 @@ class Draft:
     def note(self) -> None:
         """Put down in the session what this event has begun, lost and ended."""
         session = self.session
-        if session.open:
-            self._note_taken()
+        self._note_taken()
         if self.noticed:
             self.tell(undeclared=(*session.undeclared, *self.noticed))
         if not self.ended and not self.removed:
@@ -175,6 +174,7 @@ class Draft:
         )
 
     def _note_taken(self) -> None:
+        """Keep whose the splits were that have lost their owners: in an open batch, or since their readers are gone."""
         earlier = self.before.splits
         taken = {
             key: known.owner
@@ -182,6 +182,7 @@ class Draft:
             if (known := earlier.get(key)) is not None
             and known.owner is not None
             and (split is None or split.owner is None)
+            and (self.session.open or known.owner >= self.readers)
         }
         if taken:
             self.tell(taken={**taken, **self.session.taken})

@@ -99,7 +99,7 @@ class Session:
     `told`: the last events, one line each, the latest at the end.
     `open`: a batch was opened and is not planned yet: owners stay as they are.
     `due`: owners are to be decided anew when it is planned.
-    `taken`: whose splits were when the batch was opened that have lost their owners since.
+    `taken`: split -> the reader that had it when owners were decided the last time, if it has lost that since.
     `leaving`: clusters that are to be removed as soon as no listed one can turn out to be one of them, renamed.
     `identified`: clusters of which the state at the opening of the batch did not know who they are, and this one does.
     `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
