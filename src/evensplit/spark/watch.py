@@ -17,6 +17,7 @@ from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listin
 from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.options import ClusterOptions
 from evensplit.spark.pace import Pace
+from evensplit.spark.withheld import Withheld
 
 REFRESH_INTERVAL_S = 0.1
 """A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
@@ -127,6 +128,7 @@ class ClusterWatch:
         self._connect = connect
         self._clock = clock
         self._pace = Pace(clock, worked)
+        self._withheld = Withheld()
         self._discovery_interval_s = discovery_interval_s
         self._watch_starts = watch_starts
         self._port = connect(options)
@@ -330,6 +332,8 @@ class ClusterWatch:
             # Something is missing from what is known: whether there is more to it, only a discovery can say.
             discover = self._discovery_interval_s > 0
             listing = port.list_partitions(wanted) if discover else replace(listing, missing=())
+        if discover and isinstance(wanted, TopicPattern):
+            listing = self._withheld.complete(port, wanted, listing, {topic for topic, _ in self._known})
         if not discover and self._discovery_interval_s <= 0:
             # Discovery is off: only what is known already may be looked at again.
             known = tuple(one for one in listing.partitions if (one.topic, one.partition) in self._known)
@@ -353,7 +357,7 @@ class ClusterWatch:
         return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0)
 
     def _topics(self) -> Topics:
-        return Topics(tuple(sorted({topic for topic, _ in self._known})))
+        return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))
 
     def _drop_replaced(
         self, asked: _Question, ids: Mapping[TopicPartition, str], latest: dict[TopicPartition, int]
