@@ -80,10 +80,12 @@ MEANINGS: tuple[Meaning, ...] = (
     Meaning(
         "ES-200",
         "ClusterError",
-        "A cluster was away for longer than `unreachableTimeout`, or the bootstrap servers lead to another Kafka "
+        "A cluster was away, or some of its partitions gave nothing although it answered (no leader, access "
+        "withdrawn), for longer than `unreachableTimeout`; or the bootstrap servers lead to another Kafka "
         "cluster than the one that the positions in the checkpoint are of. Errors with other ids below are kinds of "
         "it.",
-        "Bring the cluster back, raise `unreachableTimeout`, or correct `kafka.bootstrap.servers`. For a cluster that "
+        "Bring the cluster or the leaders back, grant Describe and Read on the topic, raise `unreachableTimeout`, or "
+        "correct `kafka.bootstrap.servers`. For a cluster that "
         "is really another one, give it another id in `clusters` or `metadata`.",
     ),
     Meaning(

@@ -63,13 +63,14 @@ def options(wanted: str = "subscribePattern", names: str = "^t", **more: str) ->
 
 
 class Watched:
-    """A world over fakes, by bootstrap servers."""
+    """A world over fakes, by bootstrap servers. `worked`: the processor time of those who look."""
 
     def __init__(self, ports: Mapping[str, FakeKafka], wanted: SourceOptions) -> None:
         self.clock = Clock(0.0)
+        self.worked = Clock(0.0)
         self.ports = ports
         self.connected: list[str] = []
-        self.world = World(wanted, self._connect, clock=self.clock)
+        self.world = World(wanted, self._connect, clock=self.clock, worked=self.worked)
         self.world.want(wanted.clusters)
 
     def _connect(self, cluster: ClusterOptions) -> ClusterPort:

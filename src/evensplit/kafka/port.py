@@ -40,12 +40,14 @@ class Listing:
     - `missing`: one sentence for each topic or partition that the subscription names and the cluster does not have.
     - `incomplete`: one sentence for each reason why `partitions` may lack something that exists. Empty: the answer is
       complete, and what is not in it does not exist.
+    - `unlisted`: the topics that these sentences are about, in their order.
     """
 
     cluster_id: str
     partitions: tuple[ListedPartition, ...]
     missing: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[TopicPartition, ...]:
@@ -198,7 +200,7 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
     by_name = {topic.name: topic for topic in topics}
     found: list[ListedPartition] = []
     missing: list[str] = []
-    incomplete: list[str] = []
+    incomplete: dict[str, str] = {}
     for name in _names(subscription, by_name):
         topic = by_name.get(name)
         if topic is None or topic.code in _NAMELESS:
@@ -206,7 +208,7 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
             if not isinstance(subscription, TopicPattern):
                 missing.append(f"topic {name!r} does not exist")
         elif topic.code:
-            incomplete.append(
+            incomplete[name] = (
                 f"topic {name!r} cannot be listed: {topic.error} ({topic.code}){access_advice(topic.code)}"
             )
         else:
@@ -220,7 +222,7 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
                 )
                 numbers = [number for number in subscription.by_topic[name] if number in has]
             found.extend(ListedPartition(name, number, topic.topic_id) for number in numbers)
-    return Listing(cluster_id, tuple(found), tuple(missing), tuple(incomplete))
+    return Listing(cluster_id, tuple(found), tuple(missing), tuple(incomplete.values()), tuple(incomplete))
 
 
 def _names(subscription: Subscription, by_name: Mapping[str, TopicState]) -> list[str]:

@@ -32,13 +32,12 @@ from evensplit.metadata import MetadataService
 from evensplit.spark.briefing import Briefing, declare, tell
 from evensplit.spark.fleet import Fleet, open_metadata
 from evensplit.spark.handover import deal
-from evensplit.spark.hanging import Hanging
 from evensplit.spark.health import Health
 from evensplit.spark.intent import due_ms, settings_changed
 from evensplit.spark.late import Late, carry
 from evensplit.spark.logs import say_changes
 from evensplit.spark.minimum import Minimum
-from evensplit.spark.options import UNREACHABLE_TIMEOUT_MS_DEFAULT, ClusterOptions, MetadataOptions, SourceOptions
+from evensplit.spark.options import ClusterOptions, MetadataOptions, SourceOptions
 from evensplit.spark.partition import ReaderPartition, input_partitions
 from evensplit.spark.skips import SURE_WITHIN, SkipCheck
 from evensplit.spark.starts import StartFinder, bounds
@@ -85,8 +84,7 @@ class Coordinator:
         self._briefing = Briefing(options, self._fleet, self._world, self._starts, monotonic)
         self._skips = SkipCheck(not options.fail_on_data_loss)
         self._answers: Mapping[str, Answer] = {}
-        limit_ms = options.unreachable_timeout_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT
-        self._health = Health(self._fleet, self._world, Hanging(limit_ms, monotonic, self._now_ms))
+        self._health = Health(self._fleet, self._world, options.unreachable_timeout_ms, monotonic, self._now_ms)
         self._unread = 0
         self._seen: object = None
         self._due_ms: int | None = None
@@ -143,8 +141,8 @@ class Coordinator:
             MetadataError: the metadata cannot be read, and there is no state yet; or for too many times.
             SubscriptionError: topics, partitions or offsets that were asked for do not exist, and there is no state
                 yet; it lists all problems of all clusters.
-            ClusterError: a cluster does not answer, and there is no state yet or the ends are to be fixed; or it has
-                not answered for too long. A cluster is not the one that it was, or the same as another one.
+            ClusterError: a cluster does not answer, and there is no state yet or the ends are to be fixed; it, or some
+                of it, has given nothing for too long; it is not the one that it was, or the same as another one.
             DataLossError: records that were still to be read are gone, and that ends the run.
         """
         self._fixing = fix_ends
@@ -167,6 +165,8 @@ class Coordinator:
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
             time.sleep(SIGHTING_INTERVAL_S)
             opened = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
+        if not fix_ends:
+            self._health.check_silence(state, answers)
         self._compare_stops(state)
         self._fixed = fix_ends
         return state

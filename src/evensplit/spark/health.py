@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from evensplit.core.state import EnumeratorState
 from evensplit.core.words import counted
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError, line_of
 from evensplit.spark.fleet import Fleet
 from evensplit.spark.hanging import Hanging
+from evensplit.spark.options import UNREACHABLE_TIMEOUT_MS_DEFAULT
+from evensplit.spark.silence import Silence
 from evensplit.spark.watch import Answer, View
 from evensplit.spark.world import World
 
@@ -22,12 +25,16 @@ class Health:
 
     `unreachable`: cluster -> why it does not answer. `left_out`: clusters that a run to the end does without.
     `notices`: everything else, a sentence each.
+    `limit_ms`: `unreachableTimeout`.
     """
 
-    def __init__(self, fleet: Fleet, world: World, hanging: Hanging) -> None:
+    def __init__(
+        self, fleet: Fleet, world: World, limit_ms: int, monotonic: Callable[[], float], now_ms: Callable[[], int]
+    ) -> None:
         self._fleet = fleet
         self._world = world
-        self._hanging = hanging
+        self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT, monotonic, now_ms)
+        self._silence = Silence(world, limit_ms, monotonic)
         self.unreachable: dict[str, str] = {}
         self.left_out: tuple[str, ...] = ()
         self.notices: tuple[str, ...] = ()
@@ -72,9 +79,13 @@ class Health:
         # These have said their own already.
         self.notices = (*notices, *([self._fleet.notice] if self._fleet.notice else []), *self._hanging.notices)
 
+    def check_silence(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
+        """See `Silence.look`; for queries that go on."""
+        self._silence.look(state, answers)
+
     def has_news(self, answers: Mapping[str, Answer]) -> bool:
         """Whether time alone has made something wrong that has not been said yet."""
-        return self._hanging.has_news(answers)
+        return self._hanging.has_news(answers) or self._silence.has_news(answers)
 
 
 def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:

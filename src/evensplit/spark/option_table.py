@@ -253,8 +253,9 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "unreachableTimeout",
             "duration",
             "`10m`",
-            "how long a cluster may be away before that is an error; 0: not at all. Under `read_committed` also how "
-            "long a transaction may stay open before the log says so",
+            "how long a cluster may be away, or a partition of one that answers may give nothing (no leader, access "
+            "withdrawn), before that is an error; 0: no longer than `kafka.request.timeout.ms`. Under "
+            "`read_committed` also how long a transaction may stay open before the log says so",
         ),
         Option(
             "allowUnreachable",

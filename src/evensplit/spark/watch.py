@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from evensplit.core.model import EpochTable, ListedPartition, Subscription, TopicPattern, Topics
@@ -14,12 +16,17 @@ from evensplit.kafka.background import in_background
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
 from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.options import ClusterOptions
+from evensplit.spark.pace import Pace
+from evensplit.spark.withheld import Withheld
 
 REFRESH_INTERVAL_S = 0.1
 """A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
 
 REST_FACTOR = 4
-"""After an answer that took long to get, the next is asked for after so many times as long."""
+"""After a look, a cluster is left in peace for so many times the processor time that the look took."""
+
+REST_MAX_S = 1.0
+"""But no longer than that: what was written meanwhile is to be read."""
 
 DELETIONS_MAX = 5
 """How often a topic may be deleted between a listing and the look at its logs. Each look has its own deadlines."""
@@ -95,8 +102,9 @@ class ClusterWatch:
     """Asks one cluster, one question at a time, and keeps its last answer.
 
     `answer`: the last one, or the error that came instead; None before there was any. `options`: how it is reached and
-    what is wanted of it. `answered`: it has ever answered; `proofs`: how many settings have led to it. `looked_at`:
-    when the last view was asked for. `refused`: why other options than these were not taken; empty if they were.
+    what is wanted of it. `answered`: it has ever answered; `proofs`: how many settings have led to it.
+    `looked_at`, `looked_until`: when the last view was asked for, and when it was there. `refused`: why other options
+    than these were not taken; empty if they were.
     """
 
     def __init__(
@@ -107,25 +115,27 @@ class ClusterWatch:
         *,
         discovery_interval_s: float,
         watch_starts: bool,
+        worked: Callable[[], float] = time.thread_time,
     ) -> None:
         self.options = options
         self.answer: Answer | None = None
         self.refused = ""
         self.answered = False
         self.proofs = 0
-        self.asked_at = -REFRESH_INTERVAL_S
-        self.looked_at = 0.0
+        self.asked_at = 0.0
+        self.looked_at = self.looked_until = 0.0
         self.away_since: float | None = None
-        self._ended_at = self._failed_at = 0.0
+        self._failed_at = 0.0
         self._connect = connect
         self._clock = clock
+        self._pace = Pace(clock, worked)
+        self._withheld = Withheld()
         self._discovery_interval_s = discovery_interval_s
         self._watch_starts = watch_starts
         self._port = connect(options)
         self._kafka_id = ""
         self._proven: tuple[ClusterOptions, ClusterPort] | None = None
         self._asked: Future[View] | None = None
-        self._took_s = 0.0
         self._listed_at: float | None = None
         self._discover = False
         self._known: dict[TopicPartition, str] = {}
@@ -211,17 +221,9 @@ class ClusterWatch:
         before = self.answer.latest if isinstance(self.answer, View) else {}
         committed = self.options.settings.read_committed
         question = _Question(self._port, self.options.subscription, before, number, committed, complete)
-        discover, self._discover = due or self._discover, False
-
-        def look() -> View:
-            try:
-                view = self._look(question, discover=discover)
-            finally:
-                self._ended_at = self._clock()
-            self._took_s = self._ended_at - now
-            return view
-
-        self._asked = in_background(look, f"evensplit-{self.options.id}-look")
+        look = partial(self._look, question, discover=due or self._discover)
+        self._discover = False
+        self._asked = in_background(self._pace.timed(look), f"evensplit-{self.options.id}-look")
 
     def is_due(self) -> bool:
         """Whether it was left in peace for long enough."""
@@ -230,8 +232,7 @@ class ClusterWatch:
     @property
     def due_in_s(self) -> float:
         """For how long it is still to be left in peace."""
-        rest_s = max(REFRESH_INTERVAL_S, REST_FACTOR * self._took_s)
-        return max(0.0, self.asked_at + rest_s - self._clock())
+        return self._pace.due_in_s(REFRESH_INTERVAL_S, REST_FACTOR, REST_MAX_S)
 
     def is_from(self, asked: int) -> bool:
         """Whether the last answer is one to the first `asked` questions of all, and no other is on its way."""
@@ -250,7 +251,7 @@ class ClusterWatch:
                 return None
             self.proofs += not self.answered
             self._kafka_id, self.answered = view.listing.cluster_id, True
-            self.looked_at = self.asked_at
+            self.looked_at, self.looked_until = self.asked_at, self._pace.ended_at
             if view.whole:
                 self._listed_at = self.asked_at
             return view
@@ -267,7 +268,7 @@ class ClusterWatch:
             self.away_since = self.asked_at
         else:
             self.away_since += max(0.0, self.asked_at - self._failed_at - gap_max_s)
-        self._failed_at = self._ended_at
+        self._failed_at = self._pace.ended_at
         return self._failed_at - self.away_since
 
     def look_up(
@@ -332,6 +333,8 @@ class ClusterWatch:
             # Something is missing from what is known: whether there is more to it, only a discovery can say.
             discover = self._discovery_interval_s > 0
             listing = port.list_partitions(wanted) if discover else replace(listing, missing=())
+        if discover and isinstance(wanted, TopicPattern):
+            listing = self._withheld.complete(port, wanted, listing, {topic for topic, _ in self._known})
         if not discover and self._discovery_interval_s <= 0:
             # Discovery is off: only what is known already may be looked at again.
             known = tuple(one for one in listing.partitions if (one.topic, one.partition) in self._known)
@@ -355,7 +358,7 @@ class ClusterWatch:
         return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0)
 
     def _topics(self) -> Topics:
-        return Topics(tuple(sorted({topic for topic, _ in self._known})))
+        return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))
 
     def _drop_replaced(
         self, asked: _Question, ids: Mapping[TopicPartition, str], latest: dict[TopicPartition, int]

@@ -30,10 +30,12 @@ class World:
         connect: Callable[[ClusterOptions], ClusterPort],
         *,
         clock: Callable[[], float] = time.monotonic,
+        worked: Callable[[], float] = time.thread_time,
     ) -> None:
         self._options = options
         self._connect = connect
         self._clock = clock
+        self._worked = worked
         self._watches: dict[str, ClusterWatch] = {}
         self._wanted: Sequence[ClusterOptions] = ()
         self.count = 0
@@ -56,6 +58,7 @@ class World:
                     self._clock,
                     discovery_interval_s=self._options.discovery_interval_ms / 1000,
                     watch_starts=not self._options.fail_on_data_loss,
+                    worked=self._worked,
                 )
         names = frozenset(options.id for options in clusters)
         for name in [name for name in self._watches if name not in names]:
@@ -124,6 +127,10 @@ class World:
     def looked_at(self, name: str) -> float:
         """When the last view of a cluster was asked for, in s by the clock: it shows nothing older than that."""
         return self._watches[name].looked_at
+
+    def looked_until(self, name: str) -> float:
+        """When the last view of a cluster was there, in s by the clock; it can be taken in long afterwards."""
+        return self._watches[name].looked_until
 
     def silent(self) -> tuple[str, ...]:
         """The clusters that have given no answer yet, not even a bad one."""
