@@ -39,9 +39,10 @@ from evensplit.spark.logs import say_changes
 from evensplit.spark.minimum import Minimum
 from evensplit.spark.options import ClusterOptions, MetadataOptions, SourceOptions
 from evensplit.spark.partition import ReaderPartition, input_partitions
-from evensplit.spark.skips import SURE_WITHIN, SkipCheck
+from evensplit.spark.skips import SkipCheck
 from evensplit.spark.starts import StartFinder, bounds
 from evensplit.spark.stops import stops_that_differ
+from evensplit.spark.unsure import Unsure
 from evensplit.spark.watch import Answer, View
 from evensplit.spark.world import World
 
@@ -90,8 +91,7 @@ class Coordinator:
         self._due_ms: int | None = None
         self._fixed = False
         self._fixing = False
-        self._waits = False
-        self._unconfirmed: tuple[str, ...] = ()
+        self._unsure = Unsure(options.discovery_interval_ms)
         self._stops: tuple[str, ...] = ()
         self._compared: Sequence[ClusterOptions] | None = None
         self._monotonic = monotonic
@@ -160,7 +160,7 @@ class Coordinator:
             bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
             self._health.check(answers, fresh=fresh, complete=fix_ends, bear=bear)
             state = self._register(self._look_through(opened, answers, patient=patient))
-            if not self._is_unsure(state, fix_ends=fix_ends):
+            if not self._unsure.is_unsure(state, answers, last=fix_ends):
                 break
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
             time.sleep(SIGHTING_INTERVAL_S)
@@ -209,7 +209,7 @@ class Coordinator:
         return Report(
             dict(self._briefing.latest),
             dict(self._health.unreachable),
-            (*self._health.notices, *self._unconfirmed, *self._stops),
+            (*self._health.notices, *self._unsure.notices, *self._stops),
             self._health.left_out,
             {name: self._now_ms() - self._world.away_ms(name) for name in self._health.unreachable},
         )
@@ -298,41 +298,6 @@ class Coordinator:
             # What the one discovery at the start did not find is confirmed by another one.
             return self._is_due() and any(isinstance(key, SplitId) for key in session.missing_since)
         return self._fixing or self._is_due() or bool(session.sightings or session.doubts)
-
-    def _is_unsure(self, state: EnumeratorState, *, fix_ends: bool) -> bool:
-        """Whether another look may say something else, and there will be none after this one."""
-        views = {name: view for name, view in self._answers.items() if isinstance(view, View)}
-        if not state.begun and any(not view.whole for view in views.values()):
-            # A topic was created anew at this very moment.
-            return True
-        if not fix_ends:
-            return False
-        session, interval_ms = state.session, self._options.discovery_interval_ms
-        missing = {
-            str(key): since
-            for key, since in session.missing_since.items()
-            if isinstance(key, str) or key.cluster in views
-        }
-        missing.update(("/".join(key), seen.since_ms) for key, seen in session.doubts.items() if key[0] in views)
-        wait_ms = SURE_WITHIN * interval_ms
-        waits = any((session.now_ms or 0) - since < wait_ms for since in missing.values())
-        if waits and not self._waits:
-            log.info(
-                "clusters or partitions are missing, %d in all; waiting until that is sure (discoveryInterval)",
-                len(missing),
-            )
-        self._waits = waits
-        if waits or any(key.cluster in views for key in session.sightings):
-            return True
-        if missing and interval_ms > 0:
-            # Answers with gaps, or none at all: they would be waited for without end.
-            self._unconfirmed = (
-                f"{_some(sorted(map(str, missing)))}: missing from a complete answer, which no other one has confirmed "
-                f"for {wait_ms / 1000:g} s ({SURE_WITHIN} times discoveryInterval); positions are kept, and the next "
-                "run looks again",
-            )
-            log.warning(self._unconfirmed[0])
-        return False
 
     def _open(self, start: EnumeratorState) -> EnumeratorState:
         """`start` at the beginning of a batch. The session goes on if `start` is what was given out last.

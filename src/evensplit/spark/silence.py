@@ -80,7 +80,8 @@ class Silence:
                 one = self._silent[name] = _Cluster(views[name].number, self._world.looked_until(name))
             self._hear(name, one, views[name])
             one.since = {key: one.since.get(key, one.heard_s) for key in keys}
-        sentences = {name: self._sentence(name, views[name]) for name in lacking if self._is_due(lacking)}
+        doubts = {name: _doubted(state, name) for name in lacking}
+        sentences = {name: self._sentence(name, views[name], doubts[name]) for name in lacking if self._is_due(lacking)}
         if any(self._is_over(name) for name in lacking):
             raise _error(sentences)
         if sentences:
@@ -120,7 +121,7 @@ class Silence:
         one.heard_s += gap_s + max(0.0, until_s - asked_s)
         one.number, one.until_s = view.number, until_s
 
-    def _sentence(self, name: str, view: View) -> str:
+    def _sentence(self, name: str, view: View, doubted: Mapping[str, str]) -> str:
         """What gives nothing, for how long, and why."""
         one = self._silent[name]
         keys = sorted(one.since, key=lambda key: (one.since[key], key))
@@ -130,16 +131,17 @@ class Silence:
         allowed = f"{self._limit_s(name):g} s are allowed ({'' if self._limit_ms else 'kafka.request.timeout.ms, '}"
         return (
             f"nothing has come of {shown}{more} for {up_to}{one.longest_s:.0f} s; {allowed}unreachableTimeout). "
-            f"{_reason(keys, view)}"
+            f"{_reason(keys, view, doubted)}"
         )
 
 
 def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, Collection[TopicPartition]]:
-    """What is to be read of each cluster that answers and has no end in its answer."""
+    """What is to be read of each cluster that answers and has no end in its answer, or one of another topic perhaps."""
     gaps = [
         view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
     ]
-    if not gaps and sum(len(view.latest) for view in views.values()) == len(state.splits):
+    doubts = state.session.doubts
+    if not gaps and not doubts and sum(len(view.latest) for view in views.values()) == len(state.splits):
         return {}
     found: defaultdict[str, set[TopicPartition]] = defaultdict(set)
     finished: set[tuple[str, str, int]] = set()
@@ -153,7 +155,9 @@ def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, 
         topics.add(key[:2])
         if split.finished:
             finished.add(key)
-        elif (key.topic, key.partition) not in view.latest and not (view.whole and key in missing):
+        elif key[:2] in doubts or (
+            (key.topic, key.partition) not in view.latest and not (view.whole and key in missing)
+        ):
             found[key.cluster].add((key.topic, key.partition))
     for name, view in views.items():
         if len(view.latest) < len(view.listing.partitions):
@@ -164,20 +168,30 @@ def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, 
     return {name: keys for name, keys in found.items() if keys}
 
 
-def _reason(keys: Collection[TopicPartition], view: View) -> str:
-    """Why nothing comes of `keys`, in whole sentences."""
+def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
+    return {topic: seen.topic_id for (cluster, topic), seen in state.session.doubts.items() if cluster == name}
+
+
+def _reason(keys: Collection[TopicPartition], view: View, doubted: Mapping[str, str]) -> str:
+    """Why nothing comes of `keys`, in whole sentences. `doubted`: topic -> an id that a broker names, and others do not."""
     said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
     topics = sorted({topic for topic, _ in keys})
     reasons = [said[topic] for topic in topics if topic in said]
     if len(reasons) > SHOWN_MAX:
         reasons[SHOWN_MAX:] = [f"and {counted(len(reasons) - SHOWN_MAX, 'more topic')} like that"]
-    listed = frozenset(view.listing.keys)
+    reasons.extend(
+        f"a broker says that topic {topic!r} has the id {doubted[topic]}, which is another one than is read, and no "
+        "other broker confirms it: see which of them lags behind"
+        for topic in topics
+        if topic in doubted
+    )
+    listed = frozenset(key for key in view.listing.keys if key[0] not in doubted)
     if not listed.isdisjoint(keys):
         reasons.append(
             "its partitions without an end have no leader, or one that gives no offsets: see whether their brokers "
             "run and are in sync (kafka-topics.sh --describe --unavailable-partitions)"
         )
-    if any(key[0] not in said and key not in listed for key in keys):
+    if any(key[0] not in said and key[0] not in doubted and key not in listed for key in keys):
         reasons.append("the metadata of the cluster does not have all of them; see whether the topic was deleted")
     return "; ".join(reasons)
 
