@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from evensplit.core.codec import SIGNATURE, VERSION
@@ -131,6 +132,38 @@ class Checkpoints:
         if again := self._rules.plan_batch(end, end).readers:
             raise Broken("S11", f"between a state and itself there is something to read: {again[0]}")
         return plan
+
+    def lean(self, entry: Entry, random: Random) -> tuple[Entry, Sequence[str]]:
+        """A checkpoint after `entry` that lacks some splits which readers report, and what was done to it.
+
+        It may lack among whom owners were dealt as well, as a state does before its first assignment.
+        """
+        reported = {key: True for held in entry.reports.values() for key in held}
+        lacking = [
+            key
+            for key, split in entry.state.splits.items()
+            if key in reported
+            and split.active
+            and split.stop is None
+            and entry.model.marks[key] == max(held[key][0] for held in entry.reports.values() if key in held)
+            and random.random() < 0.3
+        ]
+        if not lacking:
+            return entry, ()
+        said = [f"the checkpoint lacks {', '.join(map(str, lacking))}"]
+        kept = {key: split for key, split in entry.state.splits.items() if key not in lacking}
+        splits = {key: split._replace(first=None, since=0) for key, split in kept.items()}
+        state = replace(entry.state, splits=MappingProxyType(splits))
+        model = entry.model.copy()
+        for key in lacking:
+            for of in (model.known, model.marks, model.by_strategy, model.runs):
+                of.pop(key, None)
+        if random.random() < 0.5:
+            said.append("the checkpoint does not say among whom owners were dealt")
+            state, model.dealt_to = replace(state, dealt_to=()), ()
+        lean = self.write(state, dump(self._rules.encode(state)), model, entry.reports)
+        lean.committed, lean.skipped = True, entry.skipped
+        return lean, said
 
     def read(self, text: str) -> EnumeratorState:
         """The state in an offset."""

@@ -141,37 +141,11 @@ class Driver:
                     reader.older = None, {}, {}
 
     def _without_some(self, entry: Entry) -> Entry:
-        """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand.
-
-        It may lack among whom owners were dealt as well, as a state does before its first assignment.
-        """
-        reported = {key: True for held in entry.reports.values() for key in held}
-        lacking = [
-            key
-            for key, split in entry.state.splits.items()
-            if key in reported
-            and split.active
-            and split.stop is None
-            and entry.model.marks[key] == max(held[key][0] for held in entry.reports.values() if key in held)
-            and self._random.random() < 0.3
-        ]
-        if not lacking:
-            return entry
-        self._lean = True
-        self._sim.note(f"the checkpoint lacks {', '.join(map(str, lacking))}")
-        splits = {
-            key: split._replace(first=None, since=0) for key, split in entry.state.splits.items() if key not in lacking
-        }
-        state = replace(entry.state, splits=MappingProxyType(splits))
-        model = entry.model.copy()
-        for key in lacking:
-            for kept in (model.known, model.marks, model.by_strategy, model.runs):
-                kept.pop(key, None)
-        if self._random.random() < 0.5:
-            self._sim.note("the checkpoint does not say among whom owners were dealt")
-            state, model.dealt_to = replace(state, dealt_to=()), ()
-        lean = self.checkpoints.write(state, dump(self._sim.rules.encode(state)), model, entry.reports)
-        lean.committed, lean.skipped = True, entry.skipped
+        """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand."""
+        lean, said = self.checkpoints.lean(entry, self._random)
+        for what in said:
+            self._sim.note(what)
+        self._lean = self._lean or lean is not entry
         return lean
 
     def _tell_settings(self) -> None:
@@ -354,7 +328,7 @@ class Driver:
             if read and split.position is not None:
                 positions[key] = split.position
                 log = sim.world.log(key, split.topic_id)
-                if log is not None and not self._unanswered():
+                if log is not None and self.lookout.is_current(key, log) and not self._unanswered():
                     end = log.end if split.stop is None else min(log.end, split.stop)
                     back = "ends-go-back" in self.faults and self._random.random() < 0.2
                     latest[key] = max(0, end - self._random.randint(1, 9)) if back else end

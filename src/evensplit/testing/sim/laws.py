@@ -101,6 +101,8 @@ class Laws:
             if split.position != marks.get(key):
                 law = "S4" if marks.get(key) is None or type(event) is OffsetsResolved else "S3"
                 raise Broken(law, f"{key} stands at {split.position}; by the model log it is at {marks.get(key)}", key)
+            if split.epoch is not None and split.epoch != self.model.one_log.epochs.get(key):
+                raise Broken("S3", f"{key} was read up to epoch {split.epoch}; expected that of the log", key)
             old = earlier.get(key)
             if old is not split:
                 self._split(event, old, split, after.readers)

@@ -6,11 +6,11 @@ from random import Random
 
 from evensplit.core.effects import ResolveStart
 from evensplit.core.events import LogsObserved, OffsetsResolved, PartitionsListed
-from evensplit.core.model import Cause, Loss, Range, SplitId, StartBy
+from evensplit.core.model import Cause, EpochTable, Loss, Range, SplitId, StartBy
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.world import World
+from evensplit.testing.sim.world import Log, World
 
 STALE_MAX = 2
 """So many answers in a row can come from a broker that lags behind."""
@@ -24,6 +24,7 @@ class Lookout:
         self._profile = profile
         self._random = random
         self._stale: dict[SplitId, int] = {}
+        self._tables: dict[SplitId, EpochTable] = {}
         self.answers = 0
 
     def look(self, listed: PartitionsListed, state: EnumeratorState, faults: frozenset[str]) -> LogsObserved:
@@ -32,6 +33,7 @@ class Lookout:
         self.answers += 1
         ends: dict[SplitId, int] = {}
         starts: dict[SplitId, int] = {}
+        epochs: dict[SplitId, EpochTable] = {}
         for one in listed.partitions:
             key = SplitId(listed.cluster, one.topic, one.partition)
             split, log = state.splits.get(key), self._world.log(key, one.topic_id)
@@ -39,15 +41,22 @@ class Lookout:
                 continue
             if self._unanswered(faults):
                 continue
-            ends[key] = log.end
-            if "ends-go-back" in faults and self._stale.get(key, 0) < STALE_MAX and random.random() < 0.3:
+            table, ends[key] = tuple(reversed(log.epochs)), log.end
+            stale = self._stale.get(key, 0) < STALE_MAX and random.random() < 0.3
+            if stale and "ends-go-back" in faults:
                 ends[key] = max(0, log.end - random.randint(1, 9))
-                self._stale[key] = self._stale.get(key, 0) + 1
-            else:
-                self._stale.pop(key, None)
+            elif stale and "former-leader" in faults and len(table) > 1:
+                table, ends[key] = table[1:], min(log.end, table[0].start)
+            self._stale[key] = self._stale.get(key, 0) + 1 if ends[key] < log.end else 0
             if random.random() < 0.8:
                 starts[key] = log.start
-        return LogsObserved(listed.cluster, ends, starts, self.answers)
+            if self._profile.tells_epochs:
+                epochs[key] = self._tables[key] = table
+        return LogsObserved(listed.cluster, ends, starts, self.answers, epochs)
+
+    def is_current(self, key: SplitId, log: Log) -> bool:
+        """Whether no other leader began since the log was seen, so that it is the one whose epochs are known."""
+        return not self._profile.tells_epochs or self._tables.get(key, ()) == tuple(reversed(log.epochs))
 
     def starts(self, order: ResolveStart, state: EnumeratorState, faults: frozenset[str]) -> OffsetsResolved | None:
         """Where splits begin, and end in a bounded read, as far as their leaders answer; None if none does."""
@@ -102,6 +111,8 @@ class Lookout:
         # A position beyond all that the log ever had is of another topic, whose id nobody knew.
         if loss.cause is Cause.TRUNCATED and not log.cut and loss.position <= log.reached:
             raise Broken("S9", f"{loss} is declared, and the log has always had its end", loss.split)
+        if loss.cause is Cause.REPLACED and not log.cut:
+            raise Broken("S9", f"{loss} is declared, and the log has never been another one", loss.split)
         if loss.cause is Cause.AGED_OUT and not (log.start >= (loss.found or 0) > loss.position):
             raise Broken("S9", f"{loss} is declared, and the log begins at {log.start}", loss.split)
         if loss.cause is Cause.DELETED and loss.found is not None and loss.found > log.reached:

@@ -33,9 +33,11 @@ from evensplit.core.events import (
 )
 from evensplit.core.model import Cause, Loss, Split, SplitId, Topics
 from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.cluster_names import DONE, is_the_one, renamed_splits
+from evensplit.testing.sim.one_log import OneLog
 from evensplit.testing.sim.topic_ids import TopicIds
 
-STRATEGY, EARLIEST, DONE = "strategy", "earliest", "done"
+STRATEGY, EARLIEST = "strategy", "earliest"
 
 ANSWERS_MIN = 3
 """So many different answers in a row show a log that ends before its position, before that is believed."""
@@ -60,15 +62,15 @@ class Model:
     bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
     that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `runs`: for each split
     with a start, a number that no other run of offsets without a break has, and where the run began. `kafka`: what each
-    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
+    cluster calls itself. `one_log`: the leader epochs of what was read. `undeclared`: losses that were noticed since the last batch was planned.
 
     Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
     how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
     subscription the last of them named, `unwanted`: splits that are not among them, as `missing`. `removed`,
     `registered`: readers. `claims`: reader -> its last report. `ends`: how far logs were seen to reach. `short`: logs
     that end before their positions: how many answers in a row said so, the lowest of the ends, the last answer, and the
-    time of the first one. `ids`: what is to be believed of the ids of topics. `leaving`: clusters that may be removed. `heard`: the number of
-    the last answer of each cluster.
+    time of the first one. `ids`: what is to be believed of the ids of topics. `leaving`: clusters that may be removed.
+    `heard`: the number of the last answer of each cluster.
 
     Of the event: `expected`: what has to be reported lost, and whether that ends the run. `refused`: the clusters that
     have to be refused. `void`: nothing of it counts. `renamed`: a cluster's name before and now.
@@ -84,6 +86,7 @@ class Model:
     begun: int = 0
     kafka: dict[str, str] = field(default_factory=dict)
     undeclared: list[Loss] = field(default_factory=list)
+    one_log: OneLog = field(default_factory=OneLog)
 
     missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
     listings: int = 0
@@ -119,6 +122,7 @@ class Model:
             self.begun,
             dict(self.kafka),
             list(self.undeclared),
+            self.one_log.copy(),
             interval_ms=self.interval_ms,
         )
 
@@ -143,9 +147,17 @@ class Model:
         """What is known of the split does not hold any more, except that there is one."""
         for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short):
             kept.pop(split, None)
+        self.one_log.end(split)
 
-    def _planned(self, event: BatchPlanned, *_: object) -> None:
+    def _planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
         self.marks.update(event.ends)
+        for key, mark in self.marks.items():
+            split = before.splits.get(key)
+            if split is not None and (
+                event.ends.get(key, split.position) != split.position
+                or (split.active and key not in self.one_log.epochs)
+            ):
+                self.one_log.read_to(key, mark)
 
     def _time(self, event: TimePassed, *_: object) -> None:
         self.now_ms = event.now_ms
@@ -180,6 +192,7 @@ class Model:
     def _begin(self, split: SplitId, offset: int) -> None:
         self.begun += 1
         self.marks[split], self.runs[split] = offset, (self.begun, offset)
+        self.one_log.epochs.pop(split, None)
 
     def _is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
         told, known = topic_ids.get(split, ""), self.known[split]
@@ -208,58 +221,6 @@ class Model:
         self.clusters.setdefault(split.cluster, DONE)
         return True
 
-    def _is_the_one(self, event: PartitionsListed, before: EnumeratorState) -> bool:
-        """Whether the answer is of the cluster that is meant, and of no other that is read as well."""
-        known, told = self.kafka.get(event.cluster, ""), event.kafka_id
-        others = [name for name, kafka_id in self.kafka.items() if kafka_id == told and name != event.cluster]
-        listed = before.session.listed or ()
-        removed_at_ms = {name: before.clusters[name].removed_at_ms for name in others}
-        another = known and known != told
-        if told and (another or any(name in listed for name in others)):
-            self.refused, self.void = (event.cluster,), True
-        elif told and others and self._is_new(event.cluster):
-            # Of several names that it had, the one that went last is what it was.
-            was = max(others, key=lambda name: (removed_at_ms[name] is None, removed_at_ms[name] or 0, name))
-            self._rename(was, event.cluster)
-        elif told and None in removed_at_ms.values():
-            # What is not listed any more will be removed, and is no other cluster then.
-            self.void = True
-        if told and not self.void:
-            self.kafka[event.cluster] = told
-        return not self.void
-
-    def _renamed(self, before: EnumeratorState) -> Mapping[SplitId, Split]:
-        """The splits before the event, by the names that their clusters have now; what went with a name is back."""
-        if self.renamed is None:
-            return before.splits
-        was, now = self.renamed
-        gone_at_ms = before.clusters[was].removed_at_ms
-        return {
-            key._replace(cluster=now) if key.cluster == was else key: split._replace(removed_at_ms=None)
-            if key.cluster == was and split.removed_at_ms == gone_at_ms
-            else split
-            for key, split in before.splits.items()
-        }
-
-    def _is_new(self, name: str) -> bool:
-        return self.clusters[name] != DONE and not any(key.cluster == name for key in self.known)
-
-    def _rename(self, was: str, now: str) -> None:
-        """A cluster turns out to be one that is known by a name that is not used any more."""
-        self.renamed = was, now
-        for of in (self.known, self.marks, self.stops, self.by_strategy, self.runs, self.ends):
-            kept: dict[SplitId, Any] = of
-            for key in [key for key in kept if key.cluster == was]:
-                kept[key._replace(cluster=now)] = kept.pop(key)
-        for gone in (self.missing, self.short, self.unwanted):
-            lost: dict[Any, Any] = gone
-            for key in [key for key in lost if key == was or (isinstance(key, SplitId) and key.cluster == was)]:
-                del lost[key]
-        self.ids.rename(was, now)
-        self.clusters[now] = self.clusters.pop(was)
-        self.kafka.pop(was)
-        self.leaving.pop(was, None)
-
     def _lose(self, loss: Loss, *, settled: bool = False) -> bool:
         """Whether reading goes on without what was lost."""
         fatal = self.loss == "fail" and not settled
@@ -282,9 +243,9 @@ class Model:
         if cluster is None or cluster.removed_at_ms is not None or event.answer < self.heard.get(event.cluster, 0):
             return
         self.heard[event.cluster] = event.answer
-        if not self._is_the_one(event, before):
+        if not is_the_one(self, event, before):
             return
-        splits = self._renamed(before)
+        splits = renamed_splits(self, before)
         by_strategy = self.clusters[event.cluster] == STRATEGY
         lags = self.ids.look(event, splits, self.known, self.marks, self.now_ms or 0, self.interval_ms)
         seen: dict[SplitId, bool] = {}
@@ -335,8 +296,9 @@ class Model:
         cluster = before.clusters.get(event.cluster)
         if cluster is None or cluster.removed_at_ms is not None:
             return
+        left_out = {key: True for key in event.ends if self.ids.is_doubted(key) or self.one_log.is_former(key, event)}
         for key, end in event.ends.items():
-            if self.ids.is_doubted(key):
+            if key in left_out:
                 continue
             short = self.short.pop(key, (0, end, -1, self.now_ms or 0))
             if key in self.known:
@@ -345,7 +307,12 @@ class Model:
             if split is None or mark is None or not split.active:
                 continue
             start = event.starts.get(key, 0)
-            if end >= mark and start > mark:
+            replaced = self.one_log.replaced_from(key, mark, event)
+            if replaced is not None:
+                if self._lose(Loss(key, Cause.REPLACED, mark, replaced)):
+                    self._begin(key, replaced)
+                    self.ends[key] = end
+            elif end >= mark and start > mark:
                 if self._lose(Loss(key, Cause.AGED_OUT, mark, start, min(start, self.stops.get(key, start)) - mark)):
                     self._begin(key, start)
                     if key in self.stops:
@@ -360,6 +327,7 @@ class Model:
                 elif self._lose(Loss(key, Cause.TRUNCATED, mark, low)):
                     self._begin(key, low)
                     self.ends[key] = end
+        self.one_log.look(event, left_out)
 
     def _found_lost(self, event: RecordsLost, *_: object) -> None:
         for loss in event.losses:

@@ -26,7 +26,9 @@ FAULTS: Mapping[str, str] = MappingProxyType(
         "growth": "partitions, topics and clusters are added",
         "recreation": "a topic is deleted and created anew",
         "deletion": "a topic is deleted, and perhaps created again later",
-        "truncation": "a log loses its tail, and goes on with other records",
+        "truncation": "a log loses its tail by an unclean election, and goes on with other records",
+        "election": "a partition has another leader, with the same log",
+        "former-leader": "a leader from before the last election answers",
         "retention": "the beginning of a log is deleted, whether it was read or not",
         "other-cluster": "at the same address is another Kafka cluster than before, until somebody corrects it",
         "twin": "a new cluster turns out to be one that is named already, until somebody corrects it",
@@ -85,6 +87,7 @@ class Profile:
     plan: str
     tasks_min: int | None
     task_offsets_max: int | None
+    tells_epochs: bool
 
 
 def profile(seed: int, random: Random) -> Profile:
@@ -118,4 +121,5 @@ def profile(seed: int, random: Random) -> Profile:
         plan=PLANS[seed % len(PLANS)],
         tasks_min=seed % 11 or None,
         task_offsets_max=seed % 13 or None,
+        tells_epochs=seed % 3 > 0,
     )

@@ -28,6 +28,10 @@ STORY_EVENTS = 25
 """How many of the last events a story has."""
 
 
+_BACK = (Cause.TRUNCATED, Cause.REPLACED)
+"""Losses after which reading goes on before the position."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What one run did. `events` counts those of the finale too. `digest` depends on the arguments alone (law S14)."""
@@ -241,7 +245,7 @@ class Simulation:
                 split = self.state.splits.get(effect.split)
                 if split is not None and effect.loss.cause is Cause.RECREATED:
                     gone[effect.split] = split.topic_id
-                elif split is not None and effect.loss.cause is Cause.TRUNCATED and split.position is not None:
+                elif split is not None and effect.loss.cause in _BACK and split.position is not None:
                     back[effect.split] = split.position
         if back:
             self.readers.set_back(back, {key: self.state.splits[key].topic_id for key in back})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from evensplit.core.model import ListedPartition, SplitId
+from evensplit.core.model import EpochStart, ListedPartition, SplitId
 from evensplit.testing.sim.profile import Profile
 
 CLUSTERS = ("a", "a-b", "b", "b-c")
@@ -17,6 +17,7 @@ TOPICS = ("b-c", "c", "c-0")
 HAPPENINGS = (
     *("unreachable", "cluster-leaves", "partitions-go", "growth", "growth", "recreation", "narrowing"),
     *("deletion", "truncation", "truncation", "retention", "retention", "other-cluster", "rename"),
+    *("election", "election"),
 )
 """What can happen to a cluster, as often as it is named."""
 
@@ -25,7 +26,8 @@ HAPPENINGS = (
 class Log:
     """Offsets `start` (inclusive) to `end` (exclusive). `hidden`: gone for now, and back with the same records.
 
-    `reached`: the highest end that it ever had. `cut`: it has lost its tail once.
+    `reached`: the highest end that it ever had. `cut`: it has lost its tail once. `epochs`: of its leaders, the latest
+    last, with where each began.
     """
 
     start: int = 0
@@ -33,6 +35,12 @@ class Log:
     hidden: bool = False
     reached: int = 0
     cut: bool = False
+    epochs: list[EpochStart] = field(default_factory=lambda: [EpochStart(0, 0)])
+
+    def elect(self, end: int) -> None:
+        """Another leader begins, whose log ends there."""
+        epoch = self.epochs[-1].epoch + 1
+        self.epochs = [*(one for one in self.epochs if one.start < end), EpochStart(epoch, end)]
 
 
 @dataclass(slots=True)
@@ -45,8 +53,9 @@ class SimTopic:
 
 @dataclass(slots=True)
 class SimCluster:
-    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before; `stale`: its
-    last answer was one of these, and the next one, from another broker, is not.
+    """A cluster. `listed`: the metadata names it; `reachable`: it answers; `older`: what it answered before.
+
+    `stale`: its last answer was an older one, and the next one, from another broker, is not.
 
     `kafka_id`: what the brokers at its address call themselves. `dropped`: it is not named any more, for good.
     """
@@ -141,11 +150,9 @@ class World:
         """What the cluster says, and whether it calls it complete; a lie now and then, as far as `faults` allow."""
         random = self._random
         listing, complete = self.listing(cluster), True
-        if faults and random.random() < 0.3:
-            if "stale-answer" in faults and random.random() < 0.4 and cluster.older and not cluster.stale:
-                listing = tuple(one for one in random.choice(cluster.older) if one.topic != self.narrowed)
-                cluster.stale = True
-                return listing, complete
+        if "stale-answer" in faults and cluster.older and not cluster.stale and random.random() < 0.12:
+            cluster.stale = True
+            return tuple(one for one in random.choice(cluster.older) if one.topic != self.narrowed), complete
         cluster.stale = False
         if faults and random.random() < 0.3:
             if "partial-answer" in faults and random.random() < 0.4:
@@ -235,6 +242,10 @@ class World:
             del cluster.topics[name]
             self._changed(cluster)
             return f"{cluster.id}/{name} was deleted"
+        if fault == "election":
+            log = random.choice(topic.logs)
+            log.elect(log.end)
+            return f"a partition of {cluster.id}/{name} has another leader"
         if fault in ("truncation", "retention"):
             return self._cut(topic.logs, tail=fault == "truncation")
         for log in topic.logs:
@@ -265,6 +276,7 @@ class World:
             # A reader that knows where to stop takes its word for having been there.
             return ""
         log.end, log.cut = max(log.start, log.end - size), True
+        log.elect(log.end)
         return f"the log of a partition {number} ends at {log.end}"
 
     def _grow(self, cluster: SimCluster) -> str:
