@@ -90,9 +90,7 @@ def parse_fetch_response(frame: Readable, begin: int, end: int, version: int) ->
     is not contiguous bytes.
     """
 
-def next_leader_epoch(
-    frame: Readable, begin: int, end: int, epoch: int
-) -> tuple[int, int, int, int, int] | None:
+def next_leader_epoch(frame: Readable, begin: int, end: int, epoch: int) -> tuple[int, int, int, int, int] | None:
     """The first record batch in `frame[begin:end]` that was written under another leader epoch than `epoch`.
 
     As (where it begins in the frame, where it ends, its base offset, one behind the last offset that it covers, its

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from evensplit._kernel import ColumnBuilder, KernelError
-from evensplit.core.model import Range
+from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import CorruptRecordsError
 from evensplit.kafka.answer import Span
 from evensplit.kafka.columns import to_record_batch
@@ -55,6 +55,7 @@ def read_ranges(
     columns: tuple[str, ...],
     topic_ids: Mapping[tuple[str, str], str] | None = None,
     cluster_ids: Mapping[str, str] | None = None,
+    epochs: Mapping[SplitId, RangeEpochs] | None = None,
     skip_lost: bool = False,
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
@@ -70,33 +71,46 @@ def read_ranges(
     out, and what is not decided yet is waited for, as long as for a leader.
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
-    for; where it is empty or missing, whatever has that name is read. What the brokers say of it now, when reading
-    starts, and whenever leaders are looked for anew has to agree.
+    for; where it is empty or missing, whatever has that name is read, but of one partition records of one topic only.
+    Brokers from Kafka 3.1 on are asked for records by the id (KIP-516), so that nothing of another topic can come. To
+    those before, topics go by their names: there the id is compared when reading starts, whenever leaders are looked
+    for anew, and once more before the last batch is handed out. If it is another one then, rows that were handed out
+    may be of the new topic, which is a `DataLossError` with `skip_lost` too: the reading has to be repeated.
 
     `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
     the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
     no record is read, and none is taken for lost. Where some servers lead elsewhere, the others are used.
 
+    `epochs`: what is known of the leader epochs of the offsets around the ranges, by split. What an unclean leader
+    election put in the place of the records that the ranges are meant for is then not read, also if the log has grown
+    to their ends again: an epoch that is later than `last` before offset `end` gives it away, and brokers from Kafka
+    2.7 on compare the epoch of what was read last with their log (KIP-320, KIP-595). From batch to batch that is done
+    without `epochs` as well. A leader that was cut off from its cluster is told from the present one by its epoch.
+
+    What a broker does not know, the others are asked for in turn: a topic, a partition, a topic id, or an offset behind
+    the end of a log is not lost before the time is over that a partition has to get on (`progress_timeout_ms`), and not
+    without the word of every broker of the cluster.
+
     With `skip_lost`, records that are not there any more are no error. Where a log begins later than it did, reading
-    goes on at its beginning; where it ends before the range, or its topic or partition does not exist or has another
-    id, the rest of the split's ranges is passed over. Each such loss is logged once, as a warning of the logger
-    `evensplit`, with the number of offsets that it can be at most. A log that ends within a range may still grow, so
-    that is waited for as long as without `skip_lost`: for `request_timeout_ms`.
+    goes on at its beginning; where it ends before the range or within it, where its records were replaced, or its topic
+    or partition does not exist or has another id, the rest of the split's ranges is passed over. Each such loss is
+    logged once, as a warning of the logger `evensplit`, with the number of offsets that it can be at most.
 
     Closing the iterator early closes what is under way. Connections that owe nothing go back to `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
-        ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time.
+        ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time; or records
+            seem to be lost, and not every broker could be asked about them.
         ClusterError: the bootstrap servers lead to another cluster than `cluster_ids` has.
         BrokerError: a leader refused a partition, for good or until the deadline.
-        DataLossError: records that were to be read are not there any more, or their topic was created anew, without
-            `skip_lost`.
+        DataLossError: records that were to be read are not there any more, were replaced, or their topic was created
+            anew, without `skip_lost`; or the latter while it was read by its name.
         CorruptRecordsError: records that cannot be decoded: as `BatchTooLarge` a record batch above
             `limits.batch_bytes_max`, as `OldMessageFormat` records from before Kafka 0.11.
     """
     limits = limits or LaneLimits()
-    reads = reads_of(ranges)
+    reads = reads_of(ranges, epochs)
     unknown = sorted({read.split.cluster for read in reads} - clusters.keys())
     if unknown:
         raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
@@ -126,7 +140,9 @@ def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Ite
             for span in spans:
                 yield from _decode(data, span, builder, fetcher, batch_bytes_max)
             if builder.full:
+                fetcher.compare_names(if_done=True)
                 yield to_record_batch(builder.finish())
+        fetcher.compare_names()
         if builder.rows:
             yield to_record_batch(builder.finish())
     finally:
