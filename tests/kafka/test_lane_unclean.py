@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import DataLossError
@@ -51,9 +50,7 @@ def leader_of(kafka: LocalKafka, topic: str) -> tuple[int, int]:
 @pytest.fixture
 def replaced(two: LocalKafka, topic: str, pool: Pool) -> Iterator[tuple[Range, RangeEpochs, str]]:
     """Offsets 50 to 99, which only the leader had, are now 80 records of the other broker: a batch was to read them."""
-    client = AdminClient({"bootstrap.servers": two.bootstrap_servers})
-    for future in client.create_topics([NewTopic(topic, 1, 2)]).values():
-        future.result(60)
+    two.create_topic(topic, 1, 2)
     wait_for(lambda: all_in_sync(two, topic), what="both are in sync")
     put(two, topic, b"both", 50)
     wait_for(lambda: all_in_sync(two, topic), what="both are in sync")
