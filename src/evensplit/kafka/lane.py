@@ -5,6 +5,11 @@ response has arrived, only the headers in it are looked at; that is enough to kn
 is on its way before the first record is decoded. What answers it waits in the socket meanwhile: one receive buffer for
 each leader is enough.
 
+Records are asked for by topic id where brokers can do that (from Kafka 3.1 on, KIP-516), and with leader epochs, so that
+neither another topic's records nor those of a leader that was cut off can come. What one broker does not know (a topic,
+a partition, an id, an offset behind the end of a log) the others are asked for in turn: it is lost only when the time is
+over in which a partition has to get on, and not without the word of every broker of the cluster.
+
 Time counts only while the lane waits for brokers, not while somebody else works on the rows. A partition that does not
 get on for `request_timeout_ms` of such time is an error, which says what it was waiting for.
 """
@@ -72,24 +77,16 @@ def read_ranges(
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
     for; where it is empty or missing, whatever has that name is read, but of one partition records of one topic only.
-    Brokers from Kafka 3.1 on are asked for records by the id (KIP-516), so that nothing of another topic can come. To
-    those before, topics go by their names: there the id is compared when reading starts, whenever leaders are looked
-    for anew, and once more before the last batch is handed out. If it is another one then, rows that were handed out
-    may be of the new topic, which is a `DataLossError` with `skip_lost` too: the reading has to be repeated.
+    Brokers before Kafka 3.1 go by that name: there the ids are compared once more before the last batch is handed out,
+    and another one is a `DataLossError` with `skip_lost` too, since rows that were handed out may be of the new topic.
 
     `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
     the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
     no record is read, and none is taken for lost. Where some servers lead elsewhere, the others are used.
 
-    `epochs`: what is known of the leader epochs of the offsets around the ranges, by split. What an unclean leader
-    election put in the place of the records that the ranges are meant for is then not read, also if the log has grown
-    to their ends again: an epoch that is later than `last` before offset `end` gives it away, and brokers from Kafka
-    2.7 on compare the epoch of what was read last with their log (KIP-320, KIP-595). From batch to batch that is done
-    without `epochs` as well. A leader that was cut off from its cluster is told from the present one by its epoch.
-
-    What a broker does not know, the others are asked for in turn: a topic, a partition, a topic id, or an offset behind
-    the end of a log is not lost before the time is over that a partition has to get on (`progress_timeout_ms`), and not
-    without the word of every broker of the cluster.
+    `epochs`: what is known of the leader epochs of the offsets around the ranges, by split (KIP-320). What an unclean
+    leader election put in the place of the records that are meant is then not read, also if the log has grown to the
+    ranges' ends again. What comes is compared with what was read before it in any case.
 
     With `skip_lost`, records that are not there any more are no error. Where a log begins later than it did, reading
     goes on at its beginning; where it ends before the range or within it, where its records were replaced, or its topic
@@ -114,12 +111,6 @@ def read_ranges(
     unknown = sorted({read.split.cluster for read in reads} - clusters.keys())
     if unknown:
         raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
-    builder = ColumnBuilder(
-        columns=columns,
-        rows_max=limits.rows_max,
-        bytes_max=limits.bytes_max,
-        uncompressed_bytes_max=limits.batch_bytes_max,
-    )
     fetcher = Fetcher(
         reads,
         clusters,
@@ -131,7 +122,16 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, builder, limits.batch_bytes_max)
+    return _read(fetcher, _builder(columns, limits), limits.batch_bytes_max)
+
+
+def _builder(columns: tuple[str, ...], limits: LaneLimits) -> ColumnBuilder:
+    return ColumnBuilder(
+        columns=columns,
+        rows_max=limits.rows_max,
+        bytes_max=limits.bytes_max,
+        uncompressed_bytes_max=limits.batch_bytes_max,
+    )
 
 
 def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Iterator[pa.RecordBatch]:
