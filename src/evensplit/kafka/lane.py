@@ -5,10 +5,10 @@ response has arrived, only the headers in it are looked at; that is enough to kn
 is on its way before the first record is decoded. What answers it waits in the socket meanwhile: one receive buffer for
 each leader is enough.
 
-Records are asked for by topic id where brokers can do that (from Kafka 3.1 on, KIP-516), and with leader epochs: neither
-another topic's records nor those of a leader that was cut off can come. What one broker does not know (a topic, a
-partition, an id, an offset behind the end of a log) the others are asked for in turn: it is lost only when the time is
-over in which a partition has to get on, and not without the word of every broker of the cluster.
+Records are asked for by topic id where brokers can do that (from Kafka 3.1 on, KIP-516), and with leader epochs:
+neither records of another topic nor those of a leader that was cut off can come. What one broker does not know, be it
+a topic, a partition, an id, or an offset behind the end of a log, the others are asked for in turn: it is lost
+only when the time is over in which a partition has to get on, and not without the word of every broker of the cluster.
 
 Time counts only while the lane waits for brokers, not while somebody else works on the rows. A partition that does not
 get on for `request_timeout_ms` of such time is an error, which says what it was waiting for.
