@@ -4,8 +4,9 @@ It has no policy and does no I/O. Every byte it is given is taken to be hostile:
 `KernelError`, and never gives a wrong row. Decoding runs without Python's lock, so a thread may receive the next
 frame meanwhile, into another buffer: **nobody may write to `frame` during a call**.
 
-Sources: KIP-98 (message format v2), KIP-482 (flexible versions), KIP-227 (fetch sessions), KIP-392 (followers), Apache
-Kafka's `FetchResponse.json`, and Arrow's columnar format.
+Sources: KIP-98 (message format v2), KIP-482 (flexible versions), KIP-227 (fetch sessions), KIP-392 (followers), KIP-516
+(topic ids), KIP-101, KIP-320 and KIP-595 (leader epochs), Apache Kafka's `FetchResponse.json`, and Arrow's columnar
+format.
 """
 
 from collections.abc import Sequence
@@ -40,12 +41,15 @@ class Buffer:
 class FetchedPartition:
     """What a Fetch response says about one partition.
 
+    - topic: its name; from version 13 on its id, as base64 with the alphabet for URLs and without padding.
     - error_code: Kafka's, 0 for none.
     - high_watermark, last_stable_offset, log_start_offset: -1 where the broker does not say; the last one also below
       version 5.
     - aborted: the aborted transactions that the records can be of, as (producer id, first offset); none unless
       read_committed was asked for.
     - preferred_read_replica: the broker to fetch from instead; -1 for none, and below version 11.
+    - diverging: where the leader's log parts from the one that the request's last fetched epoch is of, as (the latest
+      epoch that both can have, the offset behind its last record); None if it does not part, and below version 12.
     - records_begin, records_end: where in the frame the records are; equal if there are none.
     """
 
@@ -57,6 +61,7 @@ class FetchedPartition:
     log_start_offset: Final[int]
     aborted: Final[list[tuple[int, int]]]
     preferred_read_replica: Final[int]
+    diverging: Final[tuple[int, int] | None]
     records_begin: Final[int]
     records_end: Final[int]
 
@@ -77,11 +82,22 @@ class FetchedResponse:
 def parse_fetch_response(frame: Readable, begin: int, end: int, version: int) -> FetchedResponse:
     """Reads the envelope of a Fetch response; the records stay where they are.
 
-    `begin` is the position behind the 4-byte correlation id, for every version: in version 12 the tagged fields of the
-    response header, which follow there, are skipped here. `end` is where the response ends. Versions 4 to 12.
+    `begin` is the position behind the 4-byte correlation id, for every version: from version 12 on the tagged fields of
+    the response header, which follow there, are skipped here. `end` is where the response ends. Versions 4 to 13.
 
     Raises `KernelError`, with offset -1, for a response that is cut off, has lengths that do not fit, or bytes left
     over; `ValueError` if `frame[begin:end]` is not a part of the frame; `BufferError` or `TypeError` for a frame that
+    is not contiguous bytes.
+    """
+
+def next_leader_epoch(frame: Readable, begin: int, end: int, epoch: int) -> tuple[int, int, int, int, int] | None:
+    """The first record batch in `frame[begin:end]` that was written under another leader epoch than `epoch`.
+
+    As (where it begins in the frame, where it ends, its base offset, one behind the last offset that it covers, its
+    leader epoch or -1 for none); None if there is none. Only headers are looked at, without their checksums, and only
+    as far as there are whole record batches in message format v2; what is wrong behind them is for `append` to say.
+
+    Raises `ValueError` if `frame[begin:end]` is not a part of the frame; `BufferError` or `TypeError` for a frame that
     is not contiguous bytes.
     """
 

@@ -145,8 +145,8 @@ MEANINGS: tuple[Meaning, ...] = (
     Meaning(
         "ES-304",
         "DataLossError",
-        "Records that were to be read are gone: cut off by retention, or with a topic that was deleted or created "
-        "anew.",
+        "Records that were to be read are gone: cut off by retention, replaced after an unclean leader election, or "
+        "gone with a topic that was deleted or created anew.",
         "If that is as it should be, start once more with `failOnDataLoss=false`: what is missing is then counted and "
         "reported. If not, give the topic a longer retention, or the query more room to catch up.",
     ),

@@ -293,10 +293,10 @@ def test_broker_that_refuses_to_say_its_versions(serve: Callable[[Handler], Serv
 
 
 def test_highest_common_version(serve: Callable[[Handler], Server]) -> None:
-    connection = connect(serve(lambda peer: peer.agree_on((3, 2, 99), (2, 0, 0), (1, 13, 17))).address)
+    connection = connect(serve(lambda peer: peer.agree_on((3, 2, 99), (2, 0, 0), (1, 14, 17))).address)
     assert connection.version(METADATA) == METADATA.highest
     assert connection.version(METADATA, highest=6) == 6
-    for api, has in ((LIST_OFFSETS, "0 to 0"), (FETCH, "13 to 17"), (API_VERSIONS, "none")):
+    for api, has in ((LIST_OFFSETS, "0 to 0"), (FETCH, "14 to 17"), (API_VERSIONS, "none")):
         with pytest.raises(UnsupportedBroker, match=f"{api.name}: {has}, expected some of {api.lowest} to"):
             connection.version(api)
     connection.close()

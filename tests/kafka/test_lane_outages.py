@@ -22,7 +22,7 @@ from evensplit.kafka.api import FETCH
 from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.lane import read_ranges
 from evensplit.kafka.pool import Pool
-from evensplit.kafka.session import UNKNOWN_TOPIC_GRACE_S, Broker
+from evensplit.kafka.session import Broker
 from evensplit.testing import LocalKafka
 from tests.support.lanes import SMALL, delete_records, lane, settings_of, spread, values, whole
 from tests.support.records import numbers
@@ -56,7 +56,7 @@ def test_topic_that_was_created_anew(kafka: LocalKafka, topic: str, pool: Pool) 
     kafka.create_topic(topic)
     numbers(kafka.bootstrap_servers, topic, range(3))
     with pytest.raises(DataLossError, match="offsets 7 to 9 were to be read, but its log now has 0 to 2: it was cut"):
-        values(lane(kafka, [Range(SplitId("east", topic, 0), 7, 10)], pool))
+        values(lane(kafka, [Range(SplitId("east", topic, 0), 7, 10)], pool, timeout_ms=1500))
 
 
 def test_topic_that_was_created_anew_with_as_many_records(kafka: LocalKafka, topic: str, pool: Pool) -> None:
@@ -70,7 +70,7 @@ def test_topic_that_was_created_anew_with_as_many_records(kafka: LocalKafka, top
         topic_ids = dict.fromkeys([("east", topic)], *ids) if ids else None
         return read_ranges(
             [*whole(topic, 10), *whole(other, 10)],
-            settings_of(kafka),
+            settings_of(kafka, 1500),
             columns=KAFKA_COLUMNS,
             topic_ids=topic_ids,
             pool=pool,
@@ -91,7 +91,7 @@ def test_topic_that_was_created_anew_with_as_many_records(kafka: LocalKafka, top
     begun = time.monotonic()
     with pytest.raises(DataLossError, match="deleted and created anew after the batch was planned") as caught:
         rows.extend(value for batch in of(planned) for value in batch.column("value").to_pylist())
-    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + SLACK_S
+    assert time.monotonic() - begun < 1.5 + SLACK_S
     assert rows == []
     assert (caught.value.cluster, caught.value.topic, caught.value.partition) == ("east", topic, 0)
     for said in (f"expected the topic id {planned}, found {found}", "start with a new checkpoint"):
@@ -108,8 +108,8 @@ def test_topic_or_partition_that_is_gone(kafka: LocalKafka, topic: str, pool: Po
         kafka.delete_topic(topic)
     begun = time.monotonic()
     with pytest.raises(DataLossError, match="does not exist"):
-        values(lane(kafka, whole(topic, 3, partition), pool))
-    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + SLACK_S
+        values(lane(kafka, whole(topic, 3, partition), pool, timeout_ms=1500))
+    assert time.monotonic() - begun < 1.5 + SLACK_S
 
 
 def test_broker_that_dies_and_comes_back_while_it_is_read(own: LocalKafka, topic: str, pool: Pool) -> None:

@@ -10,19 +10,22 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.model import Range, SplitId, Topics
+from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka import answer, fetcher
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.pool import Pool
-from evensplit.kafka.session import UNKNOWN_TOPIC_GRACE_S
 from evensplit.testing import LocalKafka
-from tests.support.lanes import delete_records, lane, settings_of, spread, values, whole
+from tests.support.lanes import delete_records, lane, spread, topic_id, values, whole
 from tests.support.proxies import Detour, Tamper, rewritten
 from tests.support.records import numbers
 from tests.support.waiting import SLACK_S
 
 pytestmark = pytest.mark.kafka
+
+BRIEF_MS = 1500
+"""How long what seems to be gone is looked for, where it is gone."""
+BRIEF_S = BRIEF_MS / 1000
 
 Warned = Callable[[], list[str]]
 
@@ -38,11 +41,6 @@ def warned(caplog: pytest.LogCaptureFixture) -> Warned:
         return [record.getMessage() for record in records]
 
     return take
-
-
-def topic_id(kafka: LocalKafka, topic: str, pool: Pool) -> str:
-    listing = pool.client("east", settings_of(kafka)["east"]).list_partitions(Topics((topic,)))
-    return listing.partitions[0].topic_id
 
 
 def recreate(kafka: LocalKafka, topic: str, count: int) -> None:
@@ -105,8 +103,8 @@ def test_log_that_ends_before_the_position(kafka: LocalKafka, topic: str, pool: 
     expected = spread(kafka, f"{topic}-b", 500)
     begun = time.monotonic()
     ranges = [*of(topic, (7, 10), (20, 21)), *whole(f"{topic}-b", 500)]
-    assert values(lane(kafka, ranges, pool, skip_lost=True)) == expected
-    assert time.monotonic() - begun < SLACK_S
+    assert values(lane(kafka, ranges, pool, timeout_ms=BRIEF_MS, skip_lost=True)) == expected
+    assert time.monotonic() - begun < BRIEF_S + SLACK_S
     assert warned() == [
         f"cluster 'east', topic {topic!r}, partition 0: offsets 7 to 9 were to be read, but its log now has 0 to 2: it "
         "was cut off by an unclean leader election, or the topic was created anew. At most 4 offsets were skipped"
@@ -175,8 +173,8 @@ def test_nothing_of_a_topic_that_was_created_anew_is_read(
     ranges = [*of(topic, (2, 10), (15, 17)), *whole(f"{topic}-b", 10)]
     recreate(kafka, topic, count)
     begun = time.monotonic()
-    found = values(lane(kafka, ranges, pool, topic_ids=ids, skip_lost=True))
-    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + 2 * SLACK_S
+    found = values(lane(kafka, ranges, pool, timeout_ms=BRIEF_MS, topic_ids=ids, skip_lost=True))
+    assert time.monotonic() - begun < BRIEF_S + SLACK_S
     assert found == [b"%d" % n for n in range(10)]
     assert warned() == [
         f"cluster 'east', topic {topic!r}, partition 0: offsets 2 to 9 were to be read, but the topic was deleted and "
@@ -204,7 +202,7 @@ def test_log_start_of_a_topic_that_was_created_anew(
         return ask(*arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ClusterClient, "list_offsets", list_offsets)
-    assert values(lane(kafka, whole(topic, 10), pool, topic_ids=ids, skip_lost=True)) == []
+    assert values(lane(kafka, whole(topic, 10), pool, timeout_ms=4000, topic_ids=ids, skip_lost=True)) == []
     started, recreated = warned()
     assert "offsets 0 to 9 were to be read, but its log now has 6 to 9" in started
     assert "offsets 6 to 9 were to be read, but the topic was deleted and created anew" in recreated
@@ -227,8 +225,8 @@ def test_topic_or_partition_that_is_gone(
         kafka.delete_topic(topic)
     begun = time.monotonic()
     ranges = [*whole(topic, 3, partition), *whole(f"{topic}-b", 3)]
-    assert values(lane(kafka, ranges, pool, skip_lost=True)) == [b"0", b"1", b"2"]
-    assert time.monotonic() - begun < UNKNOWN_TOPIC_GRACE_S + 2 * SLACK_S
+    assert values(lane(kafka, ranges, pool, timeout_ms=BRIEF_MS, skip_lost=True)) == [b"0", b"1", b"2"]
+    assert time.monotonic() - begun < BRIEF_S + SLACK_S
     assert warned() == [
         f"cluster 'east', topic {topic!r}, partition {partition}: offsets 0 to 2 were to be read, but the topic or the "
         "partition does not exist (any more). At most 3 offsets were skipped"
@@ -238,7 +236,7 @@ def test_topic_or_partition_that_is_gone(
 def test_topic_that_is_deleted_while_it_is_read(kafka: LocalKafka, topic: str, pool: Pool, warned: Warned) -> None:
     kafka.create_topic(topic)
     expected = spread(kafka, topic)
-    batches = lane(kafka, whole(topic, len(expected)), pool, skip_lost=True)
+    batches = lane(kafka, whole(topic, len(expected)), pool, timeout_ms=BRIEF_MS, skip_lost=True)
     found = values(iter([next(batches)]))
     kafka.delete_topic(topic)
     found += values(batches)
@@ -265,7 +263,7 @@ def test_topic_that_is_deleted_while_its_bounds_are_asked_for(
         return ask(*arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ClusterClient, "list_offsets", list_offsets)
-    assert values(lane(kafka, whole(topic, 10), pool, skip_lost=True)) == []
+    assert values(lane(kafka, whole(topic, 10), pool, timeout_ms=4000, skip_lost=True)) == []
     (warning,) = warned()
     assert "does not exist (any more). At most 10 offsets were skipped" in warning
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.kafka.fetch import PartitionRead, reads_of
 from evensplit.kafka.settings import ClientSettings
 
@@ -12,11 +12,14 @@ SETTINGS = ClientSettings(("b:1",), client_rack="a")
 RESPONSE_BYTES = 1 << 20
 
 
-def read_of(partition: int = 0, start: int = 0, end: int = 100, topic: str = "t") -> PartitionRead:
-    (read,) = reads_of([Range(SplitId("east", topic, partition), start, end)])
+def read_of(
+    partition: int = 0, start: int = 0, end: int = 100, topic: str = "t", epochs: RangeEpochs | None = None
+) -> PartitionRead:
+    split = SplitId("east", topic, partition)
+    (read,) = reads_of([Range(split, start, end)], {} if epochs is None else {split: epochs})
     return read
 
 
-def header(base: int, last_delta: int, length: int = 49) -> bytes:
+def header(base: int, last_delta: int, length: int = 49, epoch: int = 0) -> bytes:
     """The header of a record batch without records, as far as the lane looks at it."""
-    return struct.pack(">qiibIhi", base, length, 0, 2, 0, 0, last_delta).ljust(12 + length, b"\0")
+    return struct.pack(">qiibIhi", base, length, epoch, 2, 0, 0, last_delta).ljust(12 + length, b"\0")

@@ -8,7 +8,7 @@ import pyarrow as pa
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, RangeEpochs, SplitId, Topics
 from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.lane import LaneLimits, read_ranges
 from evensplit.kafka.pool import Pool
@@ -33,6 +33,7 @@ def lane(
     timeout_ms: int = 20_000,
     limits: LaneLimits = SMALL,
     topic_ids: Mapping[tuple[str, str], str] | None = None,
+    epochs: Mapping[SplitId, RangeEpochs] | None = None,
     skip_lost: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     return read_ranges(
@@ -40,10 +41,17 @@ def lane(
         settings_of(kafka, timeout_ms),
         columns=KAFKA_COLUMNS,
         topic_ids=topic_ids,
+        epochs=epochs,
         skip_lost=skip_lost,
         limits=limits,
         pool=pool,
     )
+
+
+def topic_id(kafka: LocalKafka, topic: str, pool: Pool) -> str:
+    """The id that the topic has now."""
+    listing = pool.client("east", settings_of(kafka)["east"]).list_partitions(Topics((topic,)))
+    return listing.partitions[0].topic_id
 
 
 def values(batches: Iterator[pa.RecordBatch]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Between the lane and a broker: what changes answers on their way."""
+"""Between a client and a broker: what changes answers on their way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from evensplit.kafka.api import API_VERSIONS, FETCH
+from evensplit.kafka.api import API_VERSIONS, FETCH, Api
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.pool import Pool
@@ -21,11 +21,12 @@ Tamper = Callable[[bytearray], bytearray | None]
 class Proxy:
     """Between the lane and a broker; every Fetch response goes through `tamper`, which may change it or give None.
 
-    None cuts the connection in the middle of the response.
+    None cuts the connection in the middle of the response. `only`: the answers to this request alone go through it, and
+    not all but the first one.
     """
 
-    def __init__(self, target: Address, tamper: Tamper) -> None:
-        self._target, self._tamper = target, tamper
+    def __init__(self, target: Address, tamper: Tamper, only: Api | None = None) -> None:
+        self._target, self._tamper, self._only = target, tamper, only
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: Address = self._listener.getsockname()
         self.responses = 0
@@ -56,7 +57,8 @@ class Proxy:
                 broker.sendall(struct.pack(">i", len(request)) + request)
                 response: bytearray | None = bytearray(self._frame(broker))
                 assert response is not None
-                if request[:2] != struct.pack(">h", API_VERSIONS.key):
+                (key,) = struct.unpack_from(">h", request)
+                if key != API_VERSIONS.key if self._only is None else key == self._only.key:
                     self.responses += 1
                     length = len(response)
                     response = self._tamper(response)
@@ -102,12 +104,12 @@ def once(change: Callable[[bytearray], bytearray | None], *places: int) -> Tampe
     return tamper
 
 
-def rewritten(change: Callable[[Any], None]) -> Callable[[bytearray], bytearray]:
-    """Changes a response as kafka-python's classes have it."""
+def rewritten(change: Callable[[Any], None], api: Api = FETCH) -> Callable[[bytearray], bytearray]:
+    """Changes a response to `api`, in our highest version, as kafka-python's classes have it."""
 
     def rewrite(frame: bytearray) -> bytearray:
         # Four bytes for the number of the request, and one for the header's tagged fields: none.
-        response = FETCH.response.decode(bytes(frame[5:]), version=FETCH.highest)
+        response = api.response.decode(bytes(frame[5:]), version=api.highest)
         change(response)
         return frame[:5] + bytearray(response.encode())
 

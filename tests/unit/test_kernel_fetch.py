@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import uuid
 from typing import Any
 
 import pytest
@@ -9,15 +11,16 @@ from kafka.protocol.consumer.fetch import FetchResponse
 
 from evensplit._kernel import KernelError, parse_fetch_response
 
-VERSIONS = range(4, 13)
+VERSIONS = range(4, 14)
 CORRELATION_BYTES = 4
+IDS = {name: uuid.uuid5(uuid.NAMESPACE_URL, name) for name in ("t", "orders", "größen")}
 
 
 def encoded(version: int, topics: dict[str, list[dict[str, Any]]]) -> bytes:
     """A whole response frame without its length: header and body, as kafka-python writes them."""
     topic_class = FetchResponse.FetchableTopicResponse
     responses = [
-        topic_class(topic=name, partitions=[topic_class.PartitionData(**one) for one in partitions])
+        topic_class(topic=name, topic_id=IDS[name], partitions=[topic_class.PartitionData(**one) for one in partitions])
         for name, partitions in topics.items()
     ]
     made = FetchResponse(version=version, throttle_time_ms=5, error_code=71, session_id=9, responses=responses)
@@ -56,10 +59,10 @@ def test_everything_in_every_version(version: int) -> None:
     assert found.throttle_ms == 5
     assert (found.error_code, found.session_id) == ((71, 9) if version >= 7 else (0, 0))
     assert [(one.topic, one.partition) for one in found.partitions] == [
-        ("orders", 0),
-        ("orders", 7),
-        ("größen", 1),
-        ("größen", 2),
+        (named("orders", version), 0),
+        (named("orders", version), 7),
+        (named("größen", version), 1),
+        (named("größen", version), 2),
     ]
     assert [frame[one.records_begin : one.records_end] for one in found.partitions] == [
         b"first",
@@ -73,6 +76,20 @@ def test_everything_in_every_version(version: int) -> None:
         assert (one.high_watermark, one.last_stable_offset) == (100 + one.partition, 90 + one.partition)
         assert one.log_start_offset == (10 + one.partition if version >= 5 else -1)
         assert one.preferred_read_replica == (2 if version >= 11 else -1)
+        assert one.diverging is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_diverging_epochs(version: int) -> None:
+    parted = FetchResponse.FetchableTopicResponse.PartitionData.EpochEndOffset(epoch=3, end_offset=40)
+    frame = encoded(version, {"t": [partition(0, None) | {"diverging_epoch": parted}, partition(1, b"abc")]})
+    first, second = parse_fetch_response(frame, CORRELATION_BYTES, len(frame), version).partitions
+    assert (first.diverging, second.diverging) == ((3, 40) if version >= 12 else None, None)
+
+
+def named(topic: str, version: int) -> str:
+    """What a topic goes by."""
+    return topic if version < 13 else base64.urlsafe_b64encode(IDS[topic].bytes).decode().rstrip("=")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -99,9 +116,9 @@ def test_bytes_behind_the_response() -> None:
         parse_fetch_response(frame, CORRELATION_BYTES, len(frame), 12)
 
 
-@pytest.mark.parametrize("version", [-1, 3, 13])
+@pytest.mark.parametrize("version", [-1, 3, 14])
 def test_versions_that_are_not_understood(version: int) -> None:
-    with pytest.raises(KernelError, match=f"Fetch version {version} is not understood, expected 4 to 12"):
+    with pytest.raises(KernelError, match=f"Fetch version {version} is not understood, expected 4 to 13"):
         parse_fetch_response(example(12), CORRELATION_BYTES, len(example(12)), version)
 
 

@@ -30,6 +30,7 @@ class Came:
     last_stable_offset: int = 100
     aborted: tuple[tuple[int, int], ...] = ()
     preferred_read_replica: int = -1
+    diverging: tuple[int, int] | None = None
     topic: str = "t"
     records_begin: int = 0
     records_end: int = 0
@@ -40,7 +41,7 @@ class Response:
     partitions: list[Came] = field(default_factory=list)
 
 
-def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0, read_committed: bool = False) -> Answer:
+def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0, **how: bool) -> Answer:
     data = bytearray(b"?" * 10)
     for one in came:
         one.records_begin = len(data)
@@ -54,7 +55,7 @@ def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0, read_c
         partition_bytes_max=SETTINGS.max_partition_fetch_bytes,
         response_bytes_max=RESPONSE_BYTES,
         batch_bytes_max=BATCH_BYTES,
-        read_committed=read_committed,
+        **how,
     )
 
 
@@ -257,7 +258,7 @@ def test_aborted_transactions_go_with_the_records_and_these_get_on_whatever_beco
     answer = take([read], Came(records=header(0, 9), aborted=((7, 0), (8, 3))), read_committed=True)
     assert [tuple(span.aborted) for span in answer.spans] == [((7, 0), (8, 3))]
     assert (read.position, answer.progressed, read.trouble) == (10, True, None)
-    (request,) = (fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, api.FETCH.highest),)
+    (request,) = (fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, api.FETCH_BY_NAME_VERSION),)
     assert request.isolation_level == 0
     isolated = replace(SETTINGS, read_committed=True)
     assert fetch_request([read], isolated, RESPONSE_BYTES, 250, api.FETCH.lowest).isolation_level == 1

@@ -16,6 +16,7 @@ pub struct FetchedPartition {
     log_start_offset: i64,
     aborted: Vec<(i64, i64)>,
     preferred_read_replica: i32,
+    diverging: Option<(i32, i64)>,
     records_begin: usize,
     records_end: usize,
 }
@@ -25,7 +26,7 @@ impl FetchedPartition {
     fn __repr__(&self) -> String {
         format!(
             "FetchedPartition(topic={:?}, partition={}, error_code={}, high_watermark={}, last_stable_offset={}, \
-             log_start_offset={}, aborted={:?}, preferred_read_replica={}, records_begin={}, records_end={})",
+             log_start_offset={}, aborted={:?}, preferred_read_replica={}, diverging={}, records_begin={}, records_end={})",
             self.topic.to_string(),
             self.partition,
             self.error_code,
@@ -34,6 +35,7 @@ impl FetchedPartition {
             self.log_start_offset,
             self.aborted,
             self.preferred_read_replica,
+            self.diverging.map_or("None".to_owned(), |found| format!("{found:?}")),
             self.records_begin,
             self.records_end
         )
@@ -91,6 +93,7 @@ pub fn parse_fetch_response(
                 log_start_offset: one.log_start_offset,
                 aborted: one.aborted,
                 preferred_read_replica: one.preferred_read_replica,
+                diverging: one.diverging,
                 records_begin: begin.saturating_add(one.records.start),
                 records_end: begin.saturating_add(one.records.end),
             },
@@ -102,4 +105,26 @@ pub fn parse_fetch_response(
         session_id: response.session_id,
         partitions: partitions.unbind(),
     })
+}
+
+/// Where a record batch begins and ends, its base offset, one behind its last offset, and its leader epoch.
+type EpochChange = (usize, usize, i64, i64, i32);
+
+/// The first record batch in `frame[begin:end]` whose leader epoch is not `epoch`.
+#[pyfunction]
+#[pyo3(signature = (frame, begin, end, epoch))]
+pub fn next_leader_epoch(
+    py: Python<'_>,
+    frame: &Bound<'_, PyAny>,
+    begin: isize,
+    end: isize,
+    epoch: i32,
+) -> PyResult<Option<EpochChange>> {
+    let found = with_bytes(py, frame, begin, end, |bytes| evensplit_kernel::next_leader_epoch(bytes, epoch))?;
+    // `begin` was checked to be a position in the frame.
+    let begin = begin.unsigned_abs();
+    Ok(found.map(|one| {
+        let places = (begin.saturating_add(one.begin), begin.saturating_add(one.end));
+        (places.0, places.1, one.base_offset, one.offset_next, one.epoch)
+    }))
 }

@@ -27,7 +27,7 @@ mod module {
     #[pymodule_export]
     use crate::builder::{Appended, ColumnBuilder, Columns};
     #[pymodule_export]
-    use crate::fetch::{parse_fetch_response, FetchedPartition, FetchedResponse};
+    use crate::fetch::{next_leader_epoch, parse_fetch_response, FetchedPartition, FetchedResponse};
     #[pymodule_export]
     use crate::KernelError;
 }

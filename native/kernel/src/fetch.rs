@@ -1,6 +1,7 @@
 //! The envelope of a Fetch response: where in a received frame the records of each partition are.
 //!
-//! Source: Apache Kafka, `FetchResponse.json`; flexible versions KIP-482, fetch sessions KIP-227, followers KIP-392.
+//! Source: Apache Kafka, `FetchResponse.json`; flexible versions KIP-482, fetch sessions KIP-227, followers KIP-392,
+//! topic ids KIP-516, leader epochs KIP-320 and KIP-595.
 
 use crate::aborted::Aborted;
 use crate::error::{Error, Kind, Result};
@@ -9,8 +10,13 @@ use std::ops::Range;
 
 /// The lowest version understood: the first with record batches v2 and aborted transactions.
 pub const VERSION_MIN: i16 = 4;
-/// The highest version understood: the last that names topics instead of giving their ids.
-pub const VERSION_MAX: i16 = 12;
+/// The highest version understood: the first that gives the topics' ids instead of their names.
+pub const VERSION_MAX: i16 = 13;
+
+const FLEXIBLE_FROM: i16 = 12;
+const TOPIC_IDS_FROM: i16 = 13;
+/// The tag of a partition's diverging epoch.
+const DIVERGING_EPOCH: u32 = 0;
 
 /// A Fetch response without its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +27,8 @@ pub struct FetchedResponse {
     pub error_code: i16,
     /// The fetch session; 0 below version 7.
     pub session_id: i32,
-    /// The topics, in the response's order. A name may occur more than once.
+    /// The topics, in the response's order: their names; from version 13 on their ids, in base64 with the alphabet for
+    /// URLs and without padding. One may occur more than once.
     pub topics: Vec<String>,
     /// The partitions of all topics, in the response's order.
     pub partitions: Vec<FetchedPartition>,
@@ -46,14 +53,17 @@ pub struct FetchedPartition {
     pub aborted: Vec<Aborted>,
     /// The broker to fetch from instead; -1 for none and below version 11.
     pub preferred_read_replica: i32,
+    /// Where the leader's log parts from the one that the request's last fetched epoch is of: the latest epoch that
+    /// both can have, and the offset behind its last record. `None` if it does not part, and below version 12.
+    pub diverging: Option<(i32, i64)>,
     /// Where in the given bytes the records are; empty if there are none.
     pub records: Range<usize>,
 }
 
 /// Reads a Fetch response that begins behind its correlation id.
 ///
-/// `bytes` must end where the response ends. In version 12 it begins with the tagged fields of the response header;
-/// they, and all tagged fields of the body, are skipped.
+/// `bytes` must end where the response ends. From version 12 on it begins with the tagged fields of the response
+/// header; they, and all tagged fields of the body but the diverging epochs, are skipped.
 pub fn parse_fetch_response(bytes: &[u8], version: i16) -> Result<FetchedResponse> {
     if !(VERSION_MIN..=VERSION_MAX).contains(&version) {
         return Err(Error::malformed(format!(
@@ -76,7 +86,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn flexible(&self) -> bool {
-        self.version >= 12
+        self.version >= FLEXIBLE_FROM
     }
 
     fn response(&mut self) -> Result<FetchedResponse> {
@@ -90,7 +100,10 @@ impl<'a> Parser<'a> {
             FetchedResponse { throttle_ms, error_code, session_id, topics: Vec::new(), partitions: Vec::new() };
         let topics = self.count("the number of topics")?.unwrap_or(0);
         for _ in 0..topics {
-            let name = self.string("a topic's name")?;
+            let name = match self.version {
+                TOPIC_IDS_FROM.. => topic_id(self.reader.take(16, "a topic's id")?),
+                _ => self.string("a topic's name")?,
+            };
             let partitions = self
                 .count("the number of partitions")
                 .map_err(|e| e.within(format_args!("topic {name:?}")))?
@@ -134,7 +147,7 @@ impl<'a> Parser<'a> {
         let begin = self.total.saturating_sub(self.reader.left());
         self.reader.take(length, "the records")?;
         let records = begin..begin.saturating_add(length);
-        self.skip_tagged_fields()?;
+        let diverging = self.diverging_epoch()?;
         Ok(FetchedPartition {
             topic,
             partition,
@@ -144,6 +157,7 @@ impl<'a> Parser<'a> {
             log_start_offset,
             aborted,
             preferred_read_replica,
+            diverging,
             records,
         })
     }
@@ -179,15 +193,78 @@ impl<'a> Parser<'a> {
     }
 
     fn skip_tagged_fields(&mut self) -> Result<()> {
+        self.tagged_fields(|_, _| Ok(()))
+    }
+
+    fn diverging_epoch(&mut self) -> Result<Option<(i32, i64)>> {
+        let mut found = None;
+        self.tagged_fields(|tag, field| {
+            if tag == DIVERGING_EPOCH {
+                found = diverging_epoch(field)?;
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Goes through all tagged fields, each with its tag; none below version 12.
+    fn tagged_fields(&mut self, mut visit: impl FnMut(u32, &'a [u8]) -> Result<()>) -> Result<()> {
         if !self.flexible() {
             return Ok(());
         }
         for _ in 0..self.reader.uvarint("the number of tagged fields")? {
-            self.reader.uvarint("a tag")?;
+            let tag = self.reader.uvarint("a tag")?;
             let length = self.reader.uvarint("a tagged field's length")?;
             let length = usize::try_from(length).unwrap_or(usize::MAX);
-            self.reader.take(length, "a tagged field")?;
+            visit(tag, self.reader.take(length, "a tagged field")?)?;
         }
         Ok(())
     }
+}
+
+/// An epoch and an offset, where -1 stands for none, and what later versions may add behind them.
+fn diverging_epoch(field: &[u8]) -> Result<Option<(i32, i64)>> {
+    let mut reader = Reader::new(field);
+    let epoch = reader.i32("a diverging epoch")?;
+    let end = reader.i64("the end offset of a diverging epoch")?;
+    for _ in 0..reader.uvarint("the number of tagged fields")? {
+        reader.uvarint("a tag")?;
+        let length = reader.uvarint("a tagged field's length")?;
+        reader.take(usize::try_from(length).unwrap_or(usize::MAX), "a tagged field")?;
+    }
+    match reader.left() {
+        0 => Ok((epoch >= 0 || end >= 0).then_some((epoch, end))),
+        left => Err(Error::malformed(format!("a diverging epoch is complete and {left} bytes are left of it"))),
+    }
+}
+
+/// A topic's id as text: base64 with the alphabet for URLs, without padding.
+fn topic_id(bytes: &[u8]) -> String {
+    const ALPHABET: [char; 64] = alphabet();
+    let mut text = String::with_capacity(22);
+    for three in bytes.chunks(3) {
+        let bits = three.iter().fold(0_usize, |bits, &byte| bits << 8 | usize::from(byte)) << (8 * (3 - three.len()));
+        for place in 0..=three.len() {
+            text.extend(ALPHABET.get(bits >> (18 - 6 * place) & 63));
+        }
+    }
+    text
+}
+
+const fn alphabet() -> [char; 64] {
+    let mut letters = ['_'; 64];
+    let mut at = 0_u8;
+    while at < 63 {
+        #[allow(clippy::indexing_slicing)]
+        {
+            letters[at as usize] = match at {
+                0..26 => b'A' + at,
+                26..52 => b'a' + at - 26,
+                52..62 => b'0' + at - 52,
+                _ => b'-',
+            } as char;
+        }
+        at += 1;
+    }
+    letters
 }

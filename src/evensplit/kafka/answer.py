@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evensplit._kernel import FetchedPartition, FetchedResponse
-from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError
+from evensplit._kernel import FetchedPartition, FetchedResponse, next_leader_epoch
+from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
 from evensplit.kafka.api import error_name, is_retriable
 from evensplit.kafka.fetch import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
-from evensplit.kafka.lost import does_not_grow, undecided
+from evensplit.kafka.lost import does_not_grow, replaced, undecided
 from evensplit.kafka.port import access_advice
 from evensplit.kafka.undecodable import DAMAGED, too_long
 
@@ -45,6 +45,7 @@ class Answer:
     - served: had their turn, and come last the next time. starved: did not, and come first.
     - moved: cannot be had from this broker any more. out_of_range: have no such offset.
     - redirected: are to be had from another broker, by its node id.
+    - replaced: are of another log than the one that was read so far, by its leader epochs and more than once.
     - gaps: seem to have nothing up to the end of their range, unless it is in remote storage.
     - progressed: whether any of them got on, or more is known of it.
     """
@@ -55,6 +56,7 @@ class Answer:
     moved: list[PartitionRead] = field(default_factory=list)
     out_of_range: list[PartitionRead] = field(default_factory=list)
     redirected: list[tuple[PartitionRead, int]] = field(default_factory=list)
+    replaced: list[PartitionRead] = field(default_factory=list)
     gaps: list[PartitionRead] = field(default_factory=list)
     progressed: bool = False
 
@@ -69,10 +71,11 @@ def sort_out(
     response_bytes_max: int,
     batch_bytes_max: int,
     read_committed: bool = False,
+    by_id: bool = False,
 ) -> Answer:
     """Note in each of `asked` how far it has come by `response`, whose frame is `data`.
 
-    `batch_bytes_max`: how long a record batch may be.
+    `batch_bytes_max`: how long a record batch may be. `by_id`: topics were asked for by their ids.
 
     Raises:
         BrokerError: the broker refused a partition for good.
@@ -80,7 +83,7 @@ def sort_out(
         CorruptRecordsError: a record batch cannot be what it claims, or the broker itself found it damaged.
     """
     answer = Answer()
-    missing = {read.key: read for read in asked}
+    missing = {(read.topic_id if by_id else read.split.topic, read.split.partition): read for read in asked}
     received = sum(one.records_end - one.records_begin for one in response.partitions)
     walks_left = BATCHES_WALKED_MAX
     for fetched in response.partitions:
@@ -93,6 +96,8 @@ def sort_out(
             read.empties = 0
         if fetched.error_code:
             _refuse(answer, read, fetched.error_code)
+        elif fetched.diverging is not None:
+            _note_replaced(answer, read, min(read.position, max(fetched.diverging[1], 0)))
         elif fetched.records_begin < fetched.records_end:
             if fetched.records_end - fetched.records_begin > batch_bytes_max:
                 _raise_if_too_long(read, data, fetched, batch_bytes_max)
@@ -130,6 +135,12 @@ def _take(
 ) -> int:
     """Take what came for `read`. Returns how many batches were walked."""
     begin, end = fetched.records_begin, fetched.records_end
+    whole, epoch, replaced_from = _of_this_log(read, data, begin, end)
+    if replaced_from is not None:
+        end = whole
+        if begin == end:
+            _note_replaced(answer, read, replaced_from)
+            return 0
     walked = walk(data, begin, end, read.position, read.end, walks_left)
     if 0 <= fetched.high_watermark <= walked.ended_by:
         # No checksum covers a batch's first offset, and what ends a range ends it silently.
@@ -156,12 +167,53 @@ def _take(
         answer.progressed = True
         return 0
     answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position, fetched.aborted))
-    answer.served.append(read)
+    read.epoch, read.epoch_behind = epoch, read.epoch_behind if epoch == read.epoch else -1
     if walked.position is not None and walked.position > read.position:
         read.bytes_per_offset = max(1.0, walked.used / (walked.position - read.position))
+        if walked.ended_by < 0:
+            read.epoch_behind = max(read.epoch_behind, walked.position)
         read.advance(walked.position, now_s)
         answer.progressed = True
+    if replaced_from is None or read.finished:
+        answer.served.append(read)
+    else:
+        _note_replaced(answer, read, replaced_from)
     return walked.batches
+
+
+def _of_this_log(read: PartitionRead, data: bytearray, begin: int, end: int) -> tuple[int, int, int | None]:
+    """How far the record batches in `data[begin:end]` are of the log that was read so far, by their leader epochs.
+
+    Within a log epochs only rise, and before the end of the batch that was planned they rise to no later one than was
+    known then. Returns where the first batch of another log begins (or `end`), the epoch of the last batch before it,
+    and that batch's first offset (None if there is none).
+    """
+    at, epoch = begin, read.epoch
+    while (change := next_leader_epoch(data, at, end, epoch)) is not None:
+        place, at, base, behind, found = change
+        if base >= read.end:
+            break
+        # What comes before the position was read already, or is of no concern.
+        if behind > read.position:
+            later = found > read.epoch_last >= 0 and base < read.epoch_last_end
+            if later or 0 <= found < epoch:
+                return place, epoch, base
+            epoch = found
+    return end, epoch, None
+
+
+def _note_replaced(answer: Answer, read: PartitionRead, offset: int) -> None:
+    """The leader's log is not the one that was read so far. No checksum covers what says so: only twice is it true."""
+    if read.follows:
+        # It lags behind.
+        read.leader_only = True
+        answer.moved.append(read)
+    elif read.replaced:
+        answer.replaced.append(read)
+    else:
+        answer.moved.append(read)
+    read.trouble = replaced(read, offset)
+    read.replaced = read.replaced or not read.follows
 
 
 def _raise_if_too_long(read: PartitionRead, data: bytearray, fetched: FetchedPartition, batch_bytes_max: int) -> None:
@@ -197,7 +249,8 @@ def _take_nothing(
         answer.moved.append(read)
     elif fetched.high_watermark < read.end:
         read.believe()
-        answer.served.append(read)
+        # That it does not grow may be one leader's word that is none any more.
+        (answer.moved if isinstance(read.trouble, DataLossError) else answer.served).append(read)
         read.trouble = does_not_grow(read, fetched.high_watermark)
     elif read_committed and fetched.last_stable_offset < read.end:
         # The records are there, and may come yet: nothing may be passed over.

@@ -81,8 +81,12 @@ EARLIEST_LOCAL = -4
 
 EARLIEST_LOCAL_VERSION = 8
 
-FETCH = Api(FetchRequest, FetchResponse, 4, 12)
-"""Version 4 has the record format v2 (KIP-98); from 13 on topics go by ids instead of names (KIP-516)."""
+FETCH = Api(FetchRequest, FetchResponse, 4, 13)
+"""Version 4 has the record format v2 (KIP-98); from 9 on brokers check leader epochs (KIP-320), from 12 on the last
+fetched one too (KIP-595); from 13 on topics go by ids instead of names (KIP-516)."""
+
+FETCH_BY_NAME_VERSION = 12
+"""The highest version of Fetch in which topics go by names."""
 
 FIND_COORDINATOR = Api(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6)
 """From version 1 on there are other coordinators than those of groups, from 4 on several in one request (KIP-699)."""

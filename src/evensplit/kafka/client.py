@@ -111,7 +111,11 @@ class ClusterClient:
         with self._calls.call(timeout_s) as (session, deadline):
             if turn:
                 session.turn()
-            return session.find_leaders(partitions, deadline, refresh=refresh, cluster_id=cluster_id)
+            # One whose turn it is may hang, and shall leave the time to the others.
+            patience_s = ATTEMPT_S if turn else None
+            return session.find_leaders(
+                partitions, deadline, refresh=refresh, patience_s=patience_s, cluster_id=cluster_id
+            )
 
     def broker(self, node_id: int) -> Broker | None:
         """One broker by its id, as far as is known already. Asks nobody."""

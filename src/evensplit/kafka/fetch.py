@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import struct
+import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import EvenSplitError
-from evensplit.kafka.api import FETCH
+from evensplit.kafka.api import FETCH, FETCH_BY_NAME_VERSION
+from evensplit.kafka.search import Search
 from evensplit.kafka.settings import ClientSettings
 
 FETCH_BYTES_MIN = 64 << 10
@@ -38,7 +42,15 @@ class PartitionRead:
     - position: the next offset to ask for. end: where the present range ends, exclusive.
     - stamp_s: what the lane's clock of waiting showed when this partition last got on.
     - trouble: what has kept it from getting on since then, if anything.
-    - absent_s: what that clock showed when the metadata was first without this partition; None as long as it has it.
+    - search: who was asked for it since it seems to be gone; None as long as it does not.
+    - topic_id: the id that its topic is fetched by; empty where that is not known.
+    - begun: whether something was fetched, so that only the same topic can go on.
+    - leader_epoch: that of its leader, as far as is known, or -1; a broker that knows of an earlier one only refuses.
+    - epoch_seen: the latest epoch of a leader or a record of it that was seen, under one topic id; or -1.
+    - epoch: the leader epoch of the last record before `position`, as far as is known, or -1; none behind it has an
+      earlier one. epoch_behind: up to there it is exactly that of the record before.
+    - epoch_last: no record before offset `epoch_last_end` has a later epoch; -1 where that is not known.
+    - replaced: the last answer was of another log than the one that was read so far, which may be damage on the way.
     - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
     - follows: whether it is read from a follower that the leader has sent it to (KIP-392).
     - leader_only: that did not go well, so it is not to happen again.
@@ -49,29 +61,47 @@ class PartitionRead:
 
     __slots__ = (
         "_ranges",
-        "absent_s",
+        "begun",
         "bytes_per_offset",
         "doubtful",
         "empties",
         "end",
+        "epoch",
+        "epoch_behind",
+        "epoch_last",
+        "epoch_last_end",
+        "epoch_seen",
         "fetch_bytes_min",
         "follows",
+        "leader_epoch",
         "leader_only",
         "position",
         "remote",
+        "replaced",
+        "search",
         "split",
         "stamp_s",
+        "topic_id",
         "trouble",
     )
 
-    def __init__(self, split: SplitId, ranges: Iterable[Range]) -> None:
+    def __init__(self, split: SplitId, ranges: Iterable[Range], epochs: RangeEpochs | None = None) -> None:
         self.split = split
         self._ranges = deque(ranges)
         first = self._ranges.popleft()
         self.position, self.end = first.start, first.end
         self.stamp_s = 0.0
         self.trouble: EvenSplitError | None = None
-        self.absent_s: float | None = None
+        self.search: Search | None = None
+        self.topic_id = ""
+        self.begun = False
+        self.leader_epoch = self.epoch_seen = -1
+        self.epoch = self.epoch_behind = self.epoch_last = self.epoch_last_end = -1
+        self.replaced = False
+        if epochs is not None and epochs.start <= self.position:
+            self.epoch, self.epoch_last, self.epoch_last_end = epochs.before, epochs.last, epochs.end
+            # Where both are the same, so are all in between.
+            self.epoch_behind = epochs.end if epochs.before == epochs.last else epochs.start
         self.fetch_bytes_min = 0
         self.follows = False
         self.leader_only = False
@@ -94,6 +124,7 @@ class PartitionRead:
         """Note that everything before `position` was fetched, and go on to the next range if this one is done."""
         assert self.position <= position <= self.end
         self.position, self.stamp_s, self.trouble = position, now_s, None
+        self.search, self.begun, self.replaced = None, True, False
         self.believe()
         while self._ranges and self.finished:
             following = self._ranges.popleft()
@@ -112,6 +143,11 @@ class PartitionRead:
         """Forget what was in doubt."""
         self.doubtful, self.empties, self.remote = False, 0, False
 
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The leader epoch of the record just before `position`; -1 where it is not known."""
+        return self.epoch if self.position <= self.epoch_behind else -1
+
     def expected_bytes(self) -> float:
         """About how much there is to come, as far as can be told from what has come so far."""
         return (self.end - self.position) * self.bytes_per_offset
@@ -125,7 +161,7 @@ class PartitionRead:
         return f"topic {self.split.topic!r}, partition {self.split.partition}, offset {self.position}"
 
 
-def reads_of(ranges: Iterable[Range]) -> list[PartitionRead]:
+def reads_of(ranges: Iterable[Range], epochs: Mapping[SplitId, RangeEpochs] | None = None) -> list[PartitionRead]:
     """One read for each split that has something to read, in the order of the splits.
 
     Raises:
@@ -141,7 +177,8 @@ def reads_of(ranges: Iterable[Range]) -> list[PartitionRead]:
         if listed and one.start < listed[-1].end:
             raise ValueError(f"{one.split} has two ranges with offset {one.start}")
         listed.append(one)
-    return [PartitionRead(split, listed) for split, listed in by_split.items()]
+    known = epochs or {}
+    return [PartitionRead(split, listed, known.get(split)) for split, listed in by_split.items()]
 
 
 def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[PartitionRead]:
@@ -173,16 +210,21 @@ def fetch_request(
     wait_ms: int,
     version: int,
 ) -> Any:
-    """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227)."""
+    """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227).
+
+    Topics go by their names up to `FETCH_BY_NAME_VERSION`, above by the ids that the reads have.
+    """
     topic_class = FETCH.request.FetchTopic
     partition_class = topic_class.FetchPartition
-    by_topic: dict[str, list[Any]] = {}
+    by_topic: dict[tuple[str, str], list[Any]] = {}
     for read in reads:
-        by_topic.setdefault(read.split.topic, []).append(
+        by_topic.setdefault((read.split.topic, read.topic_id), []).append(
             partition_class(
                 version=version,
                 partition=read.split.partition,
+                current_leader_epoch=read.leader_epoch,
                 fetch_offset=read.position,
+                last_fetched_epoch=read.last_fetched_epoch,
                 partition_max_bytes=read.fetch_bytes(settings.max_partition_fetch_bytes),
             )
         )
@@ -194,10 +236,22 @@ def fetch_request(
         isolation_level=int(settings.read_committed),
         session_id=0,
         session_epoch=-1,
-        topics=[topic_class(version=version, topic=topic, partitions=listed) for topic, listed in by_topic.items()],
+        topics=[
+            topic_class(version=version, partitions=listed, **_naming(topic, topic_id, version))
+            for (topic, topic_id), listed in by_topic.items()
+        ],
         forgotten_topics_data=[],
         rack_id="" if any(read.leader_only for read in reads) else settings.client_rack,
     )
+
+
+def _naming(topic: str, topic_id: str, version: int) -> dict[str, Any]:
+    return {"topic": topic} if version <= FETCH_BY_NAME_VERSION else {"topic_id": _uuid(topic_id)}
+
+
+@lru_cache(maxsize=10_000)
+def _uuid(topic_id: str) -> uuid.UUID:
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
 
 
 class Walked(NamedTuple):

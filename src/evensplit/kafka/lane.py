@@ -5,6 +5,11 @@ response has arrived, only the headers in it are looked at; that is enough to kn
 is on its way before the first record is decoded. What answers it waits in the socket meanwhile: one receive buffer for
 each leader is enough.
 
+Records are asked for by topic id where brokers can do that (from Kafka 3.1 on, KIP-516), and with leader epochs:
+neither records of another topic nor those of a leader that was cut off can come. What one broker does not know, be it
+a topic, a partition, an id, or an offset behind the end of a log, the others are asked for in turn: it is lost
+only when the time is over in which a partition has to get on, and not without the word of every broker of the cluster.
+
 Time counts only while the lane waits for brokers, not while somebody else works on the rows. A partition that does not
 get on for `request_timeout_ms` of such time is an error, which says what it was waiting for.
 """
@@ -17,7 +22,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from evensplit._kernel import ColumnBuilder, KernelError
-from evensplit.core.model import Range
+from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import CorruptRecordsError
 from evensplit.kafka.answer import Span
 from evensplit.kafka.columns import to_record_batch
@@ -55,6 +60,7 @@ def read_ranges(
     columns: tuple[str, ...],
     topic_ids: Mapping[tuple[str, str], str] | None = None,
     cluster_ids: Mapping[str, str] | None = None,
+    epochs: Mapping[SplitId, RangeEpochs] | None = None,
     skip_lost: bool = False,
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
@@ -70,42 +76,41 @@ def read_ranges(
     out, and what is not decided yet is waited for, as long as for a leader.
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
-    for; where it is empty or missing, whatever has that name is read. What the brokers say of it now, when reading
-    starts, and whenever leaders are looked for anew has to agree.
+    for; where it is empty or missing, whatever has that name is read, but of one partition records of one topic only.
+    Brokers before Kafka 3.1 go by that name: there the ids are compared once more before the last batch is handed out,
+    and another one is a `DataLossError` with `skip_lost` too, since rows that were handed out may be of the new topic.
 
     `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
     the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
     no record is read, and none is taken for lost. Where some servers lead elsewhere, the others are used.
 
+    `epochs`: what is known of the leader epochs of the offsets around the ranges, by split (KIP-320). What an unclean
+    leader election put in the place of the records that are meant is then not read, also if the log has grown to the
+    ranges' ends again. What comes is compared with what was read before it in any case.
+
     With `skip_lost`, records that are not there any more are no error. Where a log begins later than it did, reading
-    goes on at its beginning; where it ends before the range, or its topic or partition does not exist or has another
-    id, the rest of the split's ranges is passed over. Each such loss is logged once, as a warning of the logger
-    `evensplit`, with the number of offsets that it can be at most. A log that ends within a range may still grow, so
-    that is waited for as long as without `skip_lost`: for `request_timeout_ms`.
+    goes on at its beginning; where it ends before the range or within it, where its records were replaced, or its topic
+    or partition does not exist or has another id, the rest of the split's ranges is passed over. Each such loss is
+    logged once, as a warning of the logger `evensplit`, with the number of offsets that it can be at most.
 
     Closing the iterator early closes what is under way. Connections that owe nothing go back to `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
-        ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time.
+        ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time; or records
+            seem to be lost, and not every broker could be asked about them.
         ClusterError: the bootstrap servers lead to another cluster than `cluster_ids` has.
         BrokerError: a leader refused a partition, for good or until the deadline.
-        DataLossError: records that were to be read are not there any more, or their topic was created anew, without
-            `skip_lost`.
+        DataLossError: records that were to be read are not there any more, were replaced, or their topic was created
+            anew, without `skip_lost`; or the latter while it was read by its name.
         CorruptRecordsError: records that cannot be decoded: as `BatchTooLarge` a record batch above
             `limits.batch_bytes_max`, as `OldMessageFormat` records from before Kafka 0.11.
     """
     limits = limits or LaneLimits()
-    reads = reads_of(ranges)
+    reads = reads_of(ranges, epochs)
     unknown = sorted({read.split.cluster for read in reads} - clusters.keys())
     if unknown:
         raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
-    builder = ColumnBuilder(
-        columns=columns,
-        rows_max=limits.rows_max,
-        bytes_max=limits.bytes_max,
-        uncompressed_bytes_max=limits.batch_bytes_max,
-    )
     fetcher = Fetcher(
         reads,
         clusters,
@@ -117,7 +122,16 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, builder, limits.batch_bytes_max)
+    return _read(fetcher, _builder(columns, limits), limits.batch_bytes_max)
+
+
+def _builder(columns: tuple[str, ...], limits: LaneLimits) -> ColumnBuilder:
+    return ColumnBuilder(
+        columns=columns,
+        rows_max=limits.rows_max,
+        bytes_max=limits.bytes_max,
+        uncompressed_bytes_max=limits.batch_bytes_max,
+    )
 
 
 def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Iterator[pa.RecordBatch]:
@@ -126,7 +140,9 @@ def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Ite
             for span in spans:
                 yield from _decode(data, span, builder, fetcher, batch_bytes_max)
             if builder.full:
+                fetcher.compare_names(if_done=True)
                 yield to_record_batch(builder.finish())
+        fetcher.compare_names()
         if builder.rows:
             yield to_record_batch(builder.finish())
     finally:

@@ -19,6 +19,9 @@ from evensplit.kafka.settings import Address, join_address
 THROTTLED_VERSION = 8
 """From this version of Fetch on a broker answers at once, with nothing, and the client waits; before, it held back."""
 
+PATIENCE_MIN_S = 0.2
+"""A leader always has at least so long to answer."""
+
 log = logging.getLogger("evensplit")
 
 

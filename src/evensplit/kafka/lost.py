@@ -6,9 +6,11 @@ The first sentence of each error says what was expected and what was found, what
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, DataLossError
 from evensplit.kafka.fetch import PartitionRead
+from evensplit.kafka.settings import Address, join_address
 
 EVERYTHING = 2**63 - 1
 """Behind all offsets."""
@@ -45,6 +47,39 @@ def created_anew(read: PartitionRead, expected: str, found: str) -> DataLossErro
     )
 
 
+def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
+    """What was read by its name has another id now that it was read."""
+    return DataLossError(
+        *read.split,
+        f"the topic was deleted and created anew while it was read: expected the topic id {expected}, found {found}. "
+        "Brokers before Kafka 3.1 give records by the topic's name only, so rows that were handed out may be of the "
+        "new topic: the task fails, with failOnDataLoss=false too, and has to be run again",
+    )
+
+
+def replaced(read: PartitionRead, offset: int) -> DataLossError:
+    """By its leader epochs, the log is another one from offset `offset` on than when the batch was planned."""
+    return _lost(
+        read,
+        f"an unclean leader election replaced the records from offset {offset} on after the batch was planned. Set "
+        "unclean.leader.election.enable=false for topics that must not lose records; to go on with what there is, "
+        f"{_CURE}",
+    )
+
+
+def unheard(
+    read: PartitionRead, error: DataLossError, brokers: Sequence[Address], timeout_ms: int
+) -> ClusterUnreachable:
+    """It would be lost, but some brokers may know better."""
+    found, _, _ = error.detail.partition(". ")
+    return ClusterUnreachable(
+        read.split.cluster,
+        f"{read}: {found}; but that is not sure, since within {timeout_ms} ms (kafkaConsumer.pollTimeoutMs, or "
+        f"kafka.request.timeout.ms) these brokers did not confirm it: {', '.join(map(join_address, brokers))}. See "
+        "whether they run and can be reached from this host",
+    )
+
+
 def starts_later(read: PartitionRead, first: int, behind: int) -> DataLossError:
     """The log has offsets `first` to `behind` (exclusive), and begins behind the position."""
     return _lost(
@@ -69,6 +104,15 @@ def does_not_grow(read: PartitionRead, behind: int) -> DataLossError:
         read,
         f"its log ends at offset {behind} and did not grow: it was cut off by an unclean leader election, or the topic "
         f"was created anew. To go on with what there is, {_CURE}",
+    )
+
+
+def remote(read: PartitionRead, local: int) -> ClusterUnreachable:
+    """It is in remote storage, where everything before offset `local` is, and does not come. Nothing is lost."""
+    return ClusterUnreachable(
+        read.split.cluster,
+        f"{read}: the broker gave no records. They are in remote storage (all before offset {local} are), and did "
+        "not come from there in time; see the broker's log and its remote.fetch.max.wait.ms",
     )
 
 

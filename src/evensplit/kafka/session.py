@@ -9,8 +9,8 @@ import base64
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,11 +57,17 @@ class Leaders:
     """Who leads which partition. `unknown` has Kafka's error code for each partition without a known leader.
 
     `topic_ids` has those of the partitions' topics, as `ListedPartition.topic_id`, where the brokers have them.
+    `epochs`: the leader epoch (KIP-320) of each partition in `known`; -1 where the brokers do not say.
+    `answered`: where the broker listens that has said so now; None if nobody was asked. `brokers`: where all of the
+    cluster do, by the same account.
     """
 
     known: Mapping[TopicPartition, Broker]
     unknown: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    answered: Address | None = None
+    brokers: Sequence[Address] = ()
 
 
 class _AnotherCluster(ClusterError):
@@ -95,6 +101,7 @@ class Session:
         """Where the coordinator of each group is, as far as is known."""
         self._connections: dict[Address, Connection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
+        self._epochs: dict[str, dict[int, int]] = {}
         self._topic_ids: dict[str, str] = {}
         self._cluster_id = ""
         self._answered: Address | None = None
@@ -194,10 +201,12 @@ class Session:
         What is known from a cluster that calls itself otherwise than `cluster_id` is not.
         """
         codes: dict[str, int] = {}
+        answered: Address | None = None
         refresh = refresh or _differ(cluster_id, self._cluster_id)
         if refresh or not all(self._leader(key) for key in partitions):
             topics = sorted({topic for topic, _ in partitions})
             response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id)
+            answered = self._answered
             codes = {topic.name: int(topic.error_code) for topic in response.topics if topic.error_code}
         known: dict[TopicPartition, Broker] = {}
         unknown: dict[TopicPartition, int] = {}
@@ -209,7 +218,14 @@ class Session:
                 unknown[key] = LEADER_NOT_AVAILABLE
             else:
                 unknown[key] = codes.get(key[0], UNKNOWN_TOPIC_OR_PARTITION)
-        return Leaders(known, unknown, {topic: self._topic_ids.get(topic, "") for topic, _ in partitions})
+        return Leaders(
+            known,
+            unknown,
+            topic_ids={topic: self._topic_ids.get(topic, "") for topic, _ in partitions},
+            epochs={key: self._epochs[key[0]][key[1]] for key in known},
+            answered=answered,
+            brokers=self._broker_addresses(),
+        )
 
     def _leader(self, key: TopicPartition) -> Broker | None:
         return self.brokers.get(self._leaders.get(key[0], {}).get(key[1], -1))
@@ -246,6 +262,10 @@ class Session:
         }
         for topic in response.topics:
             self._leaders[topic.name] = {one.partition_index: one.leader_id for one in topic.partitions}
+            # Older answers, and what stands in for them, have none.
+            self._epochs[topic.name] = {
+                one.partition_index: -1 if one.leader_epoch is None else one.leader_epoch for one in topic.partitions
+            }
             self._topic_ids[topic.name] = topic_id(topic)
 
     def _give_up_or_pause(self, failures: Mapping[Address, ClusterError], deadline: Deadline, backoff: Backoff) -> None:

@@ -264,6 +264,7 @@ class Coordinator:
             batch_bytes_max=self._options.batch_bytes_max,
             late=late,
             timeout_ms=self._options.poll_timeout_ms,
+            start=start,
         )
 
     def kept(self, revision: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql.datasource import InputPartition
 
-from evensplit.core.model import Range
+from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.plan import ReaderPlan
 from evensplit.core.state import EnumeratorState
 from evensplit.kafka.settings import BATCH_BYTES_MAX, ClientSettings
@@ -21,6 +21,7 @@ class ReaderPartition(InputPartition):
 
     `topic_ids`: (cluster, topic) -> the id of the topic that the ranges were planned for; empty where it has none.
     `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
+    `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
     `skip_lost`: records that are gone are left out rather than an error. `batch_bytes_max`: as in `LaneLimits`.
     `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
@@ -38,6 +39,7 @@ class ReaderPartition(InputPartition):
         skip_lost: bool,
         batch_bytes_max: int = BATCH_BYTES_MAX,
         late: Late | None = None,
+        epochs: Mapping[SplitId, RangeEpochs] | None = None,
     ) -> None:
         super().__init__(task)
         self.task = task
@@ -50,6 +52,7 @@ class ReaderPartition(InputPartition):
         self.skip_lost = skip_lost
         self.batch_bytes_max = batch_bytes_max
         self.late = late or Late()
+        self.epochs = epochs or {}
 
     def __repr__(self) -> str:
         return (
@@ -67,13 +70,16 @@ def input_partitions(
     batch_bytes_max: int = BATCH_BYTES_MAX,
     late: Late | None = None,
     timeout_ms: int | None = None,
+    start: EnumeratorState | None = None,
 ) -> list[ReaderPartition]:
     """One input partition for each of `tasks`.
 
+    `start`, `end`: the states between which the batch lies; `start` may be left out, with what it knows of epochs.
     `settings`: how each cluster of `end` is reached. `timeout_ms`: how long a task waits for the next
     records of a partition, where that is not as long as for one call.
     """
     found = late or Late()
+    epochs = _epochs(tasks, start, end)
     if timeout_ms is not None:
         settings = {name: replace(one, poll_timeout_ms=timeout_ms) for name, one in settings.items()}
     return [
@@ -88,6 +94,34 @@ def input_partitions(
             skip_lost=skip_lost,
             batch_bytes_max=batch_bytes_max,
             late=found.among(task.ranges),
+            epochs={one.split: epochs[one.split] for one in task.ranges if one.split in epochs},
         )
         for number, task in enumerate(tasks)
     ]
+
+
+def _epochs(
+    tasks: Sequence[ReaderPlan], start: EnumeratorState | None, end: EnumeratorState
+) -> dict[SplitId, RangeEpochs]:
+    """What the states know of the leader epochs before and in the batch, for each split of which they know any."""
+    bounds: dict[SplitId, tuple[int, int]] = {}
+    for task in tasks:
+        for one in task.ranges:
+            first, behind = bounds.get(one.split, (one.start, one.end))
+            bounds[one.split] = min(first, one.start), max(behind, one.end)
+    found: dict[SplitId, RangeEpochs] = {}
+    for split, (first, behind) in bounds.items():
+        topic_id = end.splits[split].topic_id
+        before = -1 if start is None else _epoch_before(first, start.splits.get(split), topic_id)
+        last = _epoch_before(behind, end.splits[split], topic_id)
+        if before >= 0 or last >= 0:
+            found[split] = RangeEpochs(first, before, behind, last)
+    return found
+
+
+def _epoch_before(offset: int, known: Split | None, topic_id: str) -> int:
+    """The leader epoch of the record before `offset`, if it is where `known` stands in the same topic; -1 otherwise."""
+    if known is None or known.position != offset or known.topic_id != topic_id:
+        return -1
+    epoch: int | None = getattr(known, "epoch", None)
+    return -1 if epoch is None else epoch

@@ -26,6 +26,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         columns=partition.columns,
         topic_ids=partition.topic_ids,
         cluster_ids=partition.cluster_ids,
+        epochs=partition.epochs,
         skip_lost=partition.skip_lost,
         limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
     )

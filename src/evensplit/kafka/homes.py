@@ -1,0 +1,281 @@
+"""Where the lane's reads are to be had: their leaders, and what becomes of a read that nobody has.
+
+Not knowing is not being gone: what one broker does not know, others are asked for, until the read's time is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.errors import BrokerError, DataLossError
+from evensplit.kafka import lost
+from evensplit.kafka.answer import OFFSET_OUT_OF_RANGE
+from evensplit.kafka.api import error_name, is_retriable
+from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.fetch import PartitionRead
+from evensplit.kafka.leader import PATIENCE_MIN_S
+from evensplit.kafka.pool import Pool
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.search import Search
+from evensplit.kafka.session import UNKNOWN_TOPIC_GRACE_S, Broker, Leaders
+from evensplit.kafka.settings import ClientSettings
+
+
+class Waiting:
+    """The lane's clock: it runs only while the lane waits for brokers."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Let it run."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.now_s += time.monotonic() - begun
+
+
+class Homes:
+    """Finds a leader for each of `homeless`, and says what is lost.
+
+    `due`: when, on the clock of `time.monotonic`, they are looked for again.
+    `named`: by cluster and topic, one of those that were asked for by the topic's name although its id is given.
+    """
+
+    def __init__(
+        self,
+        reads: Sequence[PartitionRead],
+        clusters: Mapping[str, ClientSettings],
+        pool: Pool,
+        waiting: Waiting,
+        *,
+        topic_ids: Mapping[tuple[str, str], str],
+        cluster_ids: Mapping[str, str],
+        skip_lost: bool,
+    ) -> None:
+        self.homeless = list(reads)
+        self.due = 0.0
+        self._settings = clusters
+        self._pool = pool
+        self._waiting = waiting
+        self._topic_ids = topic_ids
+        self._cluster_ids = defaultdict(str, cluster_ids)
+        self._skip_lost = skip_lost
+        # What is known already of these may be from before their topic was created anew, or from another cluster.
+        self._unseen = {cluster for (cluster, _), topic_id in topic_ids.items() if topic_id}
+        self._unseen |= {cluster for cluster, cluster_id in cluster_ids.items() if cluster_id}
+        self.named: dict[tuple[str, str], PartitionRead] = {}
+        self._failures = 0
+
+    def find(self) -> list[tuple[PartitionRead, Broker]]:
+        """Those of `homeless` that have a leader now, with it; the others stay."""
+        found: list[tuple[PartitionRead, Broker]] = []
+        if not self.homeless or time.monotonic() < self.due:
+            return found
+        by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
+        for read in self.homeless:
+            self.raise_if_overdue(read)
+            if not read.finished:
+                by_cluster[read.split.cluster].append(read)
+        self.homeless = []
+        for cluster, reads in by_cluster.items():
+            leaders = self._leaders(cluster, reads)
+            for read in reads:
+                broker = self._home_of(read, leaders)
+                if isinstance(read.trouble, DataLossError):
+                    read.search = read.search or Search(self._waiting.now_s)
+                    read.search.hear(leaders, denied=broker is None)
+                if broker is None:
+                    self.homeless.append(read)
+                else:
+                    found.append((read, broker))
+        if self.homeless:
+            self.rest(self.homeless[0].split.cluster)
+        return found
+
+    def rest(self, cluster: str) -> None:
+        """Do not look for leaders again at once; longer each time, as long as nothing gets on."""
+        settings = self._settings[cluster]
+        pause_s = min(settings.retry_backoff_ms << min(self._failures, 16), settings.retry_backoff_max_ms) / 1000
+        self._failures += 1
+        searched = next((read for read in self.homeless if read.search is not None), None)
+        if searched is not None and searched.search is not None:
+            # There has to be time for all brokers.
+            pause_s = min(pause_s, self.left_s(searched) / (2 * len(searched.search.unheard()) + 1))
+        self.due = time.monotonic() + max(pause_s, 0.001)
+
+    def note_progress(self) -> None:
+        """Something got on, so the next pause is short again."""
+        self._failures = 0
+
+    def note_named(self, reads: Sequence[PartitionRead]) -> None:
+        """These are asked for by the names of their topics: whether that is still the right one shows afterwards."""
+        for read in reads:
+            if self._topic_ids.get(read.split[:2]):
+                self.named.setdefault(read.split[:2], read)
+
+    def compare_names(self) -> None:
+        """Compare the ids of all topics that were read by name once more, now that they are read.
+
+        Raises:
+            DataLossError: one is another topic now, as some broker says, and says again until the deadline.
+        """
+        by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
+        for (cluster, _), read in self.named.items():
+            by_cluster[cluster].append(read)
+        for cluster, reads in by_cluster.items():
+            self._compare(cluster, reads)
+        self.named.clear()
+
+    def _compare(self, cluster: str, reads: Sequence[PartitionRead]) -> None:
+        settings = self._settings[cluster]
+        until_s = self._waiting.now_s + settings.progress_timeout_ms / 1000
+        others: dict[object, tuple[PartitionRead, str, str]] = {}
+        turn = False
+        while not turn or others:
+            if turn and self._waiting.now_s > until_s:
+                raise lost.mixed(*next(iter(others.values())))
+            with self._waiting():
+                if turn:
+                    time.sleep(max(settings.retry_backoff_ms, 1) / 1000)
+                leaders = self._client(cluster).leaders(
+                    [read.key for read in reads],
+                    refresh=True,
+                    timeout_s=max(until_s - self._waiting.now_s, PATIENCE_MIN_S),
+                    cluster_id=self._cluster_ids[cluster],
+                    turn=turn,
+                )
+            turn = True
+            for read in reads:
+                expected, found = self._topic_ids[read.split[:2]], leaders.topic_ids[read.split.topic]
+                others.pop((read.split, leaders.answered), None)
+                if found and found != expected:
+                    others[read.split, leaders.answered] = read, expected, found
+
+    def _client(self, cluster: str) -> ClusterClient:
+        return self._pool.client(cluster, self._settings[cluster])
+
+    def _leaders(self, cluster: str, reads: Sequence[PartitionRead]) -> Leaders:
+        # After a failure another broker is asked: what this one knows may be why.
+        failed = any(read.trouble is not None for read in reads)
+        with self._waiting():
+            leaders = self._client(cluster).leaders(
+                [read.key for read in reads],
+                refresh=failed or cluster in self._unseen,
+                timeout_s=max(min(map(self.left_s, reads)), PATIENCE_MIN_S),
+                cluster_id=self._cluster_ids[cluster],
+                turn=failed,
+            )
+        self._unseen.discard(cluster)
+        return leaders
+
+    def _home_of(self, read: PartitionRead, leaders: Leaders) -> Broker | None:
+        """The leader of `read`, as one broker has it; None, with what is wrong in `trouble`, if it has none."""
+        broker, topic_id = leaders.known.get(read.key), leaders.topic_ids[read.split.topic]
+        expected = self._topic_ids.get(read.split[:2]) or (read.topic_id if read.begun else "")
+        if expected and topic_id and topic_id != expected:
+            read.trouble = lost.created_anew(read, expected, topic_id)
+            return None
+        if broker is None:
+            self._note_no_leader(read, leaders.unknown[read.key])
+            return None
+        read.follows, read.empties, read.topic_id = False, 0, topic_id
+        read.leader_epoch = leaders.epochs.get(read.key, -1)
+        if topic_id and read.leader_epoch >= 0:
+            # A topic that keeps its id has no earlier epoch again: who leads under one was cut off.
+            read.leader_epoch = read.epoch_seen = max(read.leader_epoch, read.epoch_seen, read.epoch, read.epoch_last)
+        return broker
+
+    def _note_no_leader(self, read: PartitionRead, code: int) -> None:
+        """Remember why `read` has no leader; raises if that is final."""
+        if code == UNKNOWN_TOPIC_OR_PARTITION:
+            read.trouble = lost.absent(read)
+            return
+        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {error_name(code)} ({code})", code)
+        if not is_retriable(code):
+            raise read.trouble
+
+    def look(self, read: PartitionRead, look: Callable[[PartitionRead], bool]) -> bool | None:
+        """What `look` has the leader say; None if the partition is not there any more, which is for the metadata."""
+        try:
+            return look(read)
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            read.trouble = error
+            return None
+
+    def check_loss(self, read: PartitionRead) -> bool:
+        """The leader says that there is no such offset. Whether it is lost, which raises if it may not be passed over.
+
+        Otherwise it is there after all, or may be elsewhere, and is asked for again.
+        """
+        client, cluster_id = self._client(read.split.cluster), self._cluster_ids[read.split.cluster]
+        look = partial(client.list_offsets, undecided=True, cluster_id=cluster_id)
+        with self._waiting():
+            first, behind = look({read.key: EARLIEST})[read.key], look({read.key: LATEST})[read.key]
+        if read.position < first:
+            # Starts only grow, so whoever says this is right.
+            self.lose(read, lost.starts_later(read, first, behind), first)
+            # What there is may be another topic's, so who leads it, and its id, is asked for anew.
+            self._unseen.add(read.split.cluster)
+            return True
+        if read.position > behind:
+            read.trouble = lost.ends_before(read, first, behind)
+            return False
+        detail = f"{read}: the broker does not find the offset, although its log now has {first} to {behind - 1}"
+        read.trouble = BrokerError(read.split.cluster, detail, OFFSET_OUT_OF_RANGE)
+        # A broker that does not know the last epoch says so in this way: what comes is compared with it all the same.
+        read.epoch_behind = -1
+        return False
+
+    def settle(self, read: PartitionRead) -> bool:
+        """Pass over what `read` seems not to have up to the end of its range, unless that is in remote storage."""
+        left_s = max(self.left_s(read), PATIENCE_MIN_S)
+        with self._waiting():
+            # Asked for after the answers: the first local offset only ever grows.
+            local = self._client(read.split.cluster).earliest_local(
+                read.key, timeout_s=left_s, cluster_id=self._cluster_ids[read.split.cluster]
+            )
+        # That goes by the name, whatever the records went by.
+        self.note_named([read])
+        if read.position >= local:
+            read.advance(read.end, self._waiting.now_s)
+            return True
+        read.remote, read.empties = True, 0
+        read.trouble = lost.remote(read, local)
+        return False
+
+    def lose(self, read: PartitionRead, error: DataLossError, behind: int = lost.EVERYTHING) -> None:
+        """Raise that what is before offset `behind` is lost, or pass over it."""
+        if not self._skip_lost:
+            raise error
+        lost.pass_over(read, error, behind, self._waiting.now_s)
+
+    def left_s(self, read: PartitionRead) -> float:
+        """How long `read` may wait for brokers until it has to get on; negative if that is over."""
+        return self._settings[read.split.cluster].progress_timeout_ms / 1000 - (self._waiting.now_s - read.stamp_s)
+
+    def raise_if_overdue(self, read: PartitionRead) -> None:
+        """Raise what has kept `read` from getting on for too long; what is lost may be passed over instead."""
+        trouble = read.trouble
+        if trouble is None or self.left_s(read) > 0:
+            return
+        timeout_ms = self._settings[read.split.cluster].progress_timeout_ms
+        if not isinstance(trouble, DataLossError):
+            raise lost.overdue(read, trouble, timeout_ms)
+        # Where something else took up the time, it has not been looked for as yet.
+        grace_s = min(UNKNOWN_TOPIC_GRACE_S, timeout_ms / 2000)
+        if read.search is None or self._waiting.now_s - read.search.since_s < grace_s:
+            return
+        brokers = read.search.unheard()
+        if brokers:
+            raise lost.unheard(read, trouble, brokers, timeout_ms)
+        self.lose(read, trouble)
