@@ -85,7 +85,7 @@ def logs_observed(draft: Draft, event: LogsObserved) -> None:
     reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
     draft.tell(
         ends={**draft.session.ends, event.cluster: {**seen, **reached}},
-        leader_epochs={**draft.session.leader_epochs, event.cluster: event.epochs},
+        leader_epochs={**draft.session.leader_epochs, event.cluster: _epochs_of(event, behind)},
     )
     for split, start in aged:
         assert split.position is not None
@@ -96,6 +96,14 @@ def logs_observed(draft: Draft, event: LogsObserved) -> None:
         _replace(draft, event, replaced)
     if behind or before:
         _sight(draft, event, behind)
+
+
+def _epochs_of(event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> Mapping[SplitId, EpochTable]:
+    """The epochs of logs that reach the positions in them; of others, nobody knows what is there."""
+    if not behind:
+        return event.epochs
+    short = frozenset(split.id for split, _ in behind)
+    return {key: table for key, table in event.epochs.items() if key not in short}
 
 
 def _believed(draft: Draft, event: LogsObserved, *, compared: bool) -> LogsObserved:

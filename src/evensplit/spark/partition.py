@@ -123,5 +123,4 @@ def _epoch_before(offset: int, known: Split | None, topic_id: str) -> int:
     """The leader epoch of the record before `offset`, if it is where `known` stands in the same topic; -1 otherwise."""
     if known is None or known.position != offset or known.topic_id != topic_id:
         return -1
-    epoch: int | None = getattr(known, "epoch", None)
-    return -1 if epoch is None else epoch
+    return -1 if known.epoch is None else known.epoch

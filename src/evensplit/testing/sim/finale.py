@@ -33,6 +33,8 @@ def finish(simulation: Simulation) -> None:
     else:
         raise Broken("liveness", f"without faults, after {ROUNDS_MAX} rounds: {reason}")
     simulation.driver.frozen = True
+    # A look can come after the batch of its round.
+    one_round(simulation)
     one_round(simulation)
     before = _offset(simulation)
     for _ in range(QUIET_ROUNDS):

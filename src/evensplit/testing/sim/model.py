@@ -62,7 +62,7 @@ class Model:
     bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
     that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `runs`: for each split
     with a start, a number that no other run of offsets without a break has, and where the run began. `kafka`: what each
-    cluster calls itself. `one_log`: the leader epochs of what was read. `undeclared`: losses that were noticed since the last batch was planned.
+    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
 
     Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
     how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
@@ -318,6 +318,7 @@ class Model:
                     if key in self.stops:
                         self.stops[key] = max(start, self.stops[key])
             elif end < mark:
+                left_out[key] = True
                 count, low, answer, since_ms = short
                 if answer != event.answer:
                     count, low = count + 1, min(low, end)
@@ -349,9 +350,13 @@ class Model:
 
     def _clusters_listed(self, event: ClustersListed, before: EnumeratorState) -> None:
         self.listings += 1
+        wanted = {key: not self._is_unwanted(key) for key in self.missing if isinstance(key, SplitId)}
         self.subscribed = {
             one.id: one.subscription.names for one in event.clusters if isinstance(one.subscription, Topics)
         }
+        for key in [key for key, was in wanted.items() if was == self._is_unwanted(key)]:
+            # Not to be there and not to be wanted are two things.
+            del self.missing[key]
         listed_ids = [listed.id for listed in event.clusters]
         unwanted: dict[SplitId, tuple[int, int]] = {}
         now_ms = self.now_ms
