@@ -35,7 +35,7 @@ def test_a_run_to_the_end_leaves_it_out_and_keeps_its_positions(clusters: list[F
     source = Source(east, west, allowUnreachable="true", removedRetention=retention)
     second = source.plan(first, fix_ends=True)
     assert ranges(first, second) == {"east/t/0": (10, 15)}
-    assert second.splits[SplitId("west", "t", 0)] == first.splits[SplitId("west", "t", 0)]._replace(first=None)
+    assert second.splits[SplitId("west", "t", 0)] == first.splits[SplitId("west", "t", 0)]._replace(first=None, since=0)
     assert source.coordinator.report().left_out == ("west",)
     west.recover()
     west.append("t", 0, 1)

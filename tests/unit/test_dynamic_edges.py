@@ -203,22 +203,25 @@ def test_a_run_to_the_end_does_not_wait_for_ever_until_it_is_sure(
     after = one.plan(restored(state), limited=False, fix_ends=True)
     assert ranges(state, after) == {"east/a/0": (10, 15)}
     assert active(after) == ["east/a/0", "west/c/0"], "one answer removes nothing"
-    said = [notice for notice in one.report().notices if "no other one has confirmed" in notice]
+    said = [notice for notice in one.report().notices if "no other answer has confirmed" in notice]
     assert said == [
-        "west: missing from a complete answer, which no other one has confirmed for 30 s (3 times discoveryInterval); "
-        "positions are kept, and the next run looks again"
+        "west: missing from a complete answer, or named with another id, which no other answer has confirmed for 30 s "
+        "(3 times discoveryInterval); positions are kept, and the next run looks again"
     ]
     assert said[0] in caplog.text
 
 
-def test_without_discovery_a_renamed_cluster_is_read_at_once(clock: Clock) -> None:
-    """There is no second answer that could confirm the first one."""
+def test_without_discovery_a_renamed_cluster_is_read_on_at_once(clock: Clock) -> None:
+    """There is no second answer that could confirm the first one, and Kafka's id of the cluster is the same."""
     fakes = {"old": kafka("one", "a"), "new": kafka("one", "a")}
     state = host(fakes, Service(metadata(cluster("old", "a"))), clock).plan(NONE, limited=False)
     one = host(fakes, Service(metadata(cluster("new", "a"))), clock, discoveryInterval="0")
     after = one.plan(restored(state), limited=False)
-    assert ranges(state, after) == {"new/a/0": (0, 10)}
+    assert ranges(state, after) == {}
     assert active(after) == ["new/a/0"]
+    fakes["new"].append("a", 0, 5)
+    later = one.plan(after, limited=False)
+    assert ranges(after, later) == {"new/a/0": (10, 15)}
 
 
 def test_without_discovery_a_service_that_is_down_at_a_restart_is_asked_again(clock: Clock) -> None:

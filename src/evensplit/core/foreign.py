@@ -71,7 +71,7 @@ def _begun(cluster: str, bootstrap_servers: tuple[str, ...], keys: tuple[TopicPa
     for event in events:
         state = step(state, event).state
     # Which answers led to it is over: who goes on from it asks anew.
-    return replace(state, session=Session())
+    return replace(state, revision=0, session=Session())
 
 
 def _least(first: int | None, position: int) -> int | None:
