@@ -11,18 +11,20 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
-from evensplit.core.starting import TopicPartition
+from evensplit.core.model import EpochTable, Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
 from evensplit.core.words import counted
 from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
 from evensplit.kafka.calls import Calls
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.groups import commit, fetch_committed
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicState, access_advice, list_subscribed
-from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session, topic_id
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, LogEnd, TopicState, access_advice, list_subscribed
+from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
+from evensplit.kafka.staleness import topic_id
 
 ATTEMPT_S = 1.0
 """So long one broker is waited for, if partitions may be left out."""
@@ -75,6 +77,28 @@ class ClusterClient:
         with self._calls.call() as (session, deadline):
             lookup = _OffsetLookup(session, wanted, deadline, cluster_id, undecided=undecided)
             return lookup.run() if complete else lookup.run_twice()
+
+    def list_ends(
+        self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, LogEnd]:
+        """See `ClusterPort.list_ends`."""
+        with self._calls.call() as (session, deadline):
+            lookup = _OffsetLookup(session, dict.fromkeys(partitions, LATEST), deadline, "", undecided=undecided)
+            found = lookup.run() if complete else lookup.run_twice()
+        return {key: LogEnd(offset, lookup.epochs[key]) for key, offset in found.items()}
+
+    def list_epochs(
+        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, EpochTable]:
+        """See `ClusterPort.list_epochs`."""
+        with self._calls.call() as (session, deadline):
+            lookup = EpochLookup(session, leader_epochs, starts, deadline)
+            lookup.run()
+            doubtful = {key: EARLIEST for key, walk in lookup.walks.items() if walk.is_doubtful}
+            begins = _OffsetLookup(session, doubtful, deadline, "").run_twice() if doubtful else {}
+        for key, start in begins.items():
+            lookup.walks[key].settle(start)
+        return {key: walk.table for key, walk in lookup.walks.items()}
 
     def earliest_local(self, key: TopicPartition, *, timeout_s: float, cluster_id: str = "") -> int:
         """The first offset that the leader of a partition has itself; what is before it is in remote storage (KIP-405).
@@ -134,7 +158,10 @@ class ClusterClient:
 
 
 class _OffsetLookup:
-    """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there."""
+    """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there.
+
+    `epochs`: for every offset that was found, that of the leader that gave it; -1 if it did not tell.
+    """
 
     def __init__(
         self,
@@ -152,6 +179,7 @@ class _OffsetLookup:
         self._deadline = deadline
         self._local = EARLIEST_LOCAL in wanted.values()
         self._found: dict[TopicPartition, int] = {}
+        self.epochs: dict[TopicPartition, int] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
         # What the metadata does not have. A leader may not know yet what the metadata has already.
         self._absent: Collection[TopicPartition] = ()
@@ -259,6 +287,7 @@ class _OffsetLookup:
                     self._refused(key, int(one.error_code))
                 else:
                     self._found[key] = int(one.offset)
+                    self.epochs[key] = int(one.leader_epoch)
 
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(
