@@ -42,7 +42,7 @@ from evensplit.spark.partition import ReaderPartition, input_partitions
 from evensplit.spark.skips import SURE_WITHIN, SkipCheck
 from evensplit.spark.starts import StartFinder, bounds
 from evensplit.spark.stops import stops_that_differ
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.spark.world import World
 
 log = logging.getLogger("evensplit")

@@ -9,7 +9,7 @@ from evensplit.core.words import counted
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError, line_of
 from evensplit.spark.fleet import Fleet
 from evensplit.spark.hanging import Hanging
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.spark.world import World
 
 log = logging.getLogger("evensplit")
