@@ -26,8 +26,7 @@ def answer(*topics: Any) -> Any:
 def told(*answers: Any) -> Newest:
     newest = Newest()
     for one in answers:
-        assert newest.outdates(one) == ""
-        newest.take(one)
+        assert newest.take(one) == ""
     return newest
 
 
@@ -50,7 +49,7 @@ def text(of: uuid.UUID) -> str:
     ],
 )
 def test_what_is_older(before: list[tuple[Any, ...]], after: tuple[Any, ...], why: str) -> None:
-    assert told(*(answer(topic("t", *one)) for one in before)).outdates(answer(topic("t", *after))) == why
+    assert told(*(answer(topic("t", *one)) for one in before)).take(answer(topic("t", *after))) == why
 
 
 @pytest.mark.parametrize(
@@ -74,16 +73,20 @@ def test_what_is_not(before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
 
 def test_a_topic_that_cannot_be_listed_says_nothing() -> None:
     newest = told(answer(topic("t", A, 3)), answer(topic("t", NONE, code=3)), answer(topic("t", B, 0)))
-    assert "which it had before" in newest.outdates(answer(topic("t", A, 3)))
+    assert "which it had before" in newest.take(answer(topic("t", A, 3)))
 
 
 def test_topics_that_are_not_in_an_answer_are_remembered_up_to_twice_the_largest_one() -> None:
     newest = told(*(answer(topic(f"t{number}", A, 3), topic("always", A, 3)) for number in range(9)))
-    assert [bool(newest.outdates(answer(topic(f"t{number}", A, 2)))) for number in range(9)] == [False] * 6 + [True] * 3
-    assert newest.outdates(answer(topic("always", A, 2)))
+    assert [bool(newest.take(answer(topic(f"t{number}", A, 2)))) for number in (8, 7, 6, 5)] == [True] * 3 + [False]
+    assert newest.take(answer(topic("always", A, 2)))
 
 
 def test_the_latest_of_many_former_ids_are_remembered() -> None:
     ids = [uuid.UUID(int=number) for number in range(1, FORMER_IDS_MAX + 3)]
     newest = told(*(answer(topic("t", of, 0)) for of in ids))
-    assert [bool(newest.outdates(answer(topic("t", of, 0)))) for of in ids] == [False, *[True] * FORMER_IDS_MAX, False]
+    assert [bool(newest.take(answer(topic("t", of, 0)))) for of in ids[::-1]] == [
+        False,
+        *[True] * FORMER_IDS_MAX,
+        False,
+    ]

@@ -83,9 +83,9 @@ class ClusterClient:
     ) -> Mapping[TopicPartition, LogEnd]:
         """See `ClusterPort.list_ends`."""
         with self._calls.call() as (session, deadline):
-            lookup = _OffsetLookup(session, dict.fromkeys(partitions, LATEST), deadline, "", undecided=undecided)
-            found = lookup.run() if complete else lookup.run_twice()
-        return {key: LogEnd(offset, lookup.epochs[key]) for key, offset in found.items()}
+            wanted = dict.fromkeys(partitions, LATEST)
+            lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided, with_epochs=True)
+            return lookup.run() if complete else lookup.run_twice()
 
     def list_epochs(
         self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
@@ -95,7 +95,7 @@ class ClusterClient:
             lookup = EpochLookup(session, leader_epochs, starts, deadline)
             lookup.run()
             doubtful = {key: EARLIEST for key, walk in lookup.walks.items() if walk.is_doubtful}
-            begins = _OffsetLookup(session, doubtful, deadline, "").run_twice() if doubtful else {}
+            begins = _OffsetLookup(session, doubtful, deadline).run_twice() if doubtful else {}
         for key, start in begins.items():
             lookup.walks[key].settle(start)
         return {key: walk.table for key, walk in lookup.walks.items()}
@@ -109,7 +109,7 @@ class ClusterClient:
             ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
         """
         with self._calls.call(timeout_s) as (session, deadline):
-            return _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id).run()[key]
+            return int(_OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id).run()[key])
 
     def leaders(
         self,
@@ -160,7 +160,7 @@ class ClusterClient:
 class _OffsetLookup:
     """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there.
 
-    `epochs`: for every offset that was found, that of the leader that gave it; -1 if it did not tell.
+    `with_epochs`: what is found are offsets with the epochs of the leaders that gave them, and not offsets alone.
     """
 
     def __init__(
@@ -168,23 +168,24 @@ class _OffsetLookup:
         session: Session,
         wanted: Mapping[TopicPartition, int],
         deadline: Deadline,
-        cluster_id: str,
+        cluster_id: str = "",
         *,
         undecided: bool = False,
+        with_epochs: bool = False,
     ) -> None:
         self._session = session
+        self._with_epochs = with_epochs
         self._isolation_level = int(session.settings.read_committed and not undecided)
         self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
         self._wanted = wanted
         self._deadline = deadline
         self._local = EARLIEST_LOCAL in wanted.values()
-        self._found: dict[TopicPartition, int] = {}
-        self.epochs: dict[TopicPartition, int] = {}
+        self._found: dict[TopicPartition, Any] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
         # What the metadata does not have. A leader may not know yet what the metadata has already.
         self._absent: Collection[TopicPartition] = ()
 
-    def run(self) -> Mapping[TopicPartition, int]:
+    def run(self) -> Mapping[TopicPartition, Any]:
         grace = Deadline.after(UNKNOWN_TOPIC_GRACE_S)
         backoff = Backoff(self._session.settings)
         refresh = False
@@ -213,7 +214,7 @@ class _OffsetLookup:
             refresh = True
         return {key: self._found[key] for key in self._wanted}
 
-    def run_twice(self) -> Mapping[TopicPartition, int]:
+    def run_twice(self) -> Mapping[TopicPartition, Any]:
         """Like `run`, but after a second attempt without what is still not there."""
         leaders = self._find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
         self._try(leaders, self._deadline.within(ATTEMPT_S))
@@ -286,8 +287,7 @@ class _OffsetLookup:
                 if one.error_code:
                     self._refused(key, int(one.error_code))
                 else:
-                    self._found[key] = int(one.offset)
-                    self.epochs[key] = int(one.leader_epoch)
+                    self._found[key] = LogEnd(one.offset, one.leader_epoch) if self._with_epochs else one.offset
 
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(

@@ -28,6 +28,12 @@ ATTEMPT_S = 1.0
 """So long the leaders are waited for in each round."""
 
 
+_FIRST = EpochStart(0, 0)
+
+_ONLY_FIRST: EpochTable = (_FIRST,)
+"""The table of most logs: one object, since there may be very many of them."""
+
+
 class EpochWalk:
     """The questions that lead to one log's table, and what came of them so far.
 
@@ -40,14 +46,14 @@ class EpochWalk:
         self._epoch = epoch
         self._start = start
         # No epoch is below 0, so all that the log ever had up to the next one is of it.
-        self._entries: list[EpochStart] = [] if epoch else [EpochStart(0, 0)]
+        self._entries: list[EpochStart] = [] if epoch else [_FIRST]
         self.asks: int | None = epoch - 1 if epoch else None
         self.is_doubtful = False
 
     @property
     def table(self) -> EpochTable:
         """What is known; empty if the log has no epochs, as in a record format of before Kafka 0.11."""
-        return tuple(self._entries)
+        return tuple(self._entries) if self._entries != [_FIRST] else _ONLY_FIRST
 
     def take(self, epoch: int, end: int) -> None:
         """Take the answer to `asks`: `epoch` is the latest one up to it, and ends at offset `end`, exclusive.
@@ -69,12 +75,12 @@ class EpochWalk:
             self.asks = None
             self.is_doubtful = may_be_echo
             if not may_be_echo:
-                self._entries.append(EpochStart(0, 0))
+                self._entries.append(_FIRST)
 
     def settle(self, start: int) -> None:
         """Where the log begins, as it was told after all other answers: what is between is of epoch 0."""
         if self.is_doubtful and start < self._entries[-1].start:
-            self._entries.append(EpochStart(0, 0))
+            self._entries.append(_FIRST)
         self.is_doubtful = False
 
 

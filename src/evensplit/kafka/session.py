@@ -270,16 +270,13 @@ class Session:
             self._connections[address].close()
             what = f"expected Kafka's cluster id {cluster_id}, found {found}"
             raise _AnotherCluster(self.cluster, f"{join_address(address)}: it leads to another Kafka cluster: {what}")
-        outdated = "" if _differ(self._cluster_id, found) else self._newest.outdates(response)
-        if outdated:
-            raise _OlderMetadata(self.cluster, f"{join_address(address)}: {outdated}")
-
-    def _learn(self, response: Any) -> None:
-        found = response.cluster_id or ""
         if _differ(self._cluster_id, found):
             self._newest = Newest()
-        self._cluster_id = found
-        self._newest.take(response)
+        if older := self._newest.take(response):
+            raise _OlderMetadata(self.cluster, f"{join_address(address)}: {older}")
+
+    def _learn(self, response: Any) -> None:
+        self._cluster_id = response.cluster_id or ""
         self.brokers = {
             int(one.node_id): Broker(int(one.node_id), one.host, int(one.port), one.rack or "")
             for one in response.brokers

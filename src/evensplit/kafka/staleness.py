@@ -43,53 +43,52 @@ class Newest:
         self._answers = 0
         self._largest = 0
 
-    def outdates(self, response: Any) -> str:
-        """What shows that a metadata response is older than what was taken in; empty if nothing does."""
+    def take(self, response: Any) -> str:
+        """Take in a metadata response, unless it is older than what was taken in; then this says what shows that."""
+        told: list[tuple[str, str, dict[int, int]]] = []
         for topic in response.topics:
-            known = self._topics.get(topic.name)
-            if known is None or topic.error_code:
-                continue
             found = topic_id(topic)
-            if found in known.former:
-                return f"topic {topic.name!r}: expected topic id {known.topic_id}, found {found}, which it had before"
-            if found != known.topic_id:
-                continue
-            epochs = known.epochs
-            for one in topic.partitions:
-                if 0 <= one.leader_epoch < epochs.get(one.partition_index, 0):
-                    expected = epochs[one.partition_index]
-                    return (
-                        f"topic {topic.name!r}, partition {one.partition_index}: expected leader epoch {expected} or a "
-                        f"later one, found {one.leader_epoch}"
-                    )
-            if len(topic.partitions) < len(epochs):
-                count = len(topic.partitions)
-                return f"topic {topic.name!r}: expected {len(epochs)} partitions or more, found {count}"
-        return ""
-
-    def take(self, response: Any) -> None:
-        """Take in a metadata response that nothing outdates."""
+            if found and not topic.error_code:
+                epochs = {one.partition_index: one.leader_epoch for one in topic.partitions}
+                if older := self._outdated(topic.name, found, epochs):
+                    return older
+                told.append((topic.name, found, epochs))
         self._answers += 1
         self._largest = max(self._largest, len(response.topics))
-        for topic in response.topics:
-            found = topic_id(topic)
-            if topic.error_code or not found:
-                continue
-            known = self._topics.get(topic.name)
+        for name, found, epochs in told:
+            known = self._topics.get(name)
             if known is None:
-                known = self._topics[topic.name] = _Topic(found, self._answers)
+                known = self._topics[name] = _Topic(found, self._answers)
             elif known.topic_id != found:
                 former = (*known.former, known.topic_id)[-FORMER_IDS_MAX:]
-                known = self._topics[topic.name] = _Topic(found, self._answers, former)
+                known = self._topics[name] = _Topic(found, self._answers, former)
             known.answer = self._answers
-            epochs = known.epochs
-            for one in topic.partitions:
+            if epochs != known.epochs:
                 # A partition that is about to be deleted has -2.
-                if one.leader_epoch > epochs.get(one.partition_index, -1):
-                    epochs[one.partition_index] = one.leader_epoch
-                else:
-                    epochs.setdefault(one.partition_index, 0)
-        if len(self._topics) > 2 * self._largest:
-            oldest = sorted(self._topics, key=lambda name: self._topics[name].answer)
-            for name in oldest[: len(oldest) - 2 * self._largest]:
+                known.epochs = {number: max(epoch, known.epochs.get(number, 0)) for number, epoch in epochs.items()}
+        self._forget()
+        return ""
+
+    def _outdated(self, name: str, found: str, epochs: dict[int, int]) -> str:
+        known = self._topics.get(name)
+        if known is None or (epochs == known.epochs and found == known.topic_id):
+            return ""
+        if found in known.former:
+            return f"topic {name!r}: expected topic id {known.topic_id}, found {found}, which it had before"
+        if found != known.topic_id:
+            return ""
+        for number, expected in known.epochs.items():
+            if number not in epochs:
+                return f"topic {name!r}: expected {len(known.epochs)} partitions or more, found {len(epochs)}"
+            if 0 <= epochs[number] < expected:
+                return (
+                    f"topic {name!r}, partition {number}: expected leader epoch {expected} or a later one, found "
+                    f"{epochs[number]}"
+                )
+        return ""
+
+    def _forget(self) -> None:
+        count = len(self._topics) - 2 * self._largest
+        if count > 0:
+            for name in sorted(self._topics, key=lambda name: self._topics[name].answer)[:count]:
                 del self._topics[name]

@@ -27,7 +27,9 @@ class LeaderEpochs:
     """The tables of the logs, each looked up once for every epoch that its leader has."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, str], tuple[int, EpochTable]] = {}
+        # By topic, partition and topic id. Two of them: pairs would be work for the garbage collector at every look.
+        self._latest: dict[tuple[str, int, str], int] = {}
+        self._found: dict[tuple[str, int, str], EpochTable] = {}
         self._believed: dict[TopicPartition, tuple[str, int]] = {}
         self._tables: Mapping[TopicPartition, EpochTable] = {}
 
@@ -51,7 +53,7 @@ class LeaderEpochs:
         refused: dict[TopicPartition, str] = {}
         later: dict[TopicPartition, int] = {}
         for key, (_, epoch) in ends.items():
-            known, _ = self._known.get((*key, ids[key]), (-1, ()))
+            known = self._latest.get((*key, ids[key]), -1)
             # Without an id, a topic that was created anew is not told from the one before.
             if epoch > known or (0 <= epoch < known and not ids[key]):
                 later[key] = epoch
@@ -60,7 +62,8 @@ class LeaderEpochs:
         found = port.list_epochs(later, starts) if later else {}
         for key, epoch in later.items():
             if key in found:
-                self._known[*key, ids[key]] = epoch, found[key]
+                self._latest[*key, ids[key]] = epoch
+                self._found[*key, ids[key]] = found[key]
             else:
                 refused[key] = _UNTOLD.format(found=epoch)
         self._believe(ids, {key: end.epoch for key, end in ends.items() if key not in refused})
@@ -68,11 +71,12 @@ class LeaderEpochs:
 
     def _believe(self, ids: Mapping[TopicPartition, str], epochs: Mapping[TopicPartition, int]) -> None:
         self._believed = {key: (ids[key], epoch) for key, epoch in epochs.items()}
-        tables = {key: self._known[*key, ids[key]][1] for key, epoch in epochs.items() if epoch >= 0}
+        tables = {key: self._found[*key, ids[key]] for key, epoch in epochs.items() if epoch >= 0}
         tables = {key: table for key, table in tables.items() if table}
         if tables != self._tables:
             self._tables = tables
-        if len(self._known) > 2 * len(ids):
+        if len(self._latest) > 2 * len(ids):
             # What is missing from one listing may be back in the next, so not all that is not listed is forgotten.
             listed = frozenset((*key, ids[key]) for key in ids)
-            self._known = {key: known for key, known in self._known.items() if key in listed}
+            self._latest = {key: epoch for key, epoch in self._latest.items() if key in listed}
+            self._found = {key: table for key, table in self._found.items() if key in listed}
