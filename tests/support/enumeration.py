@@ -22,6 +22,7 @@ from evensplit.core.events import (
     SettingsChanged,
     TimePassed,
 )
+from evensplit.core.identity import DOUBT_MS_MAX
 from evensplit.core.invariants import check, check_step
 from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.settings import Settings
@@ -50,6 +51,11 @@ def registered(*readers: int) -> tuple[ReaderRegistered, ...]:
     return tuple(ReaderRegistered(reader) for reader in readers)
 
 
+def twice(answer: PartitionsListed, now_ms: int = 0) -> tuple[Event, ...]:
+    """Two brokers say the same, the second of them 2 s after `now_ms`: so a topic is believed to have another id."""
+    return replace(answer, answer=1), TimePassed(now_ms + DOUBT_MS_MAX), replace(answer, answer=2)
+
+
 def run(*events: Event, state: EnumeratorState | None = None) -> tuple[EnumeratorState, tuple[Effect, ...]]:
     """Feed `events` in turn; the last state, and the effects of the last event. Every step keeps the laws."""
     state = state or EnumeratorState()
@@ -74,12 +80,13 @@ class Enumeration:
         self.effects: tuple[Effect, ...] = ()
         self._epochs = 0
         self._answers = 0
+        self._listings = 0
         self.tell(SettingsChanged(settings or Settings(), **wanted), ParallelismChanged(readers))  # type: ignore[arg-type]
 
     def tell(self, *events: Event) -> tuple[Effect, ...]:
-        """Feed `events`; all their effects."""
+        """Feed `events`; all their effects. Listings without a number are each a later answer."""
         told: list[Effect] = []
-        for event in events:
+        for event in map(self._numbered, events):
             before = self.state.session.registrations
             self.state, effects = run(event, state=self.state)
             for reader, registration in self.state.session.registrations.items():
@@ -116,6 +123,10 @@ class Enumeration:
         if pending:
             told += self.tell(OffsetsResolved(dict.fromkeys(pending, at)))
         return tuple(told)
+
+    def hear_twice(self, answer: PartitionsListed) -> tuple[Effect, ...]:
+        """Two brokers say the same, 2 s apart."""
+        return self.tell(answer, TimePassed((self.state.session.now_ms or 0) + DOUBT_MS_MAX), answer)
 
     def observe(
         self, ends: Mapping[SplitId, int] | None = None, starts: Mapping[SplitId, int] | None = None
@@ -164,6 +175,13 @@ class Enumeration:
         """Split -> where it stands."""
         return {str(key): str(split.lifecycle) for key, split in self.state.splits.items()}
 
+    def _numbered(self, event: Event) -> Event:
+        if not isinstance(event, PartitionsListed):
+            return event
+        numbered = event if event.answer else replace(event, answer=self._listings + 1)
+        self._listings = max(self._listings, numbered.answer)
+        return numbered
+
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Assign):
@@ -190,7 +208,7 @@ def without_session(state: EnumeratorState) -> EnumeratorState:
 def running(
     count: int = 2, readers: int = 2, settings: Settings | None = None, *, end: int | None = 10, **wanted: object
 ) -> Enumeration:
-    """Everything of one topic is read from offset 10, one batch is done, and it is 1,000 ms.
+    """Everything of one topic is read from offset 10, two batches are done, and it is 1,000 ms. No batch is open.
 
     `end`: where all logs were seen to end; None: that is not known.
     """
@@ -200,7 +218,7 @@ def running(
     one.register()
     if end is not None:
         one.observe(dict.fromkeys(one.state.splits, end))
-    one.tell(BatchPlanned({}), BatchOpened())
+    one.tell(BatchPlanned({}), BatchOpened(), BatchPlanned({}))
     return one
 
 

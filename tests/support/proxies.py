@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from evensplit.kafka.api import API_VERSIONS, FETCH, Api
+from evensplit.kafka.api import API_VERSIONS, FETCH, METADATA, Api
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.pool import Pool
@@ -53,9 +53,9 @@ class Proxy:
         with client, socket.create_connection(self._target, timeout=60) as broker, suppress(OSError):
             client.settimeout(60)
             while True:
-                request = self._frame(client)
+                request = frame(client)
                 broker.sendall(struct.pack(">i", len(request)) + request)
-                response: bytearray | None = bytearray(self._frame(broker))
+                response: bytearray | None = bytearray(frame(broker))
                 assert response is not None
                 (key,) = struct.unpack_from(">h", request)
                 if key != API_VERSIONS.key if self._only is None else key == self._only.key:
@@ -67,18 +67,66 @@ class Proxy:
                         return
                 client.sendall(struct.pack(">i", len(response)) + response)
 
-    def _frame(self, source: socket.socket) -> bytes:
-        (length,) = struct.unpack(">i", self._exactly(source, 4))
-        return self._exactly(source, length)
 
-    def _exactly(self, source: socket.socket, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            piece = source.recv(size - len(received))
-            if not piece:
-                raise ConnectionResetError
-            received += piece
-        return bytes(received)
+def frame(source: socket.socket) -> bytes:
+    """The next request or response, without its size."""
+    (length,) = struct.unpack(">i", _exactly(source, 4))
+    return _exactly(source, length)
+
+
+def _exactly(source: socket.socket, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        piece = source.recv(size - len(received))
+        if not piece:
+            raise ConnectionResetError
+        received += piece
+    return bytes(received)
+
+
+class MetadataProxy:
+    """Between a client and a broker; every Metadata response goes through `change`. `answers`: how many did.
+
+    Brokers name their own addresses, so it is asked as a bootstrap server only.
+    """
+
+    def __init__(self, target: Address, change: Callable[[Any], None]) -> None:
+        self._target, self._change = target, change
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.servers = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.answers = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> MetadataProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        """One request, one response, until either side hangs up."""
+        with client, suppress(OSError), socket.create_connection(self._target, timeout=60) as broker:
+            while True:
+                request = frame(client)
+                broker.sendall(struct.pack(">i", len(request)) + request)
+                response = frame(broker)
+                key, version = struct.unpack_from(">hh", request)
+                if key == METADATA.key:
+                    # Four bytes for the request's number, and from version 9 on one for the header's tagged fields.
+                    body = 5 if version >= 9 else 4
+                    changed = METADATA.response.decode(response[body:], version=version)
+                    self._change(changed)
+                    self.answers += 1
+                    response = response[:body] + bytes(changed.encode())
+                client.sendall(struct.pack(">i", len(response)) + response)
 
 
 class Detour(Pool):

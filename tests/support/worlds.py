@@ -9,7 +9,7 @@ from evensplit.core.starting import TopicPartition
 from evensplit.errors import BrokerError
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
 from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
-from evensplit.spark.watch import View
+from evensplit.spark.view import View
 from evensplit.spark.world import World
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock

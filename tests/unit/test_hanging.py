@@ -11,7 +11,7 @@ from evensplit.core.explain import explain
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.port import Listing
 from evensplit.spark.hanging import Hanging
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source

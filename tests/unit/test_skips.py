@@ -11,7 +11,7 @@ from evensplit.core.state import EnumeratorState, Session
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.port import Listing
 from evensplit.spark.skips import SkipCheck
-from evensplit.spark.watch import View
+from evensplit.spark.view import View
 
 KEYS = tuple(SplitId("east", "t", number) for number in range(3))
 

@@ -11,7 +11,7 @@ from evensplit.core.model import ListedPartition
 from evensplit.core.starting import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError, ClusterUnreachable
 from evensplit.kafka.port import Listing
-from evensplit.spark.watch import View
+from evensplit.spark.view import View
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
 from tests.support.worlds import ChangingKafka, Watched, options, topics, with_two_partitions

@@ -24,6 +24,7 @@ with warnings.catch_warnings():
         OffsetFetchRequest,
         OffsetFetchResponse,
     )
+    from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
     from kafka.protocol.metadata import (
         ApiVersionsRequest,
         ApiVersionsResponse,
@@ -80,6 +81,9 @@ EARLIEST_LOCAL = -4
 """Instead of a time in ListOffsets: the first offset that is not in remote storage alone (KIP-405)."""
 
 EARLIEST_LOCAL_VERSION = 8
+
+OFFSET_FOR_LEADER_EPOCH = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 3, 4)
+"""Version 3 (Kafka 2.3) is the first that consumers may ask who may describe the topic, and no more (KIP-320)."""
 
 FETCH = Api(FetchRequest, FetchResponse, 4, 13)
 """Version 4 has the record format v2 (KIP-98); from 9 on brokers check leader epochs (KIP-320), from 12 on the last

@@ -11,18 +11,20 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
-from evensplit.core.starting import TopicPartition
+from evensplit.core.model import EpochTable, Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
 from evensplit.core.words import counted
 from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
 from evensplit.kafka.calls import Calls
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.groups import commit, fetch_committed
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, TopicState, access_advice, list_subscribed
-from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session, topic_id
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, LogEnd, TopicState, access_advice, list_subscribed
+from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
+from evensplit.kafka.staleness import topic_id
 
 ATTEMPT_S = 1.0
 """So long one broker is waited for, if partitions may be left out."""
@@ -76,6 +78,28 @@ class ClusterClient:
             lookup = _OffsetLookup(session, wanted, deadline, cluster_id, undecided=undecided)
             return lookup.run() if complete else lookup.run_twice()
 
+    def list_ends(
+        self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, LogEnd]:
+        """See `ClusterPort.list_ends`."""
+        with self._calls.call() as (session, deadline):
+            wanted = dict.fromkeys(partitions, LATEST)
+            lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided, with_epochs=True)
+            return lookup.run() if complete else lookup.run_twice()
+
+    def list_epochs(
+        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, EpochTable]:
+        """See `ClusterPort.list_epochs`."""
+        with self._calls.call() as (session, deadline):
+            lookup = EpochLookup(session, leader_epochs, starts, deadline)
+            lookup.run()
+            doubtful = {key: EARLIEST for key, walk in lookup.walks.items() if walk.is_doubtful}
+            begins = _OffsetLookup(session, doubtful, deadline).run_twice() if doubtful else {}
+        for key, start in begins.items():
+            lookup.walks[key].settle(start)
+        return {key: walk.table for key, walk in lookup.walks.items()}
+
     def earliest_local(self, key: TopicPartition, *, timeout_s: float, cluster_id: str = "") -> int:
         """The first offset that the leader of a partition has itself; what is before it is in remote storage (KIP-405).
 
@@ -85,7 +109,7 @@ class ClusterClient:
             ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
         """
         with self._calls.call(timeout_s) as (session, deadline):
-            return _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id).run()[key]
+            return int(_OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id).run()[key])
 
     def leaders(
         self,
@@ -138,29 +162,34 @@ class ClusterClient:
 
 
 class _OffsetLookup:
-    """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there."""
+    """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there.
+
+    `with_epochs`: what is found are offsets with the epochs of the leaders that gave them, and not offsets alone.
+    """
 
     def __init__(
         self,
         session: Session,
         wanted: Mapping[TopicPartition, int],
         deadline: Deadline,
-        cluster_id: str,
+        cluster_id: str = "",
         *,
         undecided: bool = False,
+        with_epochs: bool = False,
     ) -> None:
         self._session = session
+        self._with_epochs = with_epochs
         self._isolation_level = int(session.settings.read_committed and not undecided)
         self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
         self._wanted = wanted
         self._deadline = deadline
         self._local = EARLIEST_LOCAL in wanted.values()
-        self._found: dict[TopicPartition, int] = {}
+        self._found: dict[TopicPartition, Any] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
         # What the metadata does not have. A leader may not know yet what the metadata has already.
         self._absent: Collection[TopicPartition] = ()
 
-    def run(self) -> Mapping[TopicPartition, int]:
+    def run(self) -> Mapping[TopicPartition, Any]:
         grace = Deadline.after(UNKNOWN_TOPIC_GRACE_S)
         backoff = Backoff(self._session.settings)
         refresh = False
@@ -189,7 +218,7 @@ class _OffsetLookup:
             refresh = True
         return {key: self._found[key] for key in self._wanted}
 
-    def run_twice(self) -> Mapping[TopicPartition, int]:
+    def run_twice(self) -> Mapping[TopicPartition, Any]:
         """Like `run`, but after a second attempt without what is still not there."""
         leaders = self._find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
         self._try(leaders, self._deadline.within(ATTEMPT_S))
@@ -262,7 +291,7 @@ class _OffsetLookup:
                 if one.error_code:
                     self._refused(key, int(one.error_code))
                 else:
-                    self._found[key] = int(one.offset)
+                    self._found[key] = LogEnd(one.offset, one.leader_epoch) if self._with_epochs else one.offset
 
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from evensplit.core.model import ListedPartition, Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.model import EpochTable, ListedPartition, Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import CommitRefused
 
@@ -60,6 +60,13 @@ class Listing:
         return {(one.topic, one.partition): one.topic_id for one in self.partitions}
 
 
+class LogEnd(NamedTuple):
+    """The end of a log, and the epoch of the leader that told it, or -1 if it does not tell (before Kafka 2.1)."""
+
+    offset: int
+    epoch: int
+
+
 class ClusterPort(Protocol):
     """One Kafka cluster. Its calls may come from several threads, and each is over within the request deadline."""
 
@@ -104,6 +111,36 @@ class ClusterPort(Protocol):
             BrokerError: a partition does not exist, or its leader did not give the offset, for as long as the deadline
                 lasts; it names topic, partition and Kafka's error. Without `complete`, only for what trying again
                 cannot change.
+        """
+        ...
+
+    def list_ends(
+        self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, LogEnd]:
+        """The end of each log in `partitions`, as `list_offsets` has it, and the epoch of the leader that told it.
+
+        What is promised and raised is what `list_offsets` promises and raises.
+        """
+        ...
+
+    def list_epochs(
+        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, EpochTable]:
+        """The epochs of the logs in `leader_epochs`, whose leaders have the epochs given there (KIP-101, KIP-320).
+
+        A table begins with the leader's own epoch, even if no record has it yet, and goes down to the epoch of the
+        record at `starts`, or of the first one that the log still has; it has 65 epochs at most, the latest. It says
+        nothing of records before its last entry. An empty one: the leader has none to tell, and will have none the next
+        time (before Kafka 2.3, or a record format of before 0.11).
+
+        A partition is left out whose leader is missing, cannot be reached, has another epoch by now or does not answer.
+        That takes two attempts, and a second for each answer at most.
+
+        Raises:
+            ClusterUnreachable: no broker at all answered in time.
+            UnsupportedBroker: no broker speaks a usable version.
+            BrokerError: a leader refused, and trying again cannot change that; it names topic, partition and Kafka's
+                error.
         """
         ...
 

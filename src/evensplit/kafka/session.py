@@ -5,7 +5,6 @@ Not for several threads at once: `ClusterClient` sees to that.
 
 from __future__ import annotations
 
-import base64
 import os
 import threading
 import time
@@ -21,6 +20,7 @@ from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.settings import Address, ClientSettings, join_address
+from evensplit.kafka.staleness import Newest, topic_id
 
 HURRIED_S = 1.0
 """In less than that a broker need not answer: that it did not tells less than what it had said before."""
@@ -29,10 +29,23 @@ UNKNOWN_TOPIC_GRACE_S = 2.0
 """A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
 
 FAILED_REST_S = 30.0
-"""So long it is not the turn of a broker that failed to answer; it is asked all the same where no other one answers."""
+"""So long a broker that failed to answer is asked only where no other one does; twice as long if it fails again."""
+
+FAILED_REST_MAX_S = 600.0
+"""No broker rests for longer, however often it has failed."""
+
+TURN_S = 1.0
+"""So long a broker is waited for that is asked only because it is its turn, before those that have answered are."""
 
 _ADVICE = (
     "check kafka.bootstrap.servers, and that the addresses which the brokers advertise can be reached from this host"
+)
+
+_OLDER = "every broker that answered said what is older than what was said before"
+
+_RESTORED = (
+    "Those that know better may be away. If the cluster's metadata was restored from a backup, start the query again, "
+    "in a new process"
 )
 
 _CORRECTION = "correct the bootstrap servers (kafka.bootstrap.servers), so that they lead to the cluster from before"
@@ -70,6 +83,10 @@ class Leaders:
     brokers: Sequence[Address] = ()
 
 
+class _OlderMetadata(ClusterError):
+    """A broker said what is older than what another one had said before. Goes no further than this module."""
+
+
 class _AnotherCluster(ClusterError):
     """A broker of a cluster that is not the one meant answered. Goes no further than this module."""
 
@@ -105,7 +122,9 @@ class Session:
         self._topic_ids: dict[str, str] = {}
         self._cluster_id = ""
         self._answered: Address | None = None
-        self._failed_at: dict[Address, float] = {}
+        self._turned: Address | None = None
+        self._rests: dict[Address, tuple[float, float]] = {}
+        self._newest = Newest()
 
     def close(self) -> None:
         """Close all connections."""
@@ -120,7 +139,8 @@ class Session:
             return
         at = addresses.index(self._answered) + 1
         others = (*addresses[at:], *addresses[: at - 1])
-        self._answered = next((one for one in others if not self._has_just_failed(one)), self._answered)
+        self._turned = next((one for one in others if not self._is_resting(one)), None)
+        self._answered = self._turned or self._answered
 
     def connection(self, address: Address, deadline: Deadline) -> Connection:
         """The connection to `address`, opened if there is none that can be used."""
@@ -171,18 +191,20 @@ class Session:
             for number, address in enumerate(addresses):
                 # A broker that takes its time shall leave some for the others.
                 share_s = deadline.remaining_s / (len(addresses) - number)
-                share = deadline.within(share_s if patience_s is None else min(share_s, patience_s))
+                limit_s = TURN_S if address == self._turned and len(addresses) > 1 else patience_s
+                self._turned = None
+                share = deadline.within(share_s if limit_s is None else min(share_s, limit_s))
                 try:
                     response = self.connection(address, share).request(api, build, share)
                     check(address, response)
                 except ClusterError as error:
-                    self._failed_at[address] = time.monotonic()
+                    self._let_rest(address)
                     # That time ran out tells less than what was wrong before.
                     if address not in failures or not share.passed:
                         failures[address] = error
                 else:
                     self._answered = address
-                    self._failed_at.pop(address, None)
+                    self._rests.pop(address, None)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
             patience_s = None
@@ -231,13 +253,24 @@ class Session:
         return self.brokers.get(self._leaders.get(key[0], {}).get(key[1], -1))
 
     def _addresses(self) -> list[Address]:
-        """Where to ask: whoever answered last, or whose turn it is; open connections, bootstrap servers, all others."""
-        first = [] if self._answered is None or self._has_just_failed(self._answered) else [self._answered]
-        usable = [address for address, connection in self._connections.items() if connection.usable]
-        return list(dict.fromkeys([*first, *usable, *self.settings.addresses, *self._broker_addresses()]))
+        """Where to ask: whoever answered last, or whose turn it is; open connections, bootstrap servers, all others.
 
-    def _has_just_failed(self, address: Address) -> bool:
-        return time.monotonic() - self._failed_at.get(address, -FAILED_REST_S) < FAILED_REST_S
+        Those that have failed a short time ago come last.
+        """
+        first = [] if self._answered is None else [self._answered]
+        usable = [address for address, connection in self._connections.items() if connection.usable]
+        known = dict.fromkeys([*first, *usable, *self.settings.addresses, *self._broker_addresses()])
+        return sorted(known, key=self._is_resting)
+
+    def _is_resting(self, address: Address) -> bool:
+        return time.monotonic() < self._rests.get(address, (0.0, 0.0))[0]
+
+    def _let_rest(self, address: Address) -> None:
+        """It has failed. What fails again while it rests does not rest for longer."""
+        if not self._is_resting(address):
+            _, last_s = self._rests.get(address, (0.0, FAILED_REST_S / 2))
+            rest_s = min(2 * last_s, FAILED_REST_MAX_S)
+            self._rests[address] = (time.monotonic() + rest_s, rest_s)
 
     def _broker_addresses(self) -> list[Address]:
         return [self.brokers[node].address for node in sorted(self.brokers)]
@@ -253,6 +286,10 @@ class Session:
             self._connections[address].close()
             what = f"expected Kafka's cluster id {cluster_id}, found {found}"
             raise _AnotherCluster(self.cluster, f"{join_address(address)}: it leads to another Kafka cluster: {what}")
+        if _differ(self._cluster_id, found):
+            self._newest = Newest()
+        if older := self._newest.take(response):
+            raise _OlderMetadata(self.cluster, f"{join_address(address)}: {older}")
 
     def _learn(self, response: Any) -> None:
         self._cluster_id = response.cluster_id or ""
@@ -279,6 +316,9 @@ class Session:
         # Where one server of several is another cluster's, the right one may be about to start.
         if misled and (deadline.passed or misled.issuperset(self.settings.addresses)):
             raise ClusterError(self.cluster, f"{details}. Offsets mean nothing in another one: {_CORRECTION}")
+        older = [error for error in failures.values() if isinstance(error, _OlderMetadata)]
+        if older and deadline.passed:
+            raise ClusterUnreachable(self.cluster, f"{_OLDER}: {details}. {_RESTORED}")
         hopeless = all(isinstance(error, UnsupportedBroker) for error in failures.values())
         if hopeless or deadline.passed:
             kind = UnsupportedBroker if hopeless else ClusterUnreachable
@@ -289,13 +329,6 @@ class Session:
 def _differ(expected: str, found: str) -> bool:
     """Whether two cluster ids are of two clusters; empty ones are not known."""
     return bool(expected and found) and expected != found
-
-
-def topic_id(topic: Any) -> str:
-    """The id of a topic in a metadata response, as text; empty where the broker has none."""
-    if not topic.topic_id or not topic.topic_id.int:
-        return ""
-    return base64.urlsafe_b64encode(topic.topic_id.bytes).rstrip(b"=").decode()
 
 
 def _metadata_request(topics: Collection[str] | None, version: int) -> Any:

@@ -26,7 +26,7 @@ from evensplit.spark.health import raise_all
 from evensplit.spark.intent import clusters_listed, settings_changed
 from evensplit.spark.options import SourceOptions
 from evensplit.spark.starts import StartFinder, Starts
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.spark.world import World
 
 log = logging.getLogger("evensplit")

@@ -43,7 +43,7 @@ from evensplit.spark.skips import SkipCheck
 from evensplit.spark.starts import StartFinder, bounds
 from evensplit.spark.stops import stops_that_differ
 from evensplit.spark.unsure import Unsure
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.spark.world import World
 
 log = logging.getLogger("evensplit")

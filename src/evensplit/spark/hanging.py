@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from evensplit.core.starting import TopicPartition
 from evensplit.core.words import counted
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 
 log = logging.getLogger("evensplit")
 

@@ -12,7 +12,7 @@ from evensplit.spark.fleet import Fleet
 from evensplit.spark.hanging import Hanging
 from evensplit.spark.options import UNREACHABLE_TIMEOUT_MS_DEFAULT
 from evensplit.spark.silence import Silence
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.spark.world import World
 
 log = logging.getLogger("evensplit")

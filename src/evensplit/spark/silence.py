@@ -11,7 +11,7 @@ from evensplit.core.starting import TopicPartition
 from evensplit.core.state import EnumeratorState
 from evensplit.core.words import counted
 from evensplit.errors import ClusterError
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 from evensplit.spark.world import GAP_SHARE, World
 
 log = logging.getLogger("evensplit")
@@ -173,7 +173,7 @@ def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
 
 
 def _reason(keys: Collection[TopicPartition], view: View, doubted: Mapping[str, str]) -> str:
-    """Why nothing comes of `keys`, in whole sentences. `doubted`: topic -> an id that a broker names, and others do not."""
+    """Why nothing comes of `keys`, in whole sentences; `doubted` has an id of topics that not all brokers name."""
     said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
     topics = sorted({topic for topic, _ in keys})
     reasons = [said[topic] for topic in topics if topic in said]

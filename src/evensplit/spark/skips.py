@@ -10,7 +10,7 @@ from evensplit.core.losses import skipped
 from evensplit.core.model import Loss, Range, SplitId
 from evensplit.core.plan import batch_ranges
 from evensplit.core.state import EnumeratorState, Session
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 
 SURE_WITHIN = 3
 """For so many intervals a run that ends waits for an answer that confirms or denies that something is missing."""

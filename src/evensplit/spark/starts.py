@@ -9,7 +9,7 @@ from evensplit.core.model import Cause, Loss, SplitId, StartBy
 from evensplit.core.starting import Bounds, Earliest, Resolution, Strategy, TopicPartition, lookups, resolve
 from evensplit.errors import ClusterError
 from evensplit.spark.options import ClusterOptions
-from evensplit.spark.watch import View
+from evensplit.spark.view import View
 from evensplit.spark.world import World
 
 _UNDECIDED = frozenset({"start", "stop"})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from evensplit.core.state import EnumeratorState
 from evensplit.spark.skips import SURE_WITHIN
-from evensplit.spark.watch import Answer, View
+from evensplit.spark.view import Answer, View
 
 log = logging.getLogger("evensplit")
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from evensplit.core.model import EpochTable, ListedPartition, Subscription, TopicPattern, Topics
+from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
 from evensplit.core.starting import EARLIEST, LATEST, Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
+from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
 from evensplit.kafka.settings import ClientSettings
+from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.options import ClusterOptions
 from evensplit.spark.pace import Pace
+from evensplit.spark.view import Answer, View
 from evensplit.spark.withheld import Withheld
 
 REFRESH_INTERVAL_S = 0.1
@@ -31,60 +34,12 @@ REST_MAX_S = 1.0
 DELETIONS_MAX = 5
 """How often a topic may be deleted between a listing and the look at its logs. Each look has its own deadlines."""
 
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One cluster's answer.
-
-    `listing`: the partitions. `whole`: it says all that there is, and with offsets for all of them; otherwise it lacks
-    something, or was not a discovery.
-    `earliest`, `latest`: (topic, partition) -> the start of its log, as it was when the partition was first seen or, if
-    starts are watched, as it is now; and the end of it now, or where it is decided up to. A partition whose leader
-    gives neither is not in them.
-    `undecided`: under read_committed, the end of each log that goes on behind that, with transactions that are open.
-    `number`: the how-manieth answer of all it is, since one answer can be looked at several times. `discovery`: the
-    number of the discovery that `whole` rests on, which can be an earlier answer; 0 where it is not whole.
-    """
-
-    listing: Listing
-    whole: bool
-    earliest: Mapping[TopicPartition, int]
-    latest: Mapping[TopicPartition, int]
-    number: int
-    undecided: Mapping[TopicPartition, int] = field(default_factory=dict)
-    discovery: int = 0
-    epochs: Mapping[TopicPartition, EpochTable] = field(default_factory=dict)
-
-    def same(self, other: object) -> bool:
-        """Whether another answer says the same, whether it was a discovery or not."""
-        if not isinstance(other, View):
-            return False
-        return replace(other, number=self.number, whole=self.whole, discovery=self.discovery) == self
-
-    @property
-    def fully(self) -> bool:
-        """Whether both offsets of all partitions are known."""
-        return len(self.listing.partitions) == len(self.latest) == len(self.earliest)
-
-    @property
-    def bounded(self) -> tuple[ListedPartition, ...]:
-        """The partitions that both offsets are known of."""
-        if self.fully:
-            return self.listing.partitions
-        return tuple(one for one in self.listing.partitions if self._is_bounded(one))
-
-    @property
-    def unbounded(self) -> tuple[ListedPartition, ...]:
-        """The other ones."""
-        if self.fully:
-            return ()
-        return tuple(one for one in self.listing.partitions if not self._is_bounded(one))
-
-    def _is_bounded(self, one: ListedPartition) -> bool:
-        return (one.topic, one.partition) in self.earliest and (one.topic, one.partition) in self.latest
+UNBELIEVED_PAUSE_S = 0.1
+"""How long after ends that cannot be believed those who need all of them look again."""
 
 
-Answer = View | ClusterError
+class _Unbelieved(ClusterError):
+    """An end that is needed is not to be believed. Goes no further than this module."""
 
 
 class _Question(NamedTuple):
@@ -138,6 +93,8 @@ class ClusterWatch:
         self._asked: Future[View] | None = None
         self._listed_at: float | None = None
         self._discover = False
+        self._turned_at = 0.0
+        self._epochs = LeaderEpochs()
         self._known: dict[TopicPartition, str] = {}
         self._earliest: dict[tuple[str, int, str], int] = {}
         self._lookups: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
@@ -310,6 +267,25 @@ class ClusterWatch:
             self._proven[1].close()
 
     def _look(self, asked: _Question, *, discover: bool) -> View:
+        """A look; where all offsets are wanted, other ones until all of them can be believed, or the deadline."""
+        deadline = Deadline.after(self.options.settings.request_timeout_ms / 1000)
+        now, interval_s = self._clock(), self._discovery_interval_s
+        if discover or 0 < interval_s <= now - self._turned_at:
+            # The broker that was asked last may be cut off from the others, and not know what is new.
+            asked.port.turn()
+            self._turned_at = now
+        while True:
+            try:
+                return self._look_once(asked, discover=discover)
+            except _Unbelieved as error:
+                if deadline.passed:
+                    advice = "see whether the brokers agree on who leads the partition"
+                    timeout = "retried in vain for kafka.request.timeout.ms"
+                    raise ClusterError(error.cluster, f"{error.detail}; {timeout}; {advice}") from None
+            deadline.pause(UNBELIEVED_PAUSE_S)
+            asked.port.turn()
+
+    def _look_once(self, asked: _Question, *, discover: bool) -> View:
         """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
         listing, discovered = self._list(asked, discover=discover)
         for _ in range(DELETIONS_MAX):
@@ -345,17 +321,27 @@ class ClusterWatch:
         """Where the logs of what is listed begin and end."""
         port, complete = asked.port, asked.complete
         ids = listing.topic_ids
-        latest = dict(port.list_offsets(dict.fromkeys(ids, LATEST), complete=complete)) if ids else {}
+        ends = port.list_ends(ids, complete=complete) if ids else {}
+        latest = {key: end.offset for key, end in ends.items()}
         undecided = _undecided(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
         starts = self._starts(port, ids, complete=complete)
+        if len(latest) < len(ends):
+            ends = {key: ends[key] for key in latest}
+        epochs, refused = self._epochs.check(port, ids, ends, starts)
+        if refused and complete:
+            (topic, partition), why = next(iter(refused.items()))
+            raise _Unbelieved(self.options.id, f"topic {topic!r}, partition {partition}: {why}")
+        for key in refused:
+            del latest[key]
+            undecided.pop(key, None)
         if discovered:
             self._known = ids
         fully = not listing.incomplete and all(key in latest and key in starts for key in ids)
         # For topics that are named, every look is a discovery.
         named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
         whole = fully and (discovered or named)
-        return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0)
+        return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0, epochs)
 
     def _topics(self) -> Topics:
         return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))

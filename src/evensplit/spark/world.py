@@ -12,7 +12,8 @@ from evensplit.core.starting import Found, Lookups
 from evensplit.errors import ClusterError
 from evensplit.kafka.port import ClusterPort
 from evensplit.spark.options import ClusterOptions, SourceOptions
-from evensplit.spark.watch import REFRESH_INTERVAL_S, Answer, ClusterWatch, View
+from evensplit.spark.view import Answer, View
+from evensplit.spark.watch import REFRESH_INTERVAL_S, ClusterWatch
 
 GAP_SHARE = 1 / 3
 """How much of `unreachableTimeout` a time counts at most in which nobody asked, as during a long batch."""

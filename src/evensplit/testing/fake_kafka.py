@@ -13,13 +13,15 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from evensplit.core.model import Subscription
+from evensplit.core.model import EpochStart, EpochTable, Subscription
 from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
+from evensplit.kafka.epochs import EpochWalk
 from evensplit.kafka.port import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
     Listing,
+    LogEnd,
     TopicState,
     check_commit,
     explain_refused_commit,
@@ -32,17 +34,38 @@ class _Log:
     """Offsets `start` (inclusive) to `end` (exclusive); `times` has (first offset, time in ms) of each append.
 
     `open`: the first offsets of the transactions that are open.
+    `epochs`: those of the leaders, the latest first, each with the offset at which it began.
     """
 
     start: int = 0
     end: int = 0
     times: list[tuple[int, int]] = field(default_factory=list)
     open: list[int] = field(default_factory=list)
+    epochs: list[EpochStart] = field(default_factory=lambda: [EpochStart(0, 0)])
 
     @property
     def stable(self) -> int:
         """The last stable offset: everything before it is decided."""
         return min(self.open, default=self.end)
+
+    def elect(self) -> None:
+        """Let another leader go on from the end."""
+        epoch = self.epochs[0].epoch + 1
+        # An epoch without a record leaves no trace.
+        self.epochs = [EpochStart(epoch, self.end), *(one for one in self.epochs if one.start < self.end)]
+
+    def epoch_end(self, wanted: int) -> tuple[int, int]:
+        """What a broker answers to OffsetForLeaderEpoch: the latest epoch up to `wanted`, and where it ends."""
+        if wanted == self.epochs[0].epoch:
+            return wanted, self.end
+        # What was deleted at the beginning of the log took its epochs along.
+        kept = [one for one in self.epochs if one.start > self.start]
+        kept += [one._replace(start=self.start) for one in self.epochs[len(kept) : len(kept) + 1]]
+        after = [one for one in kept if one.epoch > wanted]
+        if not after:
+            return -1, -1
+        upto = next((one.epoch for one in kept if one.epoch <= wanted), wanted)
+        return upto, after[-1].start
 
     def offset_at(self, timestamp_ms: int) -> int:
         """The first offset whose record has this time or a later one; -1 if none has."""
@@ -73,6 +96,8 @@ class FakeKafka:
         """How often `close` was called."""
         self.read_committed = False
         """The isolation level of those who ask for offsets."""
+        self.tells_epochs = True
+        """Whether leaders tell their epochs; those from before Kafka 2.1 do not."""
         self._topics: dict[str, _Topic] = {}
         self._created = 0
         self._failure: ClusterError | None = None
@@ -152,12 +177,17 @@ class FakeKafka:
         log.start = max(log.start, min(before, log.end))
 
     def truncate(self, topic: str, partition: int, end: int) -> None:
-        """Cut off what is at offset `end` and behind, as an unclean leader election does."""
+        """Cut off what is at offset `end` and behind, as an unclean leader election does, which begins an epoch."""
         log = self._topics[topic].logs[partition]
         log.end = min(log.end, max(end, 0))
         log.start = min(log.start, log.end)
         log.open = [begun for begun in log.open if begun < log.end]
         del log.times[bisect_right(log.times, (log.end - 1, 2**63)) :]
+        log.elect()
+
+    def elect(self, topic: str, partition: int) -> None:
+        """Let another replica, which has all that there is, lead from now on. It has a new epoch."""
+        self._topics[topic].logs[partition].elect()
 
     def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Let a consumer of `group` have committed `offset`, whatever `refuse_commits` says."""
@@ -226,6 +256,30 @@ class FakeKafka:
                     raise
         return found
 
+    def list_ends(
+        self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, LogEnd]:
+        """See `ClusterPort.list_ends`. The offsets are those of `list_offsets`."""
+        found = self.list_offsets(dict.fromkeys(partitions, LATEST), complete=complete, undecided=undecided)
+        return {key: LogEnd(offset, self._leader_epoch(key)) for key, offset in found.items()}
+
+    def list_epochs(
+        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, EpochTable]:
+        """See `ClusterPort.list_epochs`. Nothing is tried again, since nothing changes meanwhile."""
+        self._raise_failure()
+        found: dict[TopicPartition, EpochTable] = {}
+        for key, epoch in leader_epochs.items():
+            walk = EpochWalk(epoch, starts.get(key, 0))
+            if walk.asks is not None and (key in self._leaderless or self._leader_epoch(key) != epoch):
+                continue
+            while walk.asks is not None:
+                walk.take(*self._topics[key[0]].logs[key[1]].epoch_end(walk.asks))
+            if walk.is_doubtful:
+                walk.settle(self._topics[key[0]].logs[key[1]].start)
+            found[key] = walk.table
+        return found
+
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `ClusterPort.committed_offsets`."""
         self._raise_failure()
@@ -262,6 +316,10 @@ class FakeKafka:
     def _exists(self, key: TopicPartition) -> bool:
         topic = self._topics.get(key[0])
         return topic is not None and 0 <= key[1] < len(topic.logs)
+
+    def _leader_epoch(self, key: TopicPartition) -> int:
+        known = self.tells_epochs and self._exists(key)
+        return self._topics[key[0]].logs[key[1]].epochs[0].epoch if known else -1
 
     def _offset(self, key: TopicPartition, wanted: int, *, undecided: bool) -> int:
         if not self._exists(key):

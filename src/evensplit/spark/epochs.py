@@ -1,0 +1,82 @@
+"""The leader epochs of one cluster's logs, and with them whether an end of a log can be believed (KIP-320)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from evensplit.core.model import EpochTable
+from evensplit.core.starting import TopicPartition
+from evensplit.kafka.port import ClusterPort, LogEnd
+
+_FORMER = "the leader that answered is a former one: expected leader epoch {known} or a later one, found {found}"
+_UNTOLD = "its leader, of epoch {found}, does not tell which epochs its log has"
+
+
+class Checked(NamedTuple):
+    """`tables`: those of the logs whose ends can be believed, as far as brokers tell epochs.
+
+    `refused`: why the other ends cannot be.
+    """
+
+    tables: Mapping[TopicPartition, EpochTable]
+    refused: Mapping[TopicPartition, str]
+
+
+class LeaderEpochs:
+    """The tables of the logs, each looked up once for every epoch that its leader has."""
+
+    def __init__(self) -> None:
+        # By topic, partition and topic id. Two of them: pairs would be work for the garbage collector at every look.
+        self._latest: dict[tuple[str, int, str], int] = {}
+        self._found: dict[tuple[str, int, str], EpochTable] = {}
+        self._believed: dict[TopicPartition, tuple[str, int]] = {}
+        self._tables: Mapping[TopicPartition, EpochTable] = {}
+
+    def check(
+        self,
+        port: ClusterPort,
+        ids: Mapping[TopicPartition, str],
+        ends: Mapping[TopicPartition, LogEnd],
+        starts: Mapping[TopicPartition, int],
+    ) -> Checked:
+        """Whether `ends` can be believed; looks the tables up that are not known yet. Raises what `list_epochs` raises.
+
+        `ids`: those of the topics, of all `ends`; `starts`: where the logs begin. As long as nothing changes, `tables`
+        is one and the same object.
+        """
+        believed = self._believed
+        if len(ends) == len(believed) and all(
+            believed.get(key) == (ids[key], epoch) for key, (_, epoch) in ends.items()
+        ):
+            return Checked(self._tables, {})
+        refused: dict[TopicPartition, str] = {}
+        later: dict[TopicPartition, int] = {}
+        for key, (_, epoch) in ends.items():
+            known = self._latest.get((*key, ids[key]), -1)
+            # Without an id, a topic that was created anew is not told from the one before.
+            if epoch > known or (0 <= epoch < known and not ids[key]):
+                later[key] = epoch
+            elif 0 <= epoch < known:
+                refused[key] = _FORMER.format(known=known, found=epoch)
+        found = port.list_epochs(later, starts) if later else {}
+        for key, epoch in later.items():
+            if key in found:
+                self._latest[*key, ids[key]] = epoch
+                self._found[*key, ids[key]] = found[key]
+            else:
+                refused[key] = _UNTOLD.format(found=epoch)
+        self._believe(ids, {key: end.epoch for key, end in ends.items() if key not in refused})
+        return Checked(self._tables, refused)
+
+    def _believe(self, ids: Mapping[TopicPartition, str], epochs: Mapping[TopicPartition, int]) -> None:
+        self._believed = {key: (ids[key], epoch) for key, epoch in epochs.items()}
+        tables = {key: self._found[*key, ids[key]] for key, epoch in epochs.items() if epoch >= 0}
+        tables = {key: table for key, table in tables.items() if table}
+        if tables != self._tables:
+            self._tables = tables
+        if len(self._latest) > 2 * len(ids):
+            # What is missing from one listing may be back in the next, so not all that is not listed is forgotten.
+            listed = frozenset((*key, ids[key]) for key in ids)
+            self._latest = {key: epoch for key, epoch in self._latest.items() if key in listed}
+            self._found = {key: table for key, table in self._found.items() if key in listed}

@@ -1,0 +1,81 @@
+"""The questions that find a log's leader epochs out, over what brokers answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from evensplit.kafka.epochs import EpochWalk
+
+Log = dict[int, int]
+"""Epoch -> where it begins, as a broker has it."""
+
+
+def answer(log: Log, end: int, wanted: int) -> tuple[int, int]:
+    """As a broker's cache of epochs answers (`LeaderEpochFileCache.endOffsetFor`)."""
+    if wanted == max(log, default=-1):
+        return wanted, end
+    later = [epoch for epoch in log if epoch > wanted]
+    if not later:
+        return -1, -1
+    return max((epoch for epoch in log if epoch <= wanted), default=wanted), log[min(later)]
+
+
+def walk(
+    log: Log, *, end: int = 100, leader: int | None = None, start: int = 0, begins: int = 0
+) -> list[tuple[int, int]]:
+    one = EpochWalk(max(log, default=0) if leader is None else leader, start)
+    asked = 0
+    while one.asks is not None:
+        one.take(*answer(log, end, one.asks))
+        asked += 1
+    assert asked <= len(log) + 1
+    one.settle(begins)
+    return [(entry.epoch, entry.start) for entry in one.table]
+
+
+@pytest.mark.parametrize(
+    "log, found",
+    [
+        ({0: 0}, [(0, 0)]),
+        ({0: 0, 1: 60}, [(1, 60), (0, 0)]),
+        ({0: 0, 3: 60, 4: 70}, [(4, 70), (3, 60), (0, 0)]),
+        ({0: 0, 7: 60, 9: 60 + 9}, [(9, 69), (7, 60), (0, 0)]),
+        # Epochs before the first record leave no trace.
+        ({2: 0, 5: 10}, [(5, 10), (2, 0)]),
+        ({1: 0}, [(1, 0)]),
+    ],
+)
+def test_the_whole_table(log: Log, found: list[tuple[int, int]]) -> None:
+    assert walk(log) == found
+
+
+def test_an_epoch_without_a_record_begins_at_the_end() -> None:
+    assert walk({0: 0, 1: 100}) == [(1, 100), (0, 0)]
+    # Whether the leader has noted it down already or not.
+    assert walk({0: 0}, leader=1) == [(1, 100), (0, 0)]
+
+
+def test_nothing_is_asked_for_below_the_start() -> None:
+    assert walk({0: 0, 1: 40, 2: 60, 3: 80}, start=60) == [(3, 80), (2, 60)]
+    assert walk({0: 0, 1: 40, 2: 60, 3: 80}, start=59) == [(3, 80), (2, 60), (1, 40)]
+
+
+@pytest.mark.parametrize("start", [0, 15, 30])
+def test_what_was_deleted_at_the_beginning_is_of_no_epoch_that_is_known(start: int) -> None:
+    """The first epoch begins with the log then, and the record before it need not be of the epoch before."""
+    assert walk({1: 30, 4: 80}, start=start, begins=30) == [(4, 80), (1, 30)]
+    assert walk({3: 30, 4: 80}, start=start, begins=30) == [(4, 80), (3, 30)]
+    assert walk({4: 100}, start=start, begins=100) == [(4, 100)]
+    assert walk({1: 100}, start=start, begins=100) == [(1, 100)]
+
+
+def test_a_log_without_epochs_has_an_empty_table() -> None:
+    assert walk({}, leader=3) == []
+
+
+@pytest.mark.parametrize("nonsense", [(9, 50), (4, -1), (-1, 50)])
+def test_an_answer_that_makes_no_sense_ends_it(nonsense: tuple[int, int]) -> None:
+    one = EpochWalk(6, 0)
+    one.take(4, 80)
+    one.take(*nonsense)
+    assert (one.asks, one.table) == (None, ((6, 80),))
