@@ -1,7 +1,8 @@
 """How old metadata is: a broker that is cut off from the others goes on to say what was true before.
 
 What is told of a topic, by its id, only grows: its partitions (there is no way to take one away) and the epochs of
-their leaders (KIP-320). And an id that another one has replaced never comes back (KIP-516).
+their leaders (KIP-320). Of two ids of one topic, one answer cannot tell which is the older one: that is for the core,
+which takes nobody's word for it (`core/identity.py`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,6 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, field
 from typing import Any
-
-FORMER_IDS_MAX = 16
-"""So many ids of one topic that was created anew again and again are remembered, the latest ones."""
 
 
 def topic_id(topic: Any) -> str:
@@ -25,9 +23,7 @@ def topic_id(topic: Any) -> str:
 class _Topic:
     """What is known of one topic. `answer`: the number of the last answer that had it."""
 
-    topic_id: str
     answer: int
-    former: tuple[str, ...] = ()
     epochs: dict[int, int] = field(default_factory=dict)
 
 
@@ -39,7 +35,8 @@ class Newest:
     """
 
     def __init__(self) -> None:
-        self._topics: dict[str, _Topic] = {}
+        # By name and id.
+        self._topics: dict[tuple[str, str], _Topic] = {}
         self._answers = 0
         self._largest = 0
 
@@ -56,12 +53,7 @@ class Newest:
         self._answers += 1
         self._largest = max(self._largest, len(response.topics))
         for name, found, epochs in told:
-            known = self._topics.get(name)
-            if known is None:
-                known = self._topics[name] = _Topic(found, self._answers)
-            elif known.topic_id != found:
-                former = (*known.former, known.topic_id)[-FORMER_IDS_MAX:]
-                known = self._topics[name] = _Topic(found, self._answers, former)
+            known = self._topics.setdefault((name, found), _Topic(self._answers))
             known.answer = self._answers
             if epochs != known.epochs:
                 # A partition that is about to be deleted has -2.
@@ -70,12 +62,8 @@ class Newest:
         return ""
 
     def _outdated(self, name: str, found: str, epochs: dict[int, int]) -> str:
-        known = self._topics.get(name)
-        if known is None or (epochs == known.epochs and found == known.topic_id):
-            return ""
-        if found in known.former:
-            return f"topic {name!r}: expected topic id {known.topic_id}, found {found}, which it had before"
-        if found != known.topic_id:
+        known = self._topics.get((name, found))
+        if known is None or epochs == known.epochs:
             return ""
         for number, expected in known.epochs.items():
             if number not in epochs:
@@ -90,5 +78,5 @@ class Newest:
     def _forget(self) -> None:
         count = len(self._topics) - 2 * self._largest
         if count > 0:
-            for name in sorted(self._topics, key=lambda name: self._topics[name].answer)[:count]:
+            for name in sorted(self._topics, key=lambda topic: self._topics[topic].answer)[:count]:
                 del self._topics[name]
