@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from evensplit.errors import CheckpointCorrupt, CheckpointError
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 offsets = st.integers(0, 2**63 - 1)
-
+revisions = st.integers(0, 9)
 
 times = st.none() | st.integers(0, 2**42)
 numbers = st.sets(st.integers(0, 40), min_size=1, max_size=9) | st.integers(1, 12).map(lambda count: set(range(count)))
@@ -66,7 +67,25 @@ def splits_of(draw: st.DrawFn, keys: Sequence[SplitId], readers: int) -> list[Sp
         else:
             owner = draw(st.none() | st.integers(0, readers - 1)) if readers and removed_at_ms is None else None
             splits.append(Split(key, topic_id, position, first, owner, stop, removed_at_ms=removed_at_ms))
-    return splits
+    epochs, sinces, reads = draw(alike(st.integers(0, 2**31 - 1))), draw(alike(revisions)), draw(alike(offsets))
+    near_read = draw(alike(st.integers(1, 10**4)))
+    return [
+        split._replace(
+            epoch=draw(epochs),
+            since=0 if split.first is None else draw(sinces) or 0,
+            read_from=_read_from(split.position, draw(near_read), draw(reads)),
+        )
+        for split in splits
+    ]
+
+
+def _read_from(position: int | None, size: int | None, at: int | None) -> int | None:
+    """Where the last batch began, `size` before the position or at `at`, if either can be."""
+    if position is None:
+        return None
+    if size is not None and size <= position:
+        return position - size
+    return at if at is not None and at < position else None
 
 
 @st.composite
@@ -107,7 +126,8 @@ def states(draw: st.DrawFn) -> EnumeratorState:
     pins = {reader: pins[reader] for reader in sorted(pins)}
     dealt_to = tuple(sorted(draw(st.sets(st.integers(0, 50)))))
     generation, begun = draw(st.integers(0, 10**6)), draw(st.booleans())
-    return EnumeratorState(readers, clusters, by_id, settings, generation, begun, dealt_to, draw(losses), pins)
+    lost, revision = draw(losses), draw(revisions)
+    return EnumeratorState(readers, clusters, by_id, settings, generation, begun, dealt_to, lost, pins, revision)
 
 
 @given(states())
@@ -143,6 +163,15 @@ def forms(partitions: Sequence[int], column: Sequence[int | None]) -> list[Any]:
     return [list(column), grouped, dict(reversed(grouped.items())), column[0]]
 
 
+def _value(split: Split, name: str) -> int | None:
+    """What stands for a split in one of the columns of numbers."""
+    if name == "epoch":
+        return split.epoch
+    if name == "since":
+        return None if split.first is None else split.since
+    return None if split.read_from is None else (split.position or 0) - split.read_from
+
+
 @given(states().filter(lambda state: bool(state.splits)), st.data())
 def test_no_state_can_be_read_from_two_documents(state: EnumeratorState, data: st.DataObject) -> None:
     """A document with one column in another form is another state's, or damage, however right its checksum is."""
@@ -152,8 +181,12 @@ def test_no_state_can_be_read_from_two_documents(state: EnumeratorState, data: s
     splits = [split for split in state.splits.values() if split.id[:2] == key[:2]]
     columns = document["clusters"][key.cluster]["topics"][key.topic]
     partitions = [split.id.partition for split in splits]
-    name = data.draw(st.sampled_from(["first", "sinceFirst", "stop", "toStop", "removedAtMs"]))
-    if name == "removedAtMs":
+    name = data.draw(
+        st.sampled_from(["first", "sinceFirst", "stop", "toStop", "removedAtMs", "since", "epoch", "read"])
+    )
+    if name in ("since", "epoch", "read"):
+        columns[name] = data.draw(st.sampled_from(forms(partitions, [_value(split, name) for split in splits])))
+    elif name == "removedAtMs":
         earliest = min((split.removed_at_ms for split in splits if split.removed_at_ms is not None), default=0)
         earliest -= data.draw(st.integers(0, min(1, earliest)))
         later = [None if split.removed_at_ms is None else split.removed_at_ms - earliest for split in splits]
@@ -180,9 +213,29 @@ def test_no_state_can_be_read_from_two_documents(state: EnumeratorState, data: s
     assert json.dumps(encode(found)) == json.dumps(document)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@given(states())
+def test_how_many_batches_there_were_is_kept_with_what_each_split_began_in(state: EnumeratorState) -> None:
+    found = decode(json.loads(json.dumps(encode(state))))
+    assert found.revision == state.revision
+    for key, split in state.splits.items():
+        again = found.splits[key]
+        assert (again.epoch, again.since, again.read_from) == (split.epoch, split.since, split.read_from)
+
+
+@given(states(), states())
+def test_what_is_read_with_a_known_state_is_the_same(state: EnumeratorState, known: EnumeratorState) -> None:
+    """Splits are taken from there only where nothing of them is another."""
+    document = json.loads(json.dumps(encode(state)))
+    splits = {key: split._replace(epoch=None, since=0, read_from=None) for key, split in state.splits.items()}
+    for other in (known, state, replace(state, splits=splits)):
+        assert decode(document, other) == state
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_document_of_no_splits_is_read_in_every_version(version: int) -> None:
     document = {**encode(EnumeratorState()), "evensplit": version}
     del document["check"]
+    if version < 4:
+        del document["revision"]
     document["check"] = f"{zlib.crc32(json.dumps(document, separators=(',', ':')).encode()):08x}"
     assert decode(document) == EnumeratorState()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -83,6 +84,7 @@ def test_positions_there_and_back(found: dict[TopicPartition, int]) -> None:
 
 @given(positions)
 def test_the_state_is_what_the_table_makes_of_such_a_batch(found: dict[TopicPartition, int]) -> None:
+    """But for how many batches there were, which another source does not count as this one does."""
     told = feed(
         EnumeratorState(),
         ClustersListed((ListedCluster("east", SERVERS),)),
@@ -91,7 +93,8 @@ def test_the_state_is_what_the_table_makes_of_such_a_batch(found: dict[TopicPart
         BatchPlanned({}),
         BatchOpened(),
     )
-    assert encode(state_of_positions("east", SERVERS, found)) == encode(told)
+    made = state_of_positions("east", SERVERS, found)
+    assert encode(replace(made, revision=0)) == encode(replace(told, revision=0))
 
 
 @given(positions, st.integers(1, 5))

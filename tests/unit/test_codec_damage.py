@@ -4,14 +4,67 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from evensplit.core.codec import decode, encode
+from evensplit.core.model import SplitId
 from evensplit.core.settings import Settings
-from evensplit.core.state import READERS_MAX
+from evensplit.core.state import READERS_MAX, EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
 from tests.support.offset_states import example, through_json, unusual, unusual_now, usual, usual_now
+
+
+def counted() -> EnumeratorState:
+    """`example` after 9 batches, of which the last was read in a run that declares losses."""
+    splits = {key: split._replace(epoch=key.partition, read_from=5) for key, split in example().splits.items()}
+    for key in (SplitId("east", "returns", 5), SplitId("west", "orders", 0)):
+        splits[key] = example().splits[key]
+    new = SplitId("east", "orders", 2)
+    splits[new] = splits[new]._replace(since=8)
+    return replace(example(), splits=splits, revision=9)
+
+
+@pytest.mark.parametrize("place", ["revision", "since", "epoch", "read"])
+def test_damage_in_what_counts_batches_and_epochs_is_noticed(place: str) -> None:
+    text = json.dumps(encode(counted()))
+    at = next(index for index in range(text.index(f'"{place}": ') + len(place) + 4, len(text)) if text[index].isdigit())
+    with pytest.raises(CheckpointCorrupt, match="Restore the file"):
+        decode(json.loads(text[:at] + ("1" if text[at] != "1" else "2") + text[at + 1 :]))
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        *(("since", value) for value in (-1, "8", [8, 8], [None, None, -8], {"x": [2]}, {"8": [9]}, True, 9)),
+        *(("epoch", value) for value in (-1, "0", [0, 1], [0, 1, -2], [0, True, 2], {"0": [9]}, {"0": [0], "1": [1]})),
+        *(("read", value) for value in (121, [115, 93, 8], [115, 93], {"5": [3]}, "5", None)),
+        ("since", [8, 8, 8]),
+        ("first", {"0": [2]}),
+    ],
+)
+def test_counts_and_epochs_that_do_not_fit_are_damage(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    monkeypatch.setattr("evensplit.core.codec._check", lambda text: "same")
+    bad = through_json(encode(counted()))
+    assert decode(bad) == counted()
+    bad["clusters"]["east"]["topics"]["orders"][name] = value
+    with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
+        decode(bad)
+
+
+def test_a_number_of_batches_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evensplit.core.codec._check", lambda text: "same")
+    good = encode(usual())
+    for value in (-1, None, "3", True, 1.0):
+        with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
+            decode({**good, "revision": value})
+    without = {name: value for name, value in good.items() if name != "revision"}
+    with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
+        decode(without)
+    assert decode({**without, "evensplit": 3}) == usual()
 
 
 @pytest.mark.parametrize(
@@ -110,9 +163,9 @@ def test_clusters_and_topics_that_are_not_in_order_are_damage(monkeypatch: pytes
             decode({**good, "clusters": bad})
 
 
-@pytest.mark.parametrize("version", [0, -1, True, "3", None])
+@pytest.mark.parametrize("version", [0, -1, True, "4", None])
 def test_a_version_that_never_was_is_damage(version: object) -> None:
-    with pytest.raises(CheckpointCorrupt, match="expected a number from 1 to 3"):
+    with pytest.raises(CheckpointCorrupt, match="expected a number from 1 to 4"):
         decode({**encode(usual()), "evensplit": version})
 
 

@@ -81,7 +81,7 @@ def everything() -> Enumeration:
         (BatchPlanned({THREE: 11}), "which is retained"),
         (BatchPlanned({ONE: 9}), "already is at 10"),
         (BatchPlanned({ONE: 51}), "which stops at 50"),
-        (BatchPlanned({SplitId("east", "u", 0): 11}), "which nobody owns"),
+        (BatchPlanned({SplitId("east", "u", 0): 11}), "which nobody may read"),
         (TimePassed(30_999), "the time is 30999 ms; it was 31000 ms before"),
         (TimePassed(-1), "never goes back"),
     ],

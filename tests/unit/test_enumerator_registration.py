@@ -316,7 +316,7 @@ def test_a_reader_that_is_told_of_a_reset_begins_anew() -> None:
     one = Enumeration(1, loss="declare")
     one.discover(EAST, t=1)
     one.register()
-    effects = one.tell(PartitionsListed("east", listed("t", 1, "id-new")))
+    effects = one.hear_twice(PartitionsListed("east", listed("t", 1, "id-new")))
     assert Revoke(ONE, 0) in effects
     effects = one.tell(OffsetsResolved({ONE: 3}))
     assert [(effect.position, effect.topic_id) for effect in effects if isinstance(effect, Assign)] == [(3, "id-new")]

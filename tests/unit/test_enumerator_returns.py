@@ -25,7 +25,7 @@ from tests.support.enumeration import DAY_MS, EAST, INTERVAL_MS, ONE, THREE, TWO
 def test_back_within_the_retention_it_goes_on_and_after_it_it_is_new() -> None:
     """S8"""
     one = running(settings=Settings(retention_ms=DAY_MS))
-    one.tell(BatchPlanned({TWO: 42}), BatchOpened())
+    one.tell(BatchPlanned({TWO: 42}), BatchOpened(), BatchPlanned({}))
     one.observe()
     less, all_there = (PartitionsListed("east", listed("t", count, "id-t")) for count in (1, 2))
     one.tell(less, TimePassed(1000 + INTERVAL_MS), less)
@@ -96,7 +96,7 @@ def test_a_split_that_went_before_it_had_a_start_is_asked_for_when_it_returns() 
 def test_under_fail_a_recreated_topic_with_unread_records_ends_the_run_and_changes_nothing(end: int | None) -> None:
     one = running(end=end)
     before = one.state
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
+    effects = one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
     assert [(effect.split, effect.fatal) for effect in effects if isinstance(effect, ReportLoss)] == [
         (ONE, True),
         (TWO, True),
@@ -108,7 +108,7 @@ def test_under_fail_a_recreated_topic_with_unread_records_ends_the_run_and_chang
 def test_under_declare_a_recreated_topic_is_reported_and_read_from_its_beginning(end: int | None) -> None:
     """S9"""
     one = running(loss="declare", end=end)
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
+    effects = one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
     assert [effect.fatal for effect in effects if isinstance(effect, ReportLoss)] == [False, False]
     assert [(loss.split, loss.cause, loss.position) for loss in one.state.losses] == [
         (ONE, Cause.RECREATED, 10),
@@ -124,7 +124,7 @@ def test_under_declare_a_recreated_topic_is_reported_and_read_from_its_beginning
 @pytest.mark.parametrize("loss", ["fail", "declare"])
 def test_a_recreated_topic_that_had_been_read_to_its_end_is_no_loss(loss: str) -> None:
     one = running(loss=loss)
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
+    effects = one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
     assert not any(isinstance(effect, ReportLoss) for effect in effects)
     assert one.state.losses == ()
     assert resolved(one) == [ResolveStart("east", (ONE, TWO), StartBy.EARLIEST)]
@@ -139,7 +139,7 @@ def test_a_retained_topic_that_was_created_anew_is_never_fatal(loss: str) -> Non
     less = PartitionsListed("east", listed("t", 1, "id-t"))
     one.tell(less, TimePassed(1000 + INTERVAL_MS), less)
     one.observe({TWO: 12})
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2"), complete=False))
+    effects = one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2"), complete=False))
     assert [
         (effect.loss, effect.fatal) for effect in effects if isinstance(effect, ReportLoss) and effect.split == TWO
     ] == [(Loss(TWO, Cause.RECREATED, 10, 12, 2), False)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.events import BatchOpened, ReaderLost
+from evensplit.core.events import BatchOpened, BatchPlanned, ReaderLost
 from evensplit.core.invariants import check, check_step
 from evensplit.core.model import Split, SplitId
 from evensplit.core.settings import Settings
@@ -19,6 +19,7 @@ def sound(**settings: str) -> EnumeratorState:
     one = Enumeration(2, Settings(**settings))  # type: ignore[arg-type]
     one.discover(EAST, at=10, t=4)
     one.register()
+    one.tell(BatchOpened(), BatchPlanned({}), BatchOpened(), BatchPlanned({}))
     return one.state
 
 
@@ -37,6 +38,9 @@ def with_split(state: EnumeratorState, key: SplitId, **fields: object) -> Enumer
         ({"position": None}, "S4: split east/t/0 has an owner but no start"),
         ({"initial": True}, "S4: split east/t/0 is at 10, and its start is still to be found"),
         ({"first": 11}, "S3: split east/t/0 begins at 11 and stands at 10"),
+        ({"since": 1}, "S3: split east/t/0 began at None in revision 1 of 2"),
+        ({"first": 10, "since": 4}, "S3: split east/t/0 began at 10 in revision 4 of 2"),
+        ({"read_from": 10}, "S3: split east/t/0 was read from 10 and stands at 10"),
         ({"stop": 9}, "S3: split east/t/0 stops at 9 and stands at 10"),
         ({"owner": None}, "S6: split east/t/0 belongs to None, and there are readers for it"),
         ({"owner": 1}, "S6: loads are [1, 3]; they differ by more than one"),

@@ -27,13 +27,17 @@ from tests.support.enumeration import EAST, INTERVAL_MS, ONE, TWO, WEST, Enumera
 
 
 def running(loss: str = DECLARE, position: int = 10, **settings: object) -> Enumeration:
-    """Two partitions, read from offset 5 up to `position`; it is 1,000 ms, and nothing was seen of the logs."""
+    """Two partitions, read from offset 5 up to `position`; it is 1,000 ms. No batch is open; the logs were not seen."""
     one = Enumeration(2, Settings(**settings), loss=loss)  # type: ignore[arg-type]
     one.tell(TimePassed(1000))
     one.discover(EAST, at=5, t=2)
     one.register()
-    one.tell(BatchPlanned({ONE: position, TWO: position}), BatchOpened())
+    one.tell(BatchPlanned({ONE: position, TWO: position}), BatchOpened(), BatchPlanned({}))
     return one
+
+
+LATER = TimePassed(1000 + INTERVAL_MS)
+"""So long after `running` began that a log which ends before its position may be believed."""
 
 
 def reported(effects: Sequence[Effect]) -> list[tuple[Loss, bool]]:
@@ -102,7 +106,7 @@ def test_without_retention_a_deleted_split_is_forgotten_and_its_loss_is_not() ->
     assert [loss.split for loss in one.state.losses] == [TWO]
     assert TWO not in one.state.session.ends["east"]
     # What comes back is new: what was seen of the earlier one says nothing about it.
-    one.tell(BatchOpened(), PartitionsListed("east", listed("t", 2, "id-2")), OffsetsResolved({TWO: 3}))
+    one.tell(BatchOpened(), PartitionsListed("east", listed("t", 2, "id-t")), OffsetsResolved({TWO: 3}))
     assert reported(gone(one)) == [(Loss(TWO, Cause.DELETED, 3), False)]
 
 
@@ -123,7 +127,7 @@ def test_what_never_had_a_start_is_not_lost() -> None:
 def test_a_recreation_says_which_topic_ids_and_that_it_is_read_anew() -> None:
     one = running()
     one.tell(ends(0, p0=10, p1=11))
-    effects = one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
+    effects = one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
     (report,) = (effect for effect in effects if isinstance(effect, ReportLoss))
     assert report.loss == Loss(TWO, Cause.RECREATED, 10, 11, 1)
     assert report.detail == (
@@ -133,7 +137,7 @@ def test_a_recreation_says_which_topic_ids_and_that_it_is_read_anew() -> None:
     assert ResolveStart("east", (ONE, TWO), StartBy.EARLIEST) in effects
     # Of the new one nothing has been seen yet.
     one.tell(OffsetsResolved({ONE: 0, TWO: 0}))
-    assert reported(one.tell(PartitionsListed("east", listed("t", 1, "id-3")))) == [
+    assert reported(one.hear_twice(PartitionsListed("east", listed("t", 1, "id-3")))) == [
         (Loss(ONE, Cause.RECREATED, 0), False)
     ]
 
@@ -141,10 +145,9 @@ def test_a_recreation_says_which_topic_ids_and_that_it_is_read_anew() -> None:
 def test_a_topic_that_gets_another_id_before_it_has_a_start_is_another_one() -> None:
     """What was seen of the log before says nothing."""
     one = running()
-    key = SplitId("east", "t", 2)
-    one.tell(PartitionsListed("east", listed("t", 3, "id-t")), LogsObserved("east", {key: 100}))
-    three = (*listed("t", 2, "id-t"), ListedPartition("t", 2, "id-2"))
-    one.tell(PartitionsListed("east", three), OffsetsResolved({key: 4}))
+    key, two = SplitId("east", "u", 0), listed("t", 2, "id-t")
+    one.tell(PartitionsListed("east", (*two, *listed("u", 1, "id-1"))), LogsObserved("east", {key: 100}))
+    one.tell(PartitionsListed("east", (*two, *listed("u", 1, "id-2"))), OffsetsResolved({key: 4}))
     less = PartitionsListed("east", listed("t", 2, "id-t"))
     assert reported(one.tell(less, TimePassed(1000 + INTERVAL_MS), less)) == [(Loss(key, Cause.DELETED, 4), False)]
 
@@ -192,7 +195,7 @@ def test_a_split_that_nobody_may_read_can_come_to_its_stop_by_a_loss() -> None:
 def test_a_log_that_ends_before_the_position_is_believed_after_three_answers(loss: str) -> None:
     one = running(loss)
     before = one.checkpoint()
-    assert one.tell(ends(1, p0=7), ends(2, p0=6)) == ()
+    assert one.tell(ends(1, p0=7), ends(2, p0=6), LATER) == ()
     assert one.checkpoint() == before
     found = Loss(ONE, Cause.TRUNCATED, 10, 6)
     assert reported(one.tell(ends(3, p0=8))) == [(found, loss == FAIL)]
@@ -206,7 +209,7 @@ def test_a_log_that_ends_before_the_position_is_believed_after_three_answers(los
 
 def test_the_same_answer_looked_at_again_is_no_second_one() -> None:
     one = running()
-    assert one.tell(*(ends(number, p0=7) for number in (1, 1, 1, 2, 2, 2))) == ()
+    assert one.tell(*(ends(number, p0=7) for number in (1, 1, 1, 2, 2)), LATER, ends(2, p0=7)) == ()
     assert one.state.session.sightings[ONE].answers == 2
     assert len(reported(one.tell(ends(3, p0=7)))) == 1
     assert one.state.session.sightings == {}
@@ -215,8 +218,9 @@ def test_the_same_answer_looked_at_again_is_no_second_one() -> None:
 @pytest.mark.parametrize("end", [10, 11])
 def test_an_answer_that_has_the_position_begins_the_count_again(end: int) -> None:
     one = running()
-    one.tell(ends(1, p0=7), ends(2, p0=7), ends(3, p0=end), ends(4, p0=7), ends(5, p0=7))
+    one.tell(ends(1, p0=7), ends(2, p0=7), LATER, ends(3, p0=end), ends(4, p0=7), ends(5, p0=7))
     assert one.state.losses == ()
+    one.tell(TimePassed(LATER.now_ms + INTERVAL_MS))
     assert len(reported(one.tell(ends(6, p0=7)))) == 1
 
 
@@ -225,7 +229,7 @@ def test_an_answer_without_the_partition_or_of_another_cluster_says_nothing_abou
     one.discover(EAST, WEST, t=2)
     one.tell(ends(1, p0=7), ends(2, p1=10), LogsObserved("west", {SplitId("west", "t", 0): 5}, answer=3))
     assert one.state.session.sightings[ONE].answers == 1
-    one.tell(ends(4, p0=7))
+    one.tell(ends(4, p0=7), LATER)
     assert len(reported(one.tell(ends(5, p0=7)))) == 1
 
 
@@ -240,23 +244,25 @@ def test_a_truncation_to_where_the_batch_before_began_is_read_anew() -> None:
         again = Enumeration(1, loss=DECLARE)
         again.restart(first, loss=DECLARE)
         again.register()
-        again.tell(*told, ends(1, p0=5), ends(2, p0=5), ends(3, p0=5), *([] if told else [BatchOpened()]))
+        seen = (TimePassed(1000), ends(1, p0=5), ends(2, p0=5), LATER, ends(3, p0=5))
+        again.tell(*told, *seen, *([] if told else [BatchOpened()]))
         assert batch_ranges(first, again.commit({ONE: 12})) == (Range(ONE, 5, 12),)
 
 
 def test_after_a_truncation_the_end_is_where_it_was_seen_last() -> None:
     """What was beyond is declared lost; it is not lost again when the topic goes."""
     one = running()
-    one.tell(ends(1, p1=20), ends(2, p1=7), ends(3, p1=6), ends(4, p1=8))
-    one.tell(BatchPlanned({TWO: 8}), BatchOpened())
+    one.tell(ends(1, p1=20), ends(2, p1=7), ends(3, p1=6), LATER, ends(4, p1=8))
+    one.tell(BatchPlanned({TWO: 8}))
     assert one.state.session.ends["east"][TWO] == 8
     assert reported(gone(one)) == []
 
 
 def test_sightings_end_with_the_incarnation() -> None:
     one = running()
-    one.tell(ends(0, p0=10, p1=10), ends(1, p0=7), ends(2, p0=7))
-    one.tell(PartitionsListed("east", listed("t", 2, "id-2")), OffsetsResolved({ONE: 8, TWO: 8}))
+    one.tell(ends(0, p0=10, p1=10), ends(1, p0=7), ends(2, p0=7), LATER)
+    one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
+    one.tell(OffsetsResolved({ONE: 8, TWO: 8}))
     assert one.state.session.sightings == {}
     assert reported(one.tell(ends(3, p0=7))) == []
 

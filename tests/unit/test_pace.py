@@ -7,7 +7,8 @@ import pytest
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.port import Listing
 from evensplit.spark.pace import Pace
-from evensplit.spark.watch import REFRESH_INTERVAL_S, REST_FACTOR, REST_MAX_S, View
+from evensplit.spark.view import View
+from evensplit.spark.watch import REFRESH_INTERVAL_S, REST_FACTOR, REST_MAX_S
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
 from tests.support.worlds import ChangingKafka, Watched, options

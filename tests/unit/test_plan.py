@@ -94,7 +94,13 @@ def test_another_incarnation_begins_at_its_own_first_position() -> None:
 
 
 def test_a_split_without_a_start_or_a_first_position_reads_nothing() -> None:
-    assert plan_batch(state(Split(A, "")), state(Split(A, "", 7, None, 0), Split(B, ""))).readers == ()
+    assert plan_batch(state(Split(A, "")), state(Split(A, "", 0, None, 0), Split(B, ""))).readers == ()
+
+
+def test_a_range_of_which_neither_offset_says_where_it_begins_is_an_error() -> None:
+    for start in (state(), state(Split(A, ""))):
+        with pytest.raises(CheckpointError, match=r"c/t/0 is to be read up to offset 7, and neither offset says from"):
+            plan_batch(start, state(Split(A, "", 7, None, 0)))
 
 
 def test_a_batch_from_a_state_to_itself_is_empty() -> None:

@@ -12,7 +12,7 @@ from evensplit.core.state import EnumeratorState
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError
 from evensplit.kafka.port import Listing
 from evensplit.spark.silence import Silence
-from evensplit.spark.watch import View
+from evensplit.spark.view import View
 from evensplit.spark.world import World
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock

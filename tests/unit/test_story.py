@@ -100,7 +100,9 @@ def test_why_a_split_is_where_it_is() -> None:
         TimePassed(30_001),
         less,
         more,
-        PartitionsListed("east", listed("t", 2, "id-2"), complete=False),
+        (anew := PartitionsListed("east", listed("t", 2, "id-2"), complete=False)),
+        TimePassed(32_001),
+        anew,
         OffsetsResolved({TWO: 0}),
         SettingsChanged(Settings(), eligible={0: (ONE,), 1: (TWO,)}),
         SettingsChanged(Settings(), eligible={0: (), 1: ()}),
@@ -143,7 +145,7 @@ def test_events_and_states_in_one_line() -> None:
     assert describe(PartitionsListed("east", listed("t", 5))) == (
         "PartitionsListed(cluster='east', partitions=(ListedPartition(topic='t', partition=0, topic_id='id-1'), "
         "ListedPartition(topic='t', partition=1, topic_id='id-1'), "
-        "ListedPartition(topic='t', partition=2, topic_id='id-1'), … 5 in all), complete=True)"
+        "ListedPartition(topic='t', partition=2, topic_id='id-1'), … 5 in all), complete=True, answer=0)"
     )
     assert summary(state(2, a0=0, a1=None)) == (
         "2 readers, 0 of them registered, generation 0; clusters (); 2 splits, 1 assigned, 1 unassigned; no batch yet"

@@ -37,8 +37,8 @@ def conclude(draft: Draft) -> EnumeratorState:
             _decide(draft, claimed)
     elif due:
         _decide(draft, _owned(draft))
+    _check_read(draft)
     if draft.session.assigned:
-        _check_read(draft)
         after = draft.state()
         draft.effects.extend(_orders(draft, after, claimed))
         _signal(draft)

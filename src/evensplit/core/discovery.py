@@ -9,7 +9,7 @@ from itertools import pairwise
 from evensplit.core.draft import Draft
 from evensplit.core.effects import ListPartitions, ResolveStart
 from evensplit.core.events import ClustersListed, ClusterUnreachable, OffsetsResolved, PartitionsListed, TimePassed
-from evensplit.core.identity import doubt, note_former, recognised
+from evensplit.core.identity import doubt, is_new, note_former, recognised
 from evensplit.core.losses import lose, unread
 from evensplit.core.model import (
     Cause,
@@ -79,7 +79,8 @@ def _remove_unlisted(draft: Draft, *, sure: bool) -> None:
 def _remove_leaving(draft: Draft) -> None:
     """Remove the clusters that are to go, unless one of those that are listed may turn out to be them, renamed."""
     listed = draft.session.listed or ()
-    unknown = any(not draft.clusters[name].kafka_id and name not in draft.session.answers for name in listed)
+    heard = draft.session.heard
+    unknown = any(is_new(draft, draft.clusters[name]) and name not in heard for name in listed)
     kept: list[str] = []
     for name in draft.session.leaving:
         if unknown and draft.clusters[name].kafka_id:
@@ -178,7 +179,12 @@ def _take_complete(draft: Draft, event: PartitionsListed, keys: Sequence[SplitId
     lacking = [
         key
         for key, split in draft.splits.items()
-        if key.cluster == event.cluster and split.active and key not in listed and draft.session.wants(key)
+        if key.cluster == event.cluster
+        and split.active
+        and key not in listed
+        and draft.session.wants(key)
+        # What partitions another incarnation has says nothing of those of this one.
+        and key[:2] not in draft.session.doubts
     ]
     for key in draft.missed(lacking):
         loss = unread(draft, draft.splits[key], Cause.DELETED)

@@ -187,7 +187,8 @@ def _batch_opened(draft: Draft, event: BatchOpened) -> None:
     for split in list(draft.splits.values()):
         if split.first is not None and split.since <= durable:
             draft.put(split._replace(first=None, since=0))
-    draft.tell(declared=declared, open=True, taken={}, identified=())
+    identified = {name: since for name, since in session.identified.items() if since > durable}
+    draft.tell(declared=declared, open=True, taken={}, identified=identified)
 
 
 def _batch_planned(draft: Draft, event: BatchPlanned) -> None:

@@ -31,12 +31,13 @@ def replaced_from(table: EpochTable, position: int, epoch: int, seen: EpochTable
     """
     if not table or is_older(table, epoch):
         return None
-    end = position
+    read = [one for one in seen if one.epoch <= epoch]
+    known = {epoch, *(one.epoch for one in read)}
+    oldest, end = min(known), position
     for entry in table:
-        if entry.epoch < epoch:
-            # None of the records that had the epoch is there any more.
-            return min([end, *(one.start for one in seen if one.epoch == epoch)])
-        if entry.epoch == epoch:
-            break
+        if entry.epoch in known or entry.epoch < oldest:
+            # Up to the end of this epoch, in whichever of the two logs it ends earlier, they are one.
+            end = min([end, *(one.start for one in read if one.epoch > entry.epoch)])
+            return end if end < position or entry.epoch < epoch else None
         end = min(end, entry.start)
     return end if end < position else None

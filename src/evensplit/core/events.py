@@ -140,7 +140,8 @@ class PartitionsListed:
     `kafka_id`: what the cluster calls itself; empty where it does not say.
     `seen`: others that are there and that nothing else is known of, as without a leader: they are not missing, and are
     not taken up.
-    `answer`: the number of the answer, counted by the host; one that is told again is no second one.
+    `answer`: the number of the answer, counted by the host. One below the last one comes too late and is passed over.
+    One that is told again is no second one about the id of a topic, and whoever tells it again calls it not `complete`.
     """
 
     cluster: str

@@ -56,15 +56,22 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
             )
         )
         return False
-    if twins and not cluster.discovered and not any(key.cluster == cluster.id for key in draft.splits):
+    if twins and is_new(draft, cluster):
         _rename(draft, max(twins, key=_recent), cluster)
     elif any(one.removed_at_ms is None for one in twins):
         # It is about to be removed.
         return False
     if not draft.clusters[cluster.id].kafka_id:
         draft.clusters[cluster.id] = replace(draft.clusters[cluster.id], kafka_id=kafka_id)
-        draft.tell(identified=(*draft.session.identified, cluster.id))
+        draft.tell(identified={**draft.session.identified, cluster.id: draft.before.revision + 1})
     return True
+
+
+def is_new(draft: Draft, cluster: ClusterState) -> bool:
+    """Whether nothing is known of a cluster but its name, so that it may turn out to be another one, renamed."""
+    if cluster.kafka_id or cluster.discovered:
+        return False
+    return not any(key.cluster == cluster.id for key in draft.splits)
 
 
 def _recent(cluster: ClusterState) -> tuple[bool, int, str]:
@@ -101,6 +108,7 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
         former={_topic(key, before.id, after.id): ids for key, ids in session.former.items()},
         doubts={key: one for key, one in session.doubts.items() if key[0] != before.id},
         leaving=tuple(name for name in session.leaving if name != before.id),
+        unreachable=_without(session.unreachable, before.id),
     )
 
 
@@ -132,16 +140,15 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     believed again in this session. Until then, nothing that is said of such a topic counts.
     """
     session, cluster = draft.session, event.cluster
+    known = _ids(draft, cluster, {one.topic for _, one in other if one.topic_id})
     found = {
         one.topic: one.topic_id
-        for key, one in other
-        if (known := draft.get(key)) is not None
-        and _is_another(known, one, session.former.get((cluster, one.topic), ()))
+        for _, one in other
+        if one.topic_id and one.topic_id not in known.get(one.topic, (one.topic_id,))
     }
-    if found:
-        # Where a split of the topic has the id already, it is an earlier incarnation of this one that is back.
-        ids = {(key.topic, split.topic_id) for key, split in draft.splits.items() if _is_read(split, cluster)}
-        found = {topic: topic_id for topic, topic_id in found.items() if (topic, topic_id) not in ids}
+    found.update(
+        (one.topic, one.topic_id) for _, one in other if one.topic_id in session.former.get((cluster, one.topic), ())
+    )
     doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
     doubts.update(_denied(draft, event, found))
     for topic, topic_id in found.items():
@@ -172,7 +179,14 @@ def _denied(draft: Draft, event: PartitionsListed, found: Collection[str]) -> di
     left: dict[TopicName, Doubt] = {}
     named = {one.topic for one in event.partitions}
     for key, seen in draft.session.doubts.items():
-        if key[0] != event.cluster or key[1] in found or key[1] not in named or seen.former:
+        if key[0] != event.cluster or key[1] in found:
+            continue
+        if key[1] not in named:
+            # An answer that is not about the topic says nothing of it; a complete one, that it is not there.
+            if not event.complete or any(one.topic == key[1] for one in event.seen):
+                left[key] = seen
+            continue
+        if seen.former:
             continue
         if event.answer > seen.answer:
             seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
@@ -189,12 +203,11 @@ def note_former(draft: Draft, known: Split) -> None:
         draft.tell(former={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
 
 
-def _is_another(known: Split, one: ListedPartition, former: Collection[str]) -> bool:
-    """Whether what was listed is another incarnation of what is known, as far as anything of that was read."""
-    if not known.topic_id or not one.topic_id or known.topic_id == one.topic_id or known.finished:
-        return False
-    return known.position is not None or one.topic_id in former
-
-
-def _is_read(split: Split, cluster: str) -> bool:
-    return split.id.cluster == cluster and split.active and split.position is not None
+def _ids(draft: Draft, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:
+    """Topic -> the ids that its splits have which are read, or where none is, those that are retained."""
+    found: dict[bool, dict[str, dict[str, bool]]] = {True: {}, False: {}}
+    for key, split in draft.splits.items() if topics else ():
+        counts = key.cluster == cluster and split.topic_id and split.position is not None and not split.finished
+        if counts and key.topic in topics:
+            found[split.active].setdefault(key.topic, {})[split.topic_id] = True
+    return {**found[False], **found[True]}

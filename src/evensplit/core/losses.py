@@ -114,7 +114,7 @@ def _believed(draft: Draft, event: LogsObserved, *, compared: bool) -> LogsObser
         for key, table in (event.epochs.items() if compared else ())
         if (split := splits.get(key)) is not None and split.epoch is not None and is_older(table, split.epoch)
     ]
-    doubted = [key for key in event.ends if (key.cluster, key.topic) in doubts] if doubts else []
+    doubted = [key for key in (*event.ends, *event.epochs) if key[:2] in doubts] if doubts else []
     if not late and not doubted:
         return event
     left_out = frozenset((*late, *doubted))

@@ -101,7 +101,7 @@ class Session:
     `due`: owners are to be decided anew when it is planned.
     `taken`: split -> the reader that had it when owners were decided the last time, if it has lost that since.
     `leaving`: clusters that are to be removed as soon as no listed one can turn out to be one of them, renamed.
-    `identified`: clusters of which the state at the opening of the batch did not know who they are, and this one does.
+    `identified`: cluster -> the revision since which states say who it is, as long as an earlier one may come back.
     `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
     `doubts`: (cluster, topic) -> an id that its last listing named and that is not believed (yet): what is said of that
     topic counts for nothing.
@@ -135,7 +135,7 @@ class Session:
     due: bool = False
     taken: Mapping[SplitId, int] = field(default_factory=_nothing)
     leaving: tuple[str, ...] = ()
-    identified: tuple[str, ...] = ()
+    identified: Mapping[str, int] = field(default_factory=_nothing)
     former: Mapping[TopicName, tuple[str, ...]] = field(default_factory=_nothing)
     doubts: Mapping[TopicName, Doubt] = field(default_factory=_nothing)
     leader_epochs: Mapping[str, Mapping[SplitId, EpochTable]] = field(default_factory=_nothing)
@@ -214,9 +214,11 @@ def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[st
 
     A cluster of `end` is one of `start` that `end` does not have any more, if both have one Kafka cluster id.
     """
-    if start.clusters.keys() == end.clusters.keys():
-        return {}
-    gone = {one.kafka_id: name for name, one in start.clusters.items() if one.kafka_id and name not in end.clusters}
+    gone = {
+        one.kafka_id: name
+        for name, one in start.clusters.items()
+        if one.kafka_id and (name not in end.clusters or end.clusters[name].kafka_id != one.kafka_id)
+    }
     now = {one.kafka_id: name for name, one in end.clusters.items() if one.kafka_id}
     return {name: now[kafka_id] for kafka_id, name in gone.items() if kafka_id in now}
 

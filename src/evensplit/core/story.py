@@ -156,8 +156,24 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
         forgotten,
         tuple(recreated),
         new_losses(before, after),
-        tuple(renamed_clusters(before, after).items()),
+        _renamed(before, after, earlier),
     )
+
+
+def _renamed(
+    before: EnumeratorState, after: EnumeratorState, earlier: Mapping[SplitId, Split]
+) -> tuple[tuple[str, str], ...]:
+    """The clusters that have other names, and whose splits have gone on; one that was forgotten begins anew."""
+    renamed = renamed_clusters(before, after)
+    if not renamed:
+        return ()
+    gone_on = {
+        key.cluster
+        for key, split in after.splits.items()
+        if (known := earlier.get(key)) is not None
+        and (split.first is None or split.since <= before.revision or split.first == known.position)
+    }
+    return tuple((was, now) for was, now in renamed.items() if now in gone_on)
 
 
 def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Event] = ()) -> tuple[str, ...]:
