@@ -258,7 +258,8 @@ class Model:
         if event.complete and not lags:
             self.clusters[event.cluster] = DONE
             for key, split in splits.items():
-                if key.cluster == event.cluster and key not in seen and not self._is_unwanted(key):
+                lacking = key.cluster == event.cluster and key not in seen and not self._is_unwanted(key)
+                if lacking and not self.ids.is_doubted(key):
                     self._lacks(key, split)
 
     def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:

@@ -55,11 +55,12 @@ class OneLog:
         table, epoch = event.epochs.get(key), self.epochs.get(key)
         if not table or epoch is None or _at(table, mark - 1) == epoch:
             return None
-        later = [one.start for one in table if one.epoch > epoch]
-        seen = self.tables.get(key.cluster, {}).get(key, ())
-        gone = [one.start for one in seen if one.epoch == epoch]
-        # Where the epoch still is there, what had it is the same up to the next one's beginning.
-        return min([mark, *later, *([] if epoch in (one.epoch for one in table) else gone)])
+        seen = [one for one in self.tables.get(key.cluster, {}).get(key, ()) if one.epoch <= epoch]
+        if seen:
+            # Offset by offset: the first one at which the two logs have records of different leaders.
+            read = tuple(seen)
+            return next(at for at in range(mark) if _at(read, at) != _at(table, at))
+        return min([mark, *(one.start for one in table if one.epoch > epoch)])
 
     def look(self, event: LogsObserved, left_out: Mapping[SplitId, bool]) -> None:
         """Keep what was seen."""

@@ -75,8 +75,10 @@ class TopicIds:
                     said = Said(said.topic_id, 0, event.answer, said.since_ms, said.denied + 1)
                 if said.denied < ANSWERS_MIN:
                     self.doubted[cluster, topic] = said
-        for key in [key for key in self.doubted if key[0] == cluster and key[1] not in named]:
-            del self.doubted[key]
+        if event.complete:
+            seen = [one.topic for one in event.seen]
+            for key in [key for key in self.doubted if key[0] == cluster and key[1] not in (*named, *seen)]:
+                del self.doubted[key]
         return lags
 
     def _others(
@@ -87,18 +89,15 @@ class TopicIds:
         marks: Mapping[SplitId, int],
         named: Mapping[str, str],
     ) -> Mapping[str, bool]:
-        """The topics that an answer names with other ids than those of what was read of them."""
-        other: dict[str, bool] = {}
-        for one in event.partitions:
-            key = SplitId(event.cluster, one.topic, one.partition)
-            was, split = known.get(key, ""), splits.get(key)
-            if was and one.topic_id and was != one.topic_id and split is not None and not split.finished:
-                former = self.former.get((key.cluster, key.topic), {})
-                if key in marks or one.topic_id in former:
-                    other[one.topic] = True
+        """The topics that an answer names with other ids than those of what was read of them, or with former ones."""
+        active: dict[str, list[str]] = {}
+        away: dict[str, list[str]] = {}
         for key, split in splits.items():
-            # A partition that was away for long is back, with the id that the others have.
-            read = key.cluster == event.cluster and split.active and key in marks
-            if read and known[key] == named.get(key.topic):
-                other.pop(key.topic, None)
+            if key.cluster == event.cluster and key in marks and known[key] and not split.finished:
+                (active if split.active else away).setdefault(key.topic, []).append(known[key])
+        other: dict[str, bool] = {}
+        for topic, topic_id in named.items():
+            ids = active.get(topic) or away.get(topic) or [topic_id]
+            if topic_id and (topic_id not in ids or topic_id in self.former.get((event.cluster, topic), {})):
+                other[topic] = True
         return other
