@@ -81,20 +81,23 @@ MEANINGS: tuple[Meaning, ...] = (
         "ES-200",
         "ClusterError",
         "A cluster was away, or some of its partitions gave nothing although it answered (no leader, access "
-        "withdrawn), for longer than `unreachableTimeout`; or the bootstrap servers lead to another Kafka "
-        "cluster than the one that the positions in the checkpoint are of. Errors with other ids below are kinds of "
-        "it.",
+        "withdrawn, brokers that disagree), for longer than `unreachableTimeout`; or the bootstrap servers lead to "
+        "another Kafka cluster than the one that the positions in the checkpoint are of, or two names to the same one. "
+        "Errors with other ids below are kinds of it.",
         "Bring the cluster or the leaders back, grant Describe and Read on the topic, raise `unreachableTimeout`, or "
-        "correct `kafka.bootstrap.servers`. For a cluster that "
-        "is really another one, give it another id in `clusters` or `metadata`.",
+        "correct `kafka.bootstrap.servers`. For a cluster that is really another one, give it another id in "
+        "`clusters` or `metadata`; name one cluster once. Where brokers disagree about a topic or its leaders, the "
+        "message says what they say: see which of them lags behind.",
     ),
     Meaning(
         "ES-201",
         "ClusterUnreachable",
         "No broker of a cluster answered in time: a wrong address, a firewall, brokers that are down, or an advertised "
-        "address that cannot be reached from the driver or an executor.",
+        "address that cannot be reached from the driver or an executor. Or records seem to be gone, and not every "
+        "broker could be asked about them; or all that brokers say is older than what was known before.",
         "The message has each address that was tried and what came of it. Every broker's advertised address has to be "
-        "reachable from the driver and from all executors.",
+        "reachable from the driver and from all executors. If the metadata of the cluster was restored from a backup, "
+        "start the query again.",
     ),
     Meaning(
         "ES-202",
@@ -148,7 +151,8 @@ MEANINGS: tuple[Meaning, ...] = (
         "Records that were to be read are gone: cut off by retention, replaced after an unclean leader election, or "
         "gone with a topic that was deleted or created anew.",
         "If that is as it should be, start once more with `failOnDataLoss=false`: what is missing is then counted and "
-        "reported. If not, give the topic a longer retention, or the query more room to catch up.",
+        "reported. If not, give the topic a longer retention, or the query more room to catch up; against unclean "
+        "elections, set `unclean.leader.election.enable=false` for the topic.",
     ),
     Meaning(
         "ES-400",

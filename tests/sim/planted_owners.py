@@ -27,6 +27,7 @@ def by_counter(
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
     *_: object,
+    **__: object,
 ) -> Owners:
     """Flink's rule: a new split goes to the number of known splits, modulo the readers; nothing is ever repaired."""
     if eligible:
@@ -45,6 +46,7 @@ def from_scratch(
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
     *_: object,
+    **__: object,
 ) -> Owners:
     """Even, and as if nobody had owned anything."""
     return SOLVE(splits, readers, None, eligible, "fair")
@@ -69,7 +71,8 @@ def stale_generation(state: EnumeratorState, event: Event) -> Step:
 
 def before_all_registered(state: EnumeratorState, event: Event) -> Step:
     """The first reader that registers gets everything started."""
-    with swapped("_is_ready", lambda draft: bool(draft.session.registrations) and draft.state().settled):
+    early = property(lambda known: bool(known.session.registrations) and known.settled)
+    with swapped("ready", early, EnumeratorState):
         return step(state, event)
 
 

@@ -20,16 +20,17 @@ StepFunction = Callable[[EnumeratorState, Event], Step]
 
 @dataclass(frozen=True)
 class Planted:
-    """A bug. `laws`: those of which any may be the first that it breaks."""
+    """A bug. `laws`: those of which any may be the first that it breaks. `seed`: the first one to be tried."""
 
     says: str
     laws: tuple[str, ...]
     rules: Rules
+    seed: int = 0
 
 
 @contextmanager
-def swapped(name: str, other: object, module: ModuleType = assigning) -> Iterator[None]:
-    """A function of a module is another one."""
+def swapped(name: str, other: object, module: ModuleType | type = assigning) -> Iterator[None]:
+    """A function of a module, or of a class, is another one."""
     real = getattr(module, name)
     setattr(module, name, other)
     try:

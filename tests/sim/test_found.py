@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evensplit.core.codec import decode, encode
 from evensplit.core.events import (
     BatchOpened,
@@ -19,7 +21,7 @@ from evensplit.core.plan import plan_batch
 from evensplit.core.settings import DECLARE, Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.model import Model
-from tests.support.enumeration import EAST, listed, run, starts
+from tests.support.enumeration import EAST, listed, run, starts, twice
 
 SPLIT = SplitId("east", "orders", 0)
 
@@ -61,7 +63,7 @@ def test_a_topic_that_was_created_anew_is_read_from_its_own_beginning() -> None:
     for position in (30, 300):
         end, _ = run(
             BatchOpened(),
-            PartitionsListed("east", listed("orders", 1, "id-2")),
+            *twice(PartitionsListed("east", listed("orders", 1, "id-2"))),
             OffsetsResolved({SPLIT: 0}),
             BatchPlanned({SPLIT: position}),
             state=start,
@@ -70,16 +72,30 @@ def test_a_topic_that_was_created_anew_is_read_from_its_own_beginning() -> None:
 
 
 def test_a_topic_that_was_taken_for_another_for_a_while_can_be_read_on() -> None:
-    """An old answer names the id before; the next one is true again, and all of it is in one batch."""
+    """Old answers name the id before; the next one is true again, and all of it is in one batch.
+
+    One old answer is not believed. Two of them are, and what they deny is believed by another process only.
+    """
     start, _ = run(BatchPlanned({SPLIT: 9}), state=started())
-    end, _ = run(
-        PartitionsListed("east", listed("orders", 1, "id-0")),
-        PartitionsListed("east", listed("orders", 1)),
+    old = PartitionsListed("east", listed("orders", 1, "id-0"))
+    true = PartitionsListed("east", listed("orders", 1), answer=3)
+    end, _ = run(BatchOpened(), replace(old, answer=1), true, BatchPlanned({SPLIT: 12}), state=start)
+    assert ranges(start, end) == [Range(SPLIT, 9, 12)]
+    taken, _ = run(BatchOpened(), *twice(old), true, OffsetsResolved({SPLIT: 5}), BatchPlanned({SPLIT: 7}), state=start)
+    assert taken.splits[SPLIT].topic_id == "id-0"
+    assert ranges(start, taken) == [Range(SPLIT, 5, 7)]
+    again, _ = run(
+        BatchOpened(),
+        SettingsChanged(loss=DECLARE),
+        ReaderRegistered(0, 1),
+        ClustersListed((EAST,)),
+        *twice(true),
         OffsetsResolved({SPLIT: 5}),
-        BatchPlanned({SPLIT: 7}),
-        state=start,
+        BatchPlanned({SPLIT: 8}),
+        state=decode(encode(taken)),
     )
-    assert ranges(start, end) == [Range(SPLIT, 5, 7)]
+    assert again.splits[SPLIT].topic_id == "id-1"
+    assert ranges(taken, again) == [Range(SPLIT, 5, 8)]
 
 
 def test_readers_that_were_removed_and_numbered_away_are_ordinary_ones_when_they_are_many_again() -> None:

@@ -30,9 +30,13 @@ SELDOM = frozenset(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SELDOM else []) for name in PLANTED]
 )
 def test_the_simulator_finds_it(name: str) -> None:
-    """Within so many seeds, by a law that it is about, and not in the real rules under the same seed."""
+    """Within so many seeds from its own on, by a law that it is about, and not in the real rules under the same seed."""
     planted = PLANTED[name]
-    failed = next(found for seed in range(SEEDS_MAX) if (found := failure(seed, planted.rules)) is not None)
+    failed = next(
+        found
+        for seed in range(planted.seed, planted.seed + SEEDS_MAX)
+        if (found := failure(seed, planted.rules)) is not None
+    )
     print(f"{name}: seed {failed.seed}, event {failed.event}, law {failed.law}: {failed.detail}")
     assert failed.law in planted.laws, str(failed)
     assert failed.story

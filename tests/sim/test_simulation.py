@@ -149,5 +149,5 @@ def test_what_raises_is_a_failure_too() -> None:
     def broken(state: object, event: object) -> object:
         raise ZeroDivisionError("by zero")
 
-    with pytest.raises(SimulationFailed, match="BatchOpened raised ZeroDivisionError"):
+    with pytest.raises(SimulationFailed, match="SettingsChanged raised ZeroDivisionError"):
         simulate(0, 10, Rules(step=broken))  # type: ignore[arg-type]

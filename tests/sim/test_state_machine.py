@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, settings
@@ -17,8 +18,9 @@ from hypothesis.stateful import (
 )
 
 from evensplit.core.assign import POLICIES
+from evensplit.core.assigning import nobodys
 from evensplit.core.codec import decode, encode
-from evensplit.core.effects import RefuseCluster, ReportLoss, ResolveStart
+from evensplit.core.effects import ListPartitions, RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import (
     BatchOpened,
@@ -40,7 +42,18 @@ from evensplit.core.events import (
     TimePassed,
 )
 from evensplit.core.invariants import check
-from evensplit.core.model import Cause, Cluster, ListedPartition, Loss, Readable, SplitId, Topic, Topics
+from evensplit.core.model import (
+    Cause,
+    Cluster,
+    EpochStart,
+    EpochTable,
+    ListedPartition,
+    Loss,
+    Readable,
+    SplitId,
+    Topic,
+    Topics,
+)
 from evensplit.core.settings import REBALANCES, SCOPES, Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import TransitionError
@@ -61,11 +74,20 @@ splits = st.builds(SplitId, clusters, st.sampled_from(TOPICS), st.integers(0, 2)
 readable: st.SearchStrategy[Readable] = st.one_of(
     st.builds(Cluster, clusters), st.builds(Topic, clusters, st.sampled_from(TOPICS)), splits
 )
-listings = st.lists(
-    st.builds(ListedPartition, st.sampled_from(TOPICS), st.integers(0, 2), st.sampled_from(("x", "y"))),
-    unique_by=lambda one: one[:2],
-    max_size=6,
+topic_ids = st.sampled_from(("x", "y", "z"))
+listings = st.builds(
+    lambda named, found: tuple(ListedPartition(topic, number, named[topic]) for topic, number in found),
+    st.fixed_dictionaries(dict.fromkeys(TOPICS, topic_ids)),
+    st.lists(st.tuples(st.sampled_from(TOPICS), st.integers(0, 2)), unique=True, max_size=6),
 )
+"""One answer has one id for each topic."""
+elections = st.lists(st.integers(0, 3), unique=True, max_size=3).map(lambda found: sorted(found, reverse=True))
+tables = st.builds(
+    lambda epochs, begins: tuple(map(EpochStart, epochs, sorted(begins, reverse=True))),
+    elections,
+    st.lists(offsets, unique=True, min_size=3, max_size=3),
+)
+"""The leader epochs of a log, the latest first."""
 subscriptions = st.none() | st.builds(Topics, st.sampled_from((TOPICS, TOPICS[:1], TOPICS[1:])))
 
 
@@ -81,6 +103,8 @@ class Enumeration(RuleBasedStateMachine):
         self.now_ms = 0
         self.answers = 0
         self.pending: dict[SplitId, str] = {}
+        self.asked: dict[str, bool] = {}
+        self.last: dict[str, PartitionsListed] = {}
 
     def tell(self, event: Event) -> Step:
         before = self.state
@@ -93,6 +117,8 @@ class Enumeration(RuleBasedStateMachine):
         self.laws.check(event, before, done)
         self.state = done.state
         for effect in done.effects:
+            if isinstance(effect, ListPartitions):
+                self.asked[effect.cluster] = True
             if isinstance(effect, ResolveStart):
                 self.pending.update((key, self.state.splits[key].topic_id) for key in effect.splits)
         if any(isinstance(one, RefuseCluster) or (isinstance(one, ReportLoss) and one.fatal) for one in done.effects):
@@ -168,37 +194,64 @@ class Enumeration(RuleBasedStateMachine):
         listed = tuple(ListedCluster(name, (name,), strategy, subscription) for name in sorted(named))
         self.tell(ClustersListed(listed, confirmed))
 
-    @precondition(lambda self: self.state.clusters)
+    def answerer(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.asked)))
+
+    @precondition(lambda self: self.asked)
     @rule(data=st.data(), listed=listings, complete=st.booleans(), kafka_id=st.sampled_from(("", "", "k", "l")))
     def cluster_answers(
-        self, data: st.DataObject, listed: list[ListedPartition], complete: bool, kafka_id: str
+        self, data: st.DataObject, listed: tuple[ListedPartition, ...], complete: bool, kafka_id: str
     ) -> None:
-        cluster = data.draw(st.sampled_from(sorted(self.state.clusters)))
-        self.tell(PartitionsListed(cluster, tuple(listed), complete, kafka_id))
+        """One that was asked, perhaps before it was forgotten."""
+        self.answers += 1
+        cluster = self.answerer(data)
+        self.last[cluster] = PartitionsListed(cluster, listed, complete, kafka_id, answer=self.answers)
+        self.tell(self.last[cluster])
+
+    @precondition(lambda self: self.last)
+    @rule(data=st.data(), again=st.booleans(), passed_ms=st.sampled_from((0, 10)))
+    def cluster_says_the_same(self, data: st.DataObject, again: bool, passed_ms: int) -> None:
+        """By another answer, or by one that comes again, and perhaps late."""
+        cluster = data.draw(st.sampled_from(sorted(self.last)))
+        self.time_passes(passed_ms)
+        if not again:
+            self.answers += 1
+            self.last[cluster] = replace(self.last[cluster], answer=self.answers)
+        if cluster in self.last:
+            self.tell(self.last[cluster])
 
     @precondition(lambda self: self.state.splits)
-    @rule(data=st.data(), found=st.lists(st.tuples(offsets, st.none() | offsets), min_size=12, max_size=12))
-    def logs_are_observed(self, data: st.DataObject, found: list[tuple[int, int | None]]) -> None:
+    @rule(
+        data=st.data(),
+        found=st.lists(st.tuples(offsets, st.none() | offsets, tables), min_size=12, max_size=12),
+        tells_epochs=st.booleans(),
+    )
+    def logs_are_observed(
+        self, data: st.DataObject, found: list[tuple[int, int | None, EpochTable]], tells_epochs: bool
+    ) -> None:
         """Of one cluster, its leaders agreeing with nothing that was said before; perhaps once more."""
         cluster = data.draw(st.sampled_from(sorted(self.state.clusters)))
         ends: dict[SplitId, int] = {}
         starts: dict[SplitId, int] = {}
-        for key, (end, start) in zip(self.state.splits, found, strict=False):
+        epochs: dict[SplitId, EpochTable] = {}
+        for key, (end, start, table) in zip(self.state.splits, found, strict=False):
             if key.cluster == cluster:
                 ends[key] = end
                 if start is not None:
                     starts[key] = start
+                if tells_epochs:
+                    epochs[key] = tuple(one for one in table if one.start <= end)
         self.answers += data.draw(st.integers(0, 1))
-        self.tell(LogsObserved(cluster, ends, starts, self.answers))
+        self.tell(LogsObserved(cluster, ends, starts, self.answers, epochs))
 
     @rule(key=splits, cause=st.sampled_from(Cause), at=offsets, found=st.none() | offsets)
     def host_finds_a_loss(self, key: SplitId, cause: Cause, at: int, found: int | None) -> None:
         self.tell(RecordsLost((Loss(key, cause, at, found),)))
 
-    @precondition(lambda self: self.state.clusters)
+    @precondition(lambda self: self.asked)
     @rule(data=st.data())
     def cluster_does_not_answer(self, data: st.DataObject) -> None:
-        self.tell(ClusterUnreachable(data.draw(st.sampled_from(sorted(self.state.clusters))), "no broker answered"))
+        self.tell(ClusterUnreachable(self.answerer(data), "no broker answered"))
 
     @precondition(lambda self: self.pending)
     @rule(data=st.data(), start=offsets)
@@ -218,12 +271,22 @@ class Enumeration(RuleBasedStateMachine):
         self.now_ms += passed_ms
         self.tell(TimePassed(self.now_ms))
 
+    @rule(back=st.none() | st.integers(0, 2))
+    def batch_is_opened(self, back: int | None) -> None:
+        """With the state kept that the last batch ended at, or with an earlier one that was kept last."""
+        self.tell(BatchOpened(None if back is None else max(0, self.state.revision - back)))
+
     @precondition(lambda self: self.state.settled and self.state.session.assigned)
     @rule(step_size=st.integers(0, 3))
     def batch_is_planned(self, step_size: int) -> None:
-        owned = [split for split in self.state.splits.values() if split.owner is not None]
-        self.tell(BatchPlanned({split.id: (split.position or 0) + step_size for split in owned}))
-        self.tell(BatchOpened())
+        """Owners are decided with it, if it was opened; so nobody has to have the splits before."""
+        session, nobody = self.state.session, nobodys(self.state)
+        read = [
+            split
+            for split in self.state.load()
+            if (self.state.participants and split.id not in nobody if session.open else split.owner is not None)
+        ]
+        self.tell(BatchPlanned({split.id: (split.position or 0) + step_size for split in read}))
 
     @rule()
     def driver_starts_again(self) -> None:
@@ -234,7 +297,8 @@ class Enumeration(RuleBasedStateMachine):
         assert json.dumps(encode(back)) == text
         self.state, self.model, self.now_ms = back, self.model.copy(), 0
         self.laws.restored(self.model)
-        self.pending.clear()
+        for kept in (self.pending, self.asked, self.last):
+            kept.clear()
         self.tell(self.told)
 
     @rule(place=st.integers(0, 30))

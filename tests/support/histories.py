@@ -21,12 +21,12 @@ NASTY = "<script>alert('x')</script>[bold]\"&"
 def state(
     positions: Mapping[tuple[str, str], Sequence[int]], readers: int = 3, topic_id: str = "id"
 ) -> EnumeratorState:
-    """Splits of topics, by cluster and topic: where each stands. Each reader owns one in turn."""
+    """Splits of topics, by cluster and topic: where each stands, and began. Each reader owns one in turn."""
     splits: dict[SplitId, Split] = {}
     for (cluster, topic), offsets in sorted(positions.items()):
         for number, position in enumerate(offsets):
             key = SplitId(cluster, topic, number)
-            splits[key] = Split(key, topic_id, position, None, len(splits) % readers)
+            splits[key] = Split(key, topic_id, position, position, len(splits) % readers, since=1)
     names = sorted({key.cluster for key in splits})
     return EnumeratorState(
         readers,
@@ -34,6 +34,7 @@ def state(
         splits,
         begun=True,
         dealt_to=tuple(range(readers)),
+        revision=1,
     )
 
 
@@ -45,10 +46,12 @@ def history(count: int = 6) -> list[EnumeratorState]:
         topics = {("east", "orders"): [read, 2 * read, read], ("west", "clicks"): [5 * read, 0]}
         if batch >= 3:
             topics["west", "clicks"] = [5 * read, 0, read - 300]
-        one = state(topics)
+        one = replace(state(topics), revision=batch + 1)
         if batch >= 3:
             key = SplitId("east", "orders", 2)
-            one = replace(one, splits={**one.splits, key: one.splits[key]._replace(owner=0)}, generation=1)
+            new = SplitId("west", "clicks", 2)
+            changed = {key: one.splits[key]._replace(owner=0), new: one.splits[new]._replace(first=100, since=4)}
+            one = replace(one, splits={**one.splits, **changed}, generation=1)
         if batch == 4:
             one = replace(one, losses=(Loss(SplitId("east", "orders", 0), Cause.AGED_OUT, 400, 450, 50),))
         found.append(one)

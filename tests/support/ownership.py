@@ -14,11 +14,11 @@ from evensplit.core.state import EnumeratorState
 def state_of(
     readers: int, owners: Mapping[str, int | None], settings: Settings | None = None, generation: int = 1
 ) -> EnumeratorState:
-    """`a0`: 1 means that partition 0 of topic a of cluster c, at offset 5, is with reader 1; `d_a0`: of cluster d."""
+    """`a0`: 1 means that partition 0 of topic a of cluster c, at offset 5 where it began, is with reader 1; `d_a0`: of cluster d."""
     found: list[Split] = []
     for name, owner in owners.items():
         cluster, _, rest = name.rpartition("_")
-        found.append(Split(SplitId(cluster or "c", rest[0], int(rest[1:])), "id", 5, None, owner))
+        found.append(Split(SplitId(cluster or "c", rest[0], int(rest[1:])), "id", 5, 5, owner))
     splits = {split.id: split for split in sorted(found)}
     clusters = {key.cluster: ClusterState(key.cluster, ("host:1",), False, True) for key in splits}
     return EnumeratorState(readers, clusters, splits, settings or Settings(), generation, True, tuple(range(readers)))

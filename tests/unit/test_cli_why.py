@@ -19,14 +19,19 @@ from tests.support.histories import line, write_batch
 
 
 def state(
-    position: int, owner: int = 0, *, clusters: str = "e", topics: tuple[str, ...] = ("orders",)
+    position: int,
+    owner: int = 0,
+    *,
+    clusters: str = "e",
+    topics: tuple[str, ...] = ("orders",),
+    first: int | None = None,
 ) -> EnumeratorState:
     """Partitions 0 and 1 of each topic of each cluster, all at one position and with one reader."""
     keys = [SplitId(f"{one}ast", topic, number) for one in clusters for topic in topics for number in (0, 1)]
     return EnumeratorState(
         3,
         {key.cluster: ClusterState(key.cluster, ("host:1",), False, True) for key in keys},
-        {key: Split(key, "id", position, None, owner) for key in keys},
+        {key: Split(key, "id", position, first, owner) for key in keys},
         begun=True,
         dealt_to=(0, 1, 2),
     )
@@ -106,8 +111,8 @@ def test_from_the_first_batch_on_everything_is_known(tmp_path: Path) -> None:
 
 
 def test_found_later(tmp_path: Path) -> None:
-    write(tmp_path, 3, line(state(7)))
-    write(tmp_path, 4, line(state(7, topics=("clicks", "orders"))))
+    write(tmp_path, 3, line(state(7, first=7)))
+    write(tmp_path, 4, line(state(7, topics=("clicks", "orders"), first=7)))
     found = run(tmp_path, "clicks/0")
     assert "before 4" in found
     assert "not there" in found
@@ -115,9 +120,9 @@ def test_found_later(tmp_path: Path) -> None:
 
 
 def test_forgotten_since_and_come_and_gone_in_between(tmp_path: Path) -> None:
-    write(tmp_path, 3, line(state(7)))
-    write(tmp_path, 4, line(state(7, topics=("clicks", "orders"))))
-    write(tmp_path, 5, line(state(7, topics=("clicks",))))
+    write(tmp_path, 3, line(state(7, first=7)))
+    write(tmp_path, 4, line(state(7, topics=("clicks", "orders"), first=7)))
+    write(tmp_path, 5, line(state(7, topics=("clicks",), first=7)))
     assert "Now, after batch 5: forgotten; it is new if it is seen again." in run(tmp_path, "orders/0")
     write(tmp_path, 6, line(state(7, topics=())))
     assert "was forgotten" in run(tmp_path, "east/clicks/0")

@@ -98,7 +98,8 @@ def test_a_split_without_a_start_or_a_first_position_reads_nothing() -> None:
 
 
 def test_a_range_of_which_neither_offset_says_where_it_begins_is_an_error() -> None:
-    for start in (state(), state(Split(A, ""))):
+    assert plan_batch(state(), state(Split(A, "", 7, None, 0))).readers == (), "nobody knows of a batch before"
+    for start in (replace(state(), begun=True), replace(state(Split(A, "")), begun=True)):
         with pytest.raises(CheckpointError, match=r"c/t/0 is to be read up to offset 7, and neither offset says from"):
             plan_batch(start, state(Split(A, "", 7, None, 0)))
 

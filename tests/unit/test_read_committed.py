@@ -94,11 +94,11 @@ def test_a_checkpoint_of_read_uncommitted_lost_nothing(east: FakeKafka) -> None:
 def test_a_log_that_really_ends_before_its_position_is_a_loss(east: FakeKafka) -> None:
     before = Source(east).plan(NONE)
     east.truncate("t", 0, 7)
-    with pytest.raises(DataLossError, match="its log ends at offset 7, before the position 10"):
+    with pytest.raises(DataLossError, match="replaced its records from offset 7 on, and position 10"):
         Source(east, **COMMITTED).plan(before, fix_ends=True)
     source = Source(east, failOnDataLoss="false", **COMMITTED)
     after = source.plan(before, fix_ends=True)
-    assert [(loss.cause, loss.found) for loss in after.losses] == [(Cause.TRUNCATED, 7)]
+    assert [(loss.cause, loss.found) for loss in after.losses] == [(Cause.REPLACED, 7)]
     # What lies between where it is decided and where the log ends had been read: it is not read again.
     assert [split.position for split in after.splits.values()] == [7]
     east.append("t", 0, 2)

@@ -3,8 +3,8 @@
     {"evensplit": 4,                       what this is, and the version of the format
      "readers": 2, "policy": "balanced", "plan": "whole", "generation": 3, "revision": 17,
      "clusters": {"east": {"bootstrap": ["10.0.0.1:9092"], "discovered": true,
-        "topics": {"orders": {"id": "…", "next": [120, 98, 7], "owner": [0, 1, 0], "epoch": 3,
-                              "sinceFirst": {"7": [2]}}}}},
+        "topics": {"orders": {"id": "…", "next": [120, 98, 7], "owner": [0, 1, 0], "sinceFirst": {"7": [2]},
+                              "epoch": 3}}}},
      "check": "1f2e3d4c"}                  CRC-32 of all the rest
 
 The lists of a topic are by partition number, 0, 1, 2, …; where partitions are missing, "partitions" names those

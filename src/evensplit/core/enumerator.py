@@ -11,8 +11,9 @@ state and event always give the same step.
 
     enumerator.py    the table; batches and settings
     discovery.py     clusters, partitions, starts, time
+    identity.py      whether a cluster or a topic is the one that is meant
     registration.py  readers
-    losses.py        records that are gone
+    losses.py        records that are gone; epochs.py: whether a log still is the one that was read
     assigning.py     owners, and the orders that follow
     draft.py         a state in the making
 
@@ -21,13 +22,13 @@ One run, as a host drives it:
     SettingsChanged     once, and when the user changes them
     ParallelismChanged  when the number of readers differs from the state's
     ReaderRegistered    -> Assign, once all have registered and the first discovery is done   (one event per reader)
-    BatchOpened         the batch before is committed: its first positions are not needed any more
+    BatchOpened         owners stay as they are from here on; what is durable by now need not be kept any more
     TimePassed          -> Forget
     ClustersListed      -> ListPartitions for each cluster
     PartitionsListed    -> ResolveStart for what is new, ReportLoss, RefuseCluster    (one per cluster that answered)
     OffsetsResolved     -> Assign
     LogsObserved        -> ReportLoss                                    (one event per cluster that answered)
-    BatchPlanned        positions advance to the batch's ends
+    BatchPlanned        positions advance to the batch's ends; owners are decided, once    -> Revoke, Assign
 
 A host with readers of its own (processes that fail on their own) also tells `ReaderLost`, `ReaderRemoved`,
 `SplitsGivenBack` and `SplitsFinished`, and as `BatchPlanned` how far its last completed checkpoint has come. A host

@@ -102,6 +102,7 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
         answers=_without(session.answers, before.id),
         ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
         leader_epochs=_without(session.leader_epochs, before.id),
+        late=_without(session.late, before.id),
         missing_since={key: since for key, since in session.missing_since.items() if not _is_of(key, before.id)},
         sightings={key: seen for key, seen in session.sightings.items() if key.cluster != before.id},
         taken={_renamed(key, before.id, after.id): owner for key, owner in session.taken.items()},

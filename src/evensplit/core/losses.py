@@ -108,12 +108,13 @@ def _epochs_of(event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> Mapp
 
 def _believed(draft: Draft, event: LogsObserved, *, compared: bool) -> LogsObserved:
     """The part of an answer that is about the topics that splits are of, and not from leaders of the past."""
-    doubts, splits = draft.session.doubts, draft.splits
-    late = [
-        key
-        for key, table in (event.epochs.items() if compared else ())
-        if (split := splits.get(key)) is not None and split.epoch is not None and is_older(table, split.epoch)
-    ]
+    session, splits = draft.session, draft.splits
+    doubts = session.doubts
+    late = session.late.get(event.cluster, ())
+    if compared:
+        late = tuple(key for key, table in event.epochs.items() if _is_former(splits.get(key), table))
+        if late or event.cluster in session.late:
+            draft.tell(late={**session.late, event.cluster: late})
     doubted = [key for key in (*event.ends, *event.epochs) if key[:2] in doubts] if doubts else []
     if not late and not doubted:
         return event
@@ -121,6 +122,11 @@ def _believed(draft: Draft, event: LogsObserved, *, compared: bool) -> LogsObser
     ends, starts = ({key: at for key, at in of.items() if key not in left_out} for of in (event.ends, event.starts))
     epochs = {key: table for key, table in event.epochs.items() if key not in left_out}
     return replace(event, ends=ends, starts=starts, epochs=epochs)
+
+
+def _is_former(split: Split | None, table: EpochTable) -> bool:
+    """Whether a leader with this table is from before what was read. Without an id, it may be another topic's."""
+    return split is not None and split.epoch is not None and bool(split.topic_id) and is_older(table, split.epoch)
 
 
 def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | None:

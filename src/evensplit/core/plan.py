@@ -141,8 +141,8 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
     it, up to its position. A cluster that was renamed is the same.
 
     Raises:
-        CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning: the two are not
-            the start and the end of one batch.
+        CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning although `start`
+            is the end of a batch: the two are not the start and the end of one batch.
     """
     found: list[tuple[SplitId, int, int]] = []
     known_splits = as_named(start, end)
@@ -157,12 +157,12 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
             begin = split.first
         else:
             begin = _begin_of_old(start, known, split, end)
-        if begin is None and position > 0:
+        if begin is None and position > 0 and start.begun:
             raise CheckpointError(
                 f"split {key} is to be read up to offset {position}, and neither offset says from where. The two are "
                 "not of one batch: restore the checkpoint's offsets directory as a whole"
             )
-        begin = begin or 0
+        begin = position if begin is None else begin
         if begin > position:
             raise CheckpointError(
                 f"split {key} would be read from offset {begin} to {position}; expected an end at or after its "

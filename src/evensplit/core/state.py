@@ -105,6 +105,7 @@ class Session:
     `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
     `doubts`: (cluster, topic) -> an id that its last listing named and that is not believed (yet): what is said of that
     topic counts for nothing.
+    `late`: cluster -> splits of which a leader from before what was read has answered: its ends count for nothing.
     `leader_epochs`: cluster -> split -> those of its log's records, as they were last seen.
     """
 
@@ -138,6 +139,7 @@ class Session:
     identified: Mapping[str, int] = field(default_factory=_nothing)
     former: Mapping[TopicName, tuple[str, ...]] = field(default_factory=_nothing)
     doubts: Mapping[TopicName, Doubt] = field(default_factory=_nothing)
+    late: Mapping[str, tuple[SplitId, ...]] = field(default_factory=_nothing)
     leader_epochs: Mapping[str, Mapping[SplitId, EpochTable]] = field(default_factory=_nothing)
 
     def wants(self, key: SplitId) -> bool:

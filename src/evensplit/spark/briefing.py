@@ -77,9 +77,11 @@ def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:
 
 
 def _believed(state: EnumeratorState, name: str, view: View) -> Iterator[tuple[SplitId, int]]:
-    """The ends of a cluster's logs, without those of topics that may be others than those that are read."""
+    """The ends of a cluster's logs, without those of other topics, perhaps, and of former leaders."""
     doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
-    return ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in doubted)
+    late = frozenset(state.session.late.get(name, ()))
+    ends = ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in doubted)
+    return (one for one in ends if one[0] not in late) if late else ends
 
 
 class Briefing:
@@ -134,7 +136,6 @@ class Briefing:
                 again = self._told.get(name) == answer.number
                 if not again or name in waiting:
                     state = self._list_partitions(state, name, answer, found, patient=patient)
-                self.latest.update(_believed(state, name, answer))
             elif isinstance(answer, ClusterError) and self._is_other_news(state, name, answer):
                 state = tell(state, ClusterUnreachable(name, str(answer))).state
         self._find_stops(state, answers, found, patient=patient)
@@ -150,6 +151,8 @@ class Briefing:
         for name, answer in sorted(answers.items()):
             if isinstance(answer, View):
                 state = self._observe_logs(state, name, answer)
+                if name in state.clusters:
+                    self.latest.update(_believed(state, name, answer))
         return state
 
     def _list_clusters(self, state: EnumeratorState, left_out: Sequence[str]) -> EnumeratorState:

@@ -245,8 +245,9 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "discoveryInterval",
             "duration",
             "`30s`",
-            "how often new clusters, topics and partitions are looked for, and so long something has to be missing "
-            "before it is removed; zero or less: never, and nothing that goes is removed",
+            "how often new clusters, topics and partitions are looked for, each time at another broker; so long "
+            "something has to be missing before it is removed, and (3 s at least) a log has to end before its position "
+            "before that is a loss. Zero or less: never, and nothing that goes is removed",
         ),
         Option("clusterWait", "duration", "`1s`", "how long a slow cluster may hold up a batch of the others"),
         Option(
@@ -254,8 +255,9 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "duration",
             "`10m`",
             "how long a cluster may be away, or a partition of one that answers may give nothing (no leader, access "
-            "withdrawn), before that is an error; 0: no longer than `kafka.request.timeout.ms`. Under "
-            "`read_committed` also how long a transaction may stay open before the log says so",
+            "withdrawn, brokers that disagree), before that is an error; 0: no longer than "
+            "`kafka.request.timeout.ms`. Under `read_committed` also how long a transaction may stay open before the "
+            "log says so",
         ),
         Option(
             "allowUnreachable",
@@ -275,7 +277,8 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "failOnDataLoss",
             "flag",
             "`true`",
-            "`false`: records that are gone before they were read are counted and reported, rather than an error",
+            "`false`: records that are gone before they were read, or that an unclean leader election has replaced, "
+            "are counted and reported, rather than an error",
         ),
         Option(
             "commitGroup",

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from evensplit.core.starting import TopicPartition
 from evensplit.core.state import EnumeratorState
@@ -136,12 +137,12 @@ class Silence:
 
 
 def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, Collection[TopicPartition]]:
-    """What is to be read of each cluster that answers and has no end in its answer, or one of another topic perhaps."""
+    """What is to be read of each cluster that answers, and has no end there, or one that is not to be believed."""
     gaps = [
         view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
     ]
-    doubts = state.session.doubts
-    if not gaps and not doubts and sum(len(view.latest) for view in views.values()) == len(state.splits):
+    doubts, late = state.session.doubts, frozenset(chain.from_iterable(state.session.late.values()))
+    if not gaps and not doubts and not late and sum(len(view.latest) for view in views.values()) == len(state.splits):
         return {}
     found: defaultdict[str, set[TopicPartition]] = defaultdict(set)
     finished: set[tuple[str, str, int]] = set()
@@ -155,7 +156,7 @@ def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, 
         topics.add(key[:2])
         if split.finished:
             finished.add(key)
-        elif key[:2] in doubts or (
+        elif key[:2] in doubts or key in late or (
             (key.topic, key.partition) not in view.latest and not (view.whole and key in missing)
         ):
             found[key.cluster].add((key.topic, key.partition))
