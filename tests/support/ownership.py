@@ -14,7 +14,10 @@ from evensplit.core.state import EnumeratorState
 def state_of(
     readers: int, owners: Mapping[str, int | None], settings: Settings | None = None, generation: int = 1
 ) -> EnumeratorState:
-    """`a0`: 1 means that partition 0 of topic a of cluster c, at offset 5 where it began, is with reader 1; `d_a0`: of cluster d."""
+    """`a0`: 1 means that partition 0 of topic a of cluster c, at offset 5, where it began, is with reader 1.
+
+    `d_a0`: the same of cluster d.
+    """
     found: list[Split] = []
     for name, owner in owners.items():
         cluster, _, rest = name.rpartition("_")

@@ -50,7 +50,7 @@ def test_an_idle_event_repeats_nothing() -> None:
 
 def test_two_states_that_are_not_of_one_batch_are_refused() -> None:
     with pytest.raises(CheckpointError):
-        explain(with_splits(state(1, a0=0), position=9), state(1, a0=0), Report())
+        explain(with_splits(state(1, a0=0), position=9), with_splits(state(1, a0=0), first=None), Report())
 
 
 def test_clusters_with_lag_and_without() -> None:
