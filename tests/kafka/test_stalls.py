@@ -80,7 +80,8 @@ def test_a_cluster_that_hung_is_read_at_once_when_it_is_back(
     own_kafka.resume()
     back = time.monotonic()
     numbers(own_kafka.bootstrap_servers, topic, range(300))
-    wait_for(lambda: query.read("west") == 310)
+    # A writer that gets no answer in time writes again, so there can be more.
+    wait_for(lambda: query.read("west") >= 310)
     assert time.monotonic() - back < BACK_WITHIN_S
     assert slowest_s < BACK_WITHIN_S
 

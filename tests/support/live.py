@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.core.model import Loss, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, new_losses
 from evensplit.core.story import Changes, changes
 from evensplit.spark.progress import batch_progress
 from tests.support.queries import states
@@ -168,7 +168,8 @@ class LiveQuery:
 
     def losses(self) -> list[Loss]:
         """All that was declared lost."""
-        return [loss for state in self.states() for loss in state.losses]
+        states = [EnumeratorState(), *self.states()]
+        return [loss for before, after in pairwise(states) for loss in new_losses(before, after)]
 
     def notices(self) -> list[str]:
         """What is not as it should be, by the last progress event."""

@@ -104,3 +104,27 @@ def dynamic(east: Held, named: str, interval: str) -> Source:
     if named == "subscribe":
         return Source(east, failOnDataLoss="false", discoveryInterval=interval, subscribe="t,u")
     return Source(east, failOnDataLoss="false", discoveryInterval=interval, subscribePattern="[tu]")
+
+
+def test_a_loss_is_said_once_and_kept_until_it_is_sure_to_be(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Spark may not have logged the offset of the batch in which it was noticed."""
+    east = FakeKafka("east")
+    east.create_topic("t")
+    east.append("t", 0, 10)
+    source = Source(east, failOnDataLoss="false")
+    first = source.plan(NONE)
+    source.coordinator.kept(first.revision)
+    east.delete_records("t", 0, 10)
+    east.append("t", 0, 5)
+    east.delete_records("t", 0, 12)
+    second = idle_until(source.coordinator, first, lambda state: state is not first)
+    east.append("t", 0, 5)
+    third = idle_until(source.coordinator, second, lambda state: state is not second)
+    assert len(second.losses) == 1
+    assert third.losses == second.losses
+    assert sum(record.getMessage().startswith("lost ") for record in caplog.records) == 1
+    source.coordinator.kept(third.revision)
+    east.append("t", 0, 5)
+    assert idle_until(source.coordinator, third, lambda state: state is not third).losses == ()

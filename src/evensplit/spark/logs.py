@@ -9,7 +9,7 @@ from dataclasses import replace
 from evensplit.core.explain import explain
 from evensplit.core.model import Loss
 from evensplit.core.report import Report
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, new_losses
 from evensplit.core.story import changes, told
 
 LOSSES_SAID_MAX = 20
@@ -42,7 +42,7 @@ def say_losses(losses: Sequence[Loss], *, more: str) -> None:
 def say_changes(start: EnumeratorState, state: EnumeratorState, report: Callable[[], Report]) -> None:
     """One line for each change in the batch from `start` to `state`; `report`: what was seen, if that is needed."""
     log = logging.getLogger("evensplit")
-    say_losses(state.losses, more="all in the offset")
+    say_losses(new_losses(start, state), more="all in the offset")
     explained = replace(state, losses=())
     if start.generation != state.generation:
         sentences = explain(start, explained, report()).sentences()

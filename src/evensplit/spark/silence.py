@@ -156,8 +156,10 @@ def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, 
         topics.add(key[:2])
         if split.finished:
             finished.add(key)
-        elif key[:2] in doubts or key in late or (
-            (key.topic, key.partition) not in view.latest and not (view.whole and key in missing)
+        elif (
+            key[:2] in doubts
+            or key in late
+            or ((key.topic, key.partition) not in view.latest and not (view.whole and key in missing))
         ):
             found[key.cluster].add((key.topic, key.partition))
     for name, view in views.items():

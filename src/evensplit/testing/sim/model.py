@@ -31,19 +31,13 @@ from evensplit.core.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.model import Cause, Loss, Split, SplitId, Topics
+from evensplit.core.model import Cause, Loss, Split, SplitId
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim.cluster_names import DONE, is_the_one, renamed_splits
+from evensplit.testing.sim.log_ends import observe_logs
+from evensplit.testing.sim.metadata import STRATEGY, clusters_listed, is_unwanted, missed
 from evensplit.testing.sim.one_log import OneLog
 from evensplit.testing.sim.topic_ids import TopicIds
-
-STRATEGY, EARLIEST = "strategy", "earliest"
-
-ANSWERS_MIN = 3
-"""So many different answers in a row show a log that ends before its position, before that is believed."""
-
-SHORT_MS_MIN = 3_000
-"""The first and the last of them are so far apart, and a discovery interval if that is longer."""
 
 
 @dataclass(slots=True)
@@ -183,13 +177,13 @@ class Model:
         for split, offset in event.starts.items():
             # A start is final: a second answer is not looked at, nor one about another incarnation.
             if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
-                self._begin(split, offset)
+                self.begin(split, offset)
         for split, stop in event.stops.items():
             # So is a stop. One that lies behind what was read, or before the start, leaves nothing to read.
             if split in self.marks and split not in self.stops and self._is_of(event.topic_ids, split):
                 self.stops[split] = max(self.marks[split], stop)
 
-    def _begin(self, split: SplitId, offset: int) -> None:
+    def begin(self, split: SplitId, offset: int) -> None:
         self.begun += 1
         self.marks[split], self.runs[split] = offset, (self.begun, offset)
         self.one_log.epochs.pop(split, None)
@@ -217,11 +211,11 @@ class Model:
         if split in self.known:
             return False
         self.known[split] = topic_id
-        self._begin(split, offset)
+        self.begin(split, offset)
         self.clusters.setdefault(split.cluster, DONE)
         return True
 
-    def _lose(self, loss: Loss, *, settled: bool = False) -> bool:
+    def lose(self, loss: Loss, *, settled: bool = False) -> bool:
         """Whether reading goes on without what was lost."""
         fatal = self.loss == "fail" and not settled
         self.expected.append((loss, fatal))
@@ -258,14 +252,14 @@ class Model:
         if event.complete and not lags:
             self.clusters[event.cluster] = DONE
             for key, split in splits.items():
-                lacking = key.cluster == event.cluster and key not in seen and not self._is_unwanted(key)
+                lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
                 if lacking and not self.ids.is_doubted(key):
                     self._lacks(key, split)
 
     def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:
         """A split is there, in an incarnation that is to be believed."""
         known = self.known.get(key)
-        if split is not None and (split.finished or (split.removed_at_ms is not None and self._is_unwanted(key))):
+        if split is not None and (split.finished or (split.removed_at_ms is not None and is_unwanted(self, key))):
             return
         if known is None:
             self.known[key] = topic_id
@@ -277,68 +271,21 @@ class Model:
                 self.ends.pop(key, None)
         elif topic_id and known != topic_id:
             loss = self._unread(key, Cause.RECREATED)
-            if loss is None or self._lose(loss, settled=split is not None and split.removed_at_ms is not None):
+            if loss is None or self.lose(loss, settled=split is not None and split.removed_at_ms is not None):
                 self.ids.note_former(key, known)
                 self.known[key] = topic_id
                 self._ended(key)
 
-    def _is_unwanted(self, key: SplitId) -> bool:
-        return key.cluster in self.subscribed and key.topic not in self.subscribed[key.cluster]
-
     def _lacks(self, key: SplitId, split: Split) -> None:
         """A complete answer lacks a split: the second one in a row says that it was deleted."""
-        self._missed(key)
+        missed(self, key)
         loss = self._unread(key, Cause.DELETED) if split.active and self.is_gone(key) else None
         if loss is not None:
-            self._lose(loss)
-
-    def _logs(self, event: LogsObserved, before: EnumeratorState) -> None:
-        """A log that begins behind its position has lost what was before; one that ends before it, after a while."""
-        cluster = before.clusters.get(event.cluster)
-        if cluster is None or cluster.removed_at_ms is not None:
-            return
-        left_out = {key: True for key in event.ends if self.ids.is_doubted(key) or self.one_log.is_former(key, event)}
-        for key, end in event.ends.items():
-            if key in left_out:
-                continue
-            short = self.short.pop(key, (0, end, -1, self.now_ms or 0))
-            if key in self.known:
-                self.ends[key] = max(end, self.ends.get(key, end))
-            split, mark = before.splits.get(key), self.marks.get(key)
-            if split is None or mark is None or not split.active:
-                continue
-            start = event.starts.get(key, 0)
-            replaced = self.one_log.replaced_from(key, mark, event)
-            if replaced is not None:
-                if self._lose(Loss(key, Cause.REPLACED, mark, replaced)):
-                    self._begin(key, replaced)
-                    self.ends[key] = end
-            elif end >= mark and start > mark:
-                if self._lose(Loss(key, Cause.AGED_OUT, mark, start, min(start, self.stops.get(key, start)) - mark)):
-                    self._begin(key, start)
-                    if key in self.stops:
-                        self.stops[key] = max(start, self.stops[key])
-            elif end < mark:
-                left_out[key] = True
-                count, low, answer, since_ms = short
-                if answer != event.answer:
-                    count, low = count + 1, min(low, end)
-                waited_ms = (self.now_ms or 0) - since_ms
-                if count < ANSWERS_MIN or waited_ms < max(self.interval_ms, SHORT_MS_MIN):
-                    self.short[key] = count, low, event.answer, since_ms
-                elif self._lose(Loss(key, Cause.TRUNCATED, mark, low)):
-                    self._begin(key, low)
-                    self.ends[key] = end
-        self.one_log.look(event, left_out)
+            self.lose(loss)
 
     def _found_lost(self, event: RecordsLost, *_: object) -> None:
         for loss in event.losses:
-            self._lose(loss)
-
-    def _missed(self, key: SplitId | str) -> None:
-        if self.now_ms is not None:
-            since, count = self.missing.get(key, (self.now_ms, 0))
-            self.missing[key] = since, count + 1
+            self.lose(loss)
 
     def is_gone(self, key: SplitId | str, *, unwanted: bool = False) -> bool:
         """Two complete answers in a row lack it, the last one a discovery interval or more after the first.
@@ -348,38 +295,6 @@ class Model:
         kept: Mapping[Any, tuple[int, int]] = self.unwanted if unwanted else self.missing
         since, count = kept.get(key, (0, 0))
         return count > 1 and self.now_ms is not None and since + self.interval_ms <= self.now_ms
-
-    def _clusters_listed(self, event: ClustersListed, before: EnumeratorState) -> None:
-        self.listings += 1
-        wanted = {key: not self._is_unwanted(key) for key in self.missing if isinstance(key, SplitId)}
-        self.subscribed = {
-            one.id: one.subscription.names for one in event.clusters if isinstance(one.subscription, Topics)
-        }
-        for key in [key for key, was in wanted.items() if was == self._is_unwanted(key)]:
-            # Not to be there and not to be wanted are two things.
-            del self.missing[key]
-        listed_ids = [listed.id for listed in event.clusters]
-        unwanted: dict[SplitId, tuple[int, int]] = {}
-        now_ms = self.now_ms
-        for key in self.known:
-            if now_ms is not None and self._is_unwanted(key):
-                since, count = self.unwanted.get(key, (now_ms, 0))
-                unwanted[key] = since, count + 1
-        self.unwanted = unwanted
-        for listed in event.clusters:
-            self.missing.pop(listed.id, None)
-            known = self.clusters.get(listed.id)
-            if known is None:
-                self.clusters[listed.id] = STRATEGY if listed.starts_by_strategy or not before.begun else EARLIEST
-            elif known == EARLIEST and listed.starts_by_strategy:
-                self.clusters[listed.id] = STRATEGY
-        for name in self.clusters:
-            if name not in listed_ids:
-                self._missed(name)
-                if self.is_gone(name) or (self.listings == 1 and event.confirmed):
-                    self.leaving[name] = True
-            else:
-                self.leaving.pop(name, None)
 
     def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
         """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
@@ -400,19 +315,19 @@ class Model:
             # up yet, it is where the reader was told to begin.
             mark = self.marks.get(split)
             if (split in self.by_strategy or topic_id) if mark is None else offset > mark:
-                self._begin(split, offset)
+                self.begin(split, offset)
 
     _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState], None]]] = MappingProxyType(
         {
             BatchPlanned: _planned,
-            ClustersListed: _clusters_listed,
+            ClustersListed: clusters_listed,
             OffsetsResolved: _resolved,
             ParallelismChanged: _parallelism,
             PartitionsListed: _listed,
             ReaderLost: _lost,
             ReaderRegistered: _registered,
             ReaderRemoved: _removed,
-            LogsObserved: _logs,
+            LogsObserved: observe_logs,
             RecordsLost: _found_lost,
             SettingsChanged: _settings,
             SplitsFinished: _finished,
