@@ -238,7 +238,8 @@ def test_all_that_is_silent_is_in_one_error(east: FakeKafka, clock: Clock) -> No
 
 def test_no_timeout_leaves_the_request_deadline(east: FakeKafka, clock: Clock) -> None:
     """As long as a cluster has that does not answer: a leader that moves ends no query."""
-    source = Source(east, clock=clock, unreachableTimeout="0", **{"kafka.request.timeout.ms": "15000"})
+    options: dict[str, Any] = {"kafka.request.timeout.ms": "15000"}
+    source = Source(east, clock=clock, unreachableTimeout="0", **options)
     state = source.plan(NONE)
     hide_leaders(east)
     took_s, said = ends_after(source, source.plan(state), clock, 3)
