@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from evensplit.core import codec
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import SplitId
+from evensplit.core.enumerator import Step, step
+from evensplit.core.events import BatchOpened, BatchPlanned, Event
+from evensplit.core.losses import skipped
+from evensplit.core.model import Loss, Range, SplitId
 from evensplit.core.plan import BatchPlan, ReaderPlan, plan_batch, plan_ends
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim import Rules
-from tests.sim.planting import Owners, Planted, swapped
+from tests.sim.planting import Owners, Planted, by_step, changed, swapped
 
 
 def pending_forgotten(state: EnumeratorState) -> dict[str, Any]:
@@ -45,10 +48,62 @@ def firsts_skipped(start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
     return replace(found, readers=tuple(plan for plan in kept if plan.ranges))
 
 
+def firsts_dropped(state: EnumeratorState, event: Event) -> Step:
+    """Where splits began is dropped with the next batch, although no offset of it was written down."""
+    done = step(state, event)
+    if isinstance(event, BatchOpened):
+        begun = (split for split in done.state.splits.values() if split.first is not None)
+        return changed(done, *(split._replace(first=None, since=0) for split in begun))
+    return done
+
+
+def losses_dropped(state: EnumeratorState, event: Event) -> Step:
+    """What was lost is in the offset of one batch, which nobody wrote down."""
+    if isinstance(event, BatchOpened):
+        state = replace(state, session=replace(state.session, declared=()))
+    return step(state, event)
+
+
+def read_from_forgotten(state: EnumeratorState, event: Event) -> Step:
+    """The state does not say what its batch reads."""
+    done = step(state, event)
+    if isinstance(event, BatchPlanned):
+        return changed(done, *(one._replace(read_from=None) for one in done.state.splits.values()))
+    return done
+
+
+def read_from_kept(state: EnumeratorState, event: Event) -> Step:
+    """What a batch does not read is said to have been read by it, as it was by the one before."""
+    done = step(state, event)
+    if isinstance(event, BatchPlanned):
+        kept = {key: split.read_from for key, split in state.splits.items() if split.read_from is not None}
+        unread = [one for one in done.state.splits.values() if one.read_from is None and one.id in kept]
+        return changed(done, *(one._replace(read_from=kept[one.id]) for one in unread))
+    return done
+
+
+def skipped_but_the_deleted(
+    ranges: Iterable[Range],
+    topic_ids: Mapping[SplitId, str],
+    listed: Mapping[SplitId, str],
+    starts: Mapping[SplitId, int],
+) -> tuple[Loss, ...]:
+    """What is not there at all is not looked at."""
+    return skipped((part for part in ranges if part.split in listed), topic_ids, listed, starts)
+
+
 BUGS: Mapping[str, Planted] = {
     "pending-forgotten": Planted("the checkpoint lacks what nobody owns", ("S10",), Rules(encode=pending_forgotten)),
-    "unchecked": Planted("a damaged checkpoint is believed", ("S10",), Rules(decode=unchecked)),
+    "unchecked": Planted("a damaged checkpoint is believed", ("S10",), Rules(decode=unchecked), seed=20),
     "one-too-far": Planted("a batch goes beyond the log", ("S12",), Rules(plan_ends=one_too_far)),
+    "firsts-dropped": Planted("a gap in the log hides where splits began", ("S15",), by_step(firsts_dropped)),
+    "losses-dropped": Planted("a gap in the log hides losses", ("S9",), by_step(losses_dropped), seed=24),
+    "read-from-forgotten": Planted("nobody knows what the last batch read", ("S9",), by_step(read_from_forgotten)),
+    "read-from-kept": Planted("what was read earlier is read now", ("S9",), by_step(read_from_kept)),
+    "skips-unnoticed": Planted("nobody looks for what tasks skip", ("S9",), Rules(skipped=lambda *_: ())),
+    "skips-of-deleted": Planted(
+        "a deletion under a task is silent", ("S9",), Rules(skipped=skipped_but_the_deleted), seed=21
+    ),
     "firsts-skipped": Planted("the first range of a split is not read", ("S15",), Rules(plan_batch=firsts_skipped)),
 }
 """Name -> bug."""

@@ -39,7 +39,12 @@ def silent_recreation(state: EnumeratorState, event: Event) -> Step:
     """A topic that was created anew goes on at the old offsets, and nobody is told."""
     if isinstance(event, PartitionsListed):
         known = {key[:2]: split.topic_id for key, split in state.splits.items() if split.position is not None}
-        same = (one._replace(topic_id=known.get((event.cluster, one.topic), one.topic_id)) for one in event.partitions)
+        same = (
+            one._replace(topic_id=known.get((event.cluster, one.topic), one.topic_id))
+            for one in event.partitions
+            if SplitId(event.cluster, one.topic, one.partition) in state.splits
+            or known.get((event.cluster, one.topic), one.topic_id) == one.topic_id
+        )
         event = replace(event, partitions=tuple(same))
     return step(state, event)
 
@@ -54,6 +59,13 @@ def loss_not_written(state: EnumeratorState, event: Event) -> Step:
     """A loss is told to whoever looks, and is in no checkpoint."""
     done = step(state, event)
     return Step(replace(done.state, losses=()), done.effects)
+
+
+def loss_said_twice(state: EnumeratorState, event: Event) -> Step:
+    """What is lost is written down with the event, and once more."""
+    done = step(state, event)
+    new = done.state.losses[len(state.losses) :]
+    return Step(replace(done.state, losses=(*done.state.losses, *new)), done.effects)
 
 
 def loss_between_batches(state: EnumeratorState, event: Event) -> Step:
@@ -161,19 +173,22 @@ BUGS: Mapping[str, Planted] = {
     "silent-recreation": Planted("a new topic goes on at old offsets", ("S9",), by_step(silent_recreation)),
     "loss-not-reported": Planted("loss is silent", ("S9",), by_step(loss_not_reported)),
     "loss-not-written": Planted("a loss is in no checkpoint", ("S9",), by_step(loss_not_written)),
+    "loss-said-twice": Planted("one loss is two in the checkpoint", ("S9",), by_step(loss_said_twice)),
     "loss-between-batches": Planted("a loss between batches is dropped", ("S9",), by_step(loss_between_batches)),
     "truncated-at-first-sight": Planted("a stale end is a truncation", ("S9",), by_step(truncated_at_first_sight)),
     "looked-at-again": Planted("one stale answer counts as several", ("S9",), by_step(looked_at_again)),
-    "truncation-ignored": Planted("a truncation is waited out", ("S9",), by_step(truncation_ignored)),
+    "truncation-ignored": Planted("a truncation is waited out", ("S9",), by_step(truncation_ignored), seed=75),
     "stale-end-believed": Planted("a stale end hides unread records", ("S9",), by_step(stale_end_believed)),
     "recreated-at-old": Planted(
         "a new topic is read from old offsets", ("S2", "S3", "S4"), by_step(recreated_at_the_old_position)
     ),
-    "aged-out-unnoticed": Planted("records that aged out are passed over", ("S9",), by_step(aged_out_unnoticed)),
+    "aged-out-unnoticed": Planted(
+        "records that aged out are passed over", ("S9",), by_step(aged_out_unnoticed), seed=27
+    ),
     "deletion-unnoticed": Planted("a deletion loses nothing", ("S9",), by_step(deletion_unnoticed)),
     "false-alarm": Planted("what was read is declared lost", ("S9",), by_step(false_alarm)),
     "refusal-ignored": Planted("another cluster's answer is taken in", ("S15",), by_step(refusal_ignored)),
     "twin-unnoticed": Planted("a cluster is read under two names", ("S15",), by_step(twin_unnoticed)),
-    "finished-again": Planted("a finished split is read again", ("S1",), by_step(finished_again)),
+    "finished-again": Planted("a finished split is read again", ("S1",), by_step(finished_again), seed=23),
 }
 """Name -> bug."""

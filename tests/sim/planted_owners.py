@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from evensplit.core import assigning
 from evensplit.core.assign import Claim
+from evensplit.core.assign.policies import EXACT
 from evensplit.core.draft import Draft
 from evensplit.core.effects import Assign, Revoke
 from evensplit.core.enumerator import Step, step
-from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsGivenBack
+from evensplit.core.events import BatchOpened, BatchPlanned, Event, ReaderLost, ReaderRegistered, SplitsGivenBack
 from evensplit.core.model import Readable, SplitId
-from evensplit.core.settings import ALWAYS
+from evensplit.core.settings import ALL_CLUSTERS, ALWAYS
 from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim import Rules
 from tests.sim.planting import Owners, Planted, assigning_by, by_step, changed, swapped
 
 SOLVE = assigning._solve
@@ -26,12 +28,13 @@ def by_counter(
     previous: Owners | None,
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
-    *_: object,
-    **__: object,
+    scope: str = ALL_CLUSTERS,
+    *,
+    rescaled: bool = False,
 ) -> Owners:
     """Flink's rule: a new split goes to the number of known splits, modulo the readers; nothing is ever repaired."""
-    if eligible:
-        return SOLVE(splits, readers, previous, eligible, policy)
+    if eligible or policy not in EXACT:
+        return SOLVE(splits, readers, previous, eligible, policy, scope, rescaled=rescaled)
     owners = {key: owner for key, owner in (previous or {}).items() if key in splits}
     for key in splits:
         if key not in owners:
@@ -45,11 +48,70 @@ def from_scratch(
     previous: Owners | None,
     eligible: Mapping[int, tuple[Readable, ...]],
     policy: str,
-    *_: object,
-    **__: object,
+    scope: str = ALL_CLUSTERS,
+    *,
+    rescaled: bool = False,
 ) -> Owners:
     """Even, and as if nobody had owned anything."""
-    return SOLVE(splits, readers, None, eligible, "fair")
+    return SOLVE(splits, readers, None, eligible, "fair" if policy in EXACT else policy, scope, rescaled=rescaled)
+
+
+def another_policy(asked: str, solved: str, *, scope: str | None = None, restricted: bool | None = None) -> Rules:
+    """Owners are decided by policy `solved` where `asked` is wanted: in one scope, or with readers restricted or not.
+
+    Each of the two is as even as the other, as far as it can be.
+    """
+
+    def solve(
+        splits: Sequence[SplitId],
+        readers: Sequence[int],
+        previous: Owners | None,
+        eligible: Mapping[int, tuple[Readable, ...]],
+        policy: str,
+        wanted: str = ALL_CLUSTERS,
+        *,
+        rescaled: bool = False,
+    ) -> Owners:
+        if policy == asked and scope in (None, wanted) and restricted in (None, bool(eligible)):
+            policy = solved
+        return SOLVE(splits, readers, previous, eligible, policy, wanted, rescaled=rescaled)
+
+    return assigning_by(solve)
+
+
+def scope_ignored(
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+    *_: object,
+    rescaled: bool = False,
+) -> Owners:
+    """All splits are balanced together, whatever is wanted."""
+    return SOLVE(splits, readers, previous, eligible, policy, rescaled=rescaled)
+
+
+class WithEachEvent:
+    """Owners are decided with each event of a batch, each time against those before, and given out at its end."""
+
+    def __init__(self) -> None:
+        self._now: EnumeratorState | None = None
+
+    def __call__(self, state: EnumeratorState, event: Event) -> Step:
+        """The step of one event; where the owners are by now is kept beside the state."""
+        if not state.session.open or self._now is None:
+            done = step(state, event)
+        elif isinstance(event, BatchPlanned):
+            now = {key: split.owner for key, split in self._now.splits.items() if split.owner is not None}
+            with swapped("_owned", lambda draft: {key: now[key] for key in draft.splits if key in now}):
+                return step(state, event)
+        else:
+            self._now = step(self._now, event).state
+            return step(state, event)
+        if isinstance(event, BatchOpened):
+            self._now = replace(done.state, session=replace(done.state.session, open=False))
+        return done
 
 
 def first_claim_wins(
@@ -125,9 +187,39 @@ def stale_epoch(state: EnumeratorState, event: Event) -> Step:
 BUGS: Mapping[str, Planted] = {
     "counter": Planted("Flink: known splits % readers", ("S6",), assigning_by(by_counter)),
     "from-scratch": Planted("every change deals all splits anew", ("S5", "S6"), assigning_by(from_scratch)),
-    "stale-generation": Planted("an old report is believed", ("S5", "S6"), by_step(stale_generation)),
+    "with-each-event": Planted("owners follow each event of a batch", ("S5", "S6"), by_step(WithEachEvent()), seed=665),
+    "balanced-anew": Planted(
+        "restricted readers are dealt to anew", ("S6",), another_policy("balanced", "fair", restricted=True), seed=182
+    ),
+    "balanced-anew-per-cluster": Planted(
+        "each cluster is dealt anew", ("S6",), another_policy("balanced", "fair", scope="per-cluster"), seed=64
+    ),
+    "sticky-moves": Planted("what is valid moves", ("S6",), another_policy("sticky", "balanced"), seed=289),
+    "sticky-moves-restricted": Planted(
+        "what is valid moves, of restricted readers",
+        ("S6",),
+        another_policy("sticky", "balanced", restricted=True),
+        seed=3180,
+    ),
+    "sticky-moves-per-cluster": Planted(
+        "what is valid moves within a cluster",
+        ("S6",),
+        another_policy("sticky", "balanced", scope="per-cluster"),
+        seed=260,
+    ),
+    "fair-remembers": Planted(
+        "a fresh deal looks at the past", ("S6",), another_policy("fair", "balanced", scope="global"), seed=125
+    ),
+    "fair-remembers-per-cluster": Planted(
+        "a fresh deal of clusters looks at the past",
+        ("S6",),
+        another_policy("fair", "balanced", scope="per-cluster"),
+        seed=531,
+    ),
+    "scope-ignored": Planted("clusters are balanced together", ("S5", "S6"), assigning_by(scope_ignored)),
+    "stale-generation": Planted("an old report is believed", ("S5", "S6"), by_step(stale_generation), seed=85),
     "before-all-registered": Planted("splits go to the first readers", ("S5",), by_step(before_all_registered)),
-    "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first)),
+    "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first), seed=276),
     "back-by-hash": Planted("splits given back collapse", ("S2", "S5", "S6"), by_step(back_by_hash)),
     "not-revoked": Planted("two readers have one split", ("S2",), by_step(not_revoked)),
     "ordered-twice": Planted(

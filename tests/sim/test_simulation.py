@@ -127,9 +127,10 @@ def test_a_failure_in_the_finale_says_so_and_is_seen_again_by_its_hint() -> None
 def test_a_reader_that_still_reads_what_was_forgotten_breaks_a_law() -> None:
     """It is told as any other failure is, though the state does not have the split any more."""
     with pytest.raises(SimulationFailed) as caught:
-        simulate(21, 60, PLANTED["not-revoked"].rules)
+        simulate(348, 60, PLANTED["not-revoked"].rules)
     assert caught.value.law == "S2"
     assert "which is not its own any more" in caught.value.detail
+    assert any("Forget(" in line for line in caught.value.story)
 
 
 def test_the_core_checks_every_state_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from evensplit.core.codec import decode, encode
 from evensplit.core.effects import Effect, ReportLoss
 from evensplit.core.epochs import epoch_before, is_older, replaced_from
-from evensplit.core.events import BatchOpened, BatchPlanned, LogsObserved, PartitionsListed, TimePassed
+from evensplit.core.events import (
+    BatchOpened,
+    BatchPlanned,
+    LogsObserved,
+    OffsetsResolved,
+    PartitionsListed,
+    TimePassed,
+)
 from evensplit.core.model import Cause, EpochStart, EpochTable, Loss, Range, SplitId
 from evensplit.core.plan import batch_ranges
 from evensplit.core.settings import DECLARE, FAIL
@@ -198,6 +205,23 @@ def test_what_is_not_read_any_more_is_not_looked_up() -> None:
     less = PartitionsListed("east", listed("t", 1, "id-t"))
     one.tell(less, TimePassed(1000 + INTERVAL_MS), less, observed(2, 10, (4, 0), split=TWO), BatchPlanned({}))
     assert (one.lives()["east/t/1"], epoch_of(one, TWO)) == ("retained", None)
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["at once", "and of one that was longer before"])
+def test_a_log_that_ends_before_an_offset_has_no_epoch_of_it(cut: bool) -> None:
+    """A leader of the past answered, and where to start was heard of from the one that leads now."""
+    one = running(1, 1, loss=DECLARE)
+    before = [observed(1, 100, (4, 80), (3, 0), split=TWO)] if cut else []
+    one.tell(
+        PartitionsListed("east", listed("t", 2, "id-t")),
+        *before,
+        observed(2, 70, (3, 0), split=TWO),
+        OffsetsResolved({TWO: 90}, topic_ids={TWO: "id-t"}),
+        BatchPlanned({}),
+    )
+    assert epoch_of(one, TWO) is None
+    one.tell(observed(3, 200, (4, 80), (3, 0), split=TWO), BatchPlanned({}))
+    assert (one.state.losses, epoch_of(one, TWO)) == ((), 4)
 
 
 def test_a_start_has_no_epoch() -> None:

@@ -13,14 +13,14 @@ from evensplit.spark.partition import ReaderPartition, input_partitions
 ONE, OTHER = SplitId("east", "t", 0), SplitId("east", "t", 1)
 
 
-def state(**splits: Any) -> Any:
-    """A state as far as it is looked at: position, epoch and topic id of each split."""
+def state(revision: int = 1, **splits: Any) -> Any:
+    """A state as far as it is looked at: position, epoch and topic id of each split; all began at revision 1."""
     keys = {"one": ONE, "other": OTHER}
     known = {
-        keys[name]: SimpleNamespace(position=position, epoch=epoch, topic_id=topic_id)
+        keys[name]: SimpleNamespace(position=position, epoch=epoch, topic_id=topic_id, since=1)
         for name, (position, epoch, topic_id) in splits.items()
     }
-    return SimpleNamespace(splits=known, clusters={"east": SimpleNamespace(kafka_id="k")})
+    return SimpleNamespace(revision=revision, splits=known, clusters={"east": SimpleNamespace(kafka_id="k")})
 
 
 def partitions(start: Any, end: Any, *tasks: tuple[Range, ...]) -> list[ReaderPartition]:
@@ -49,3 +49,11 @@ def test_epochs_of_other_offsets_or_another_topic_are_left_out() -> None:
     assert found.epochs == {ONE: RangeEpochs(10, 3, 40, -1)}
     (found,) = partitions(state(one=(10, None, "id")), state(one=(40, None, "id")), part)
     assert found.epochs == {}
+
+
+def test_a_split_that_began_anew_at_the_same_offset_has_no_epoch_before_it() -> None:
+    """An unclean election cut the log off there and before, and what was read up to there is not in it any more."""
+    start, end = state(one=(80, 2, "id")), state(revision=2, one=(120, 5, "id"))
+    end.splits[ONE].since = 2
+    (found,) = partitions(start, end, (Range(ONE, 80, 120),))
+    assert found.epochs == {ONE: RangeEpochs(80, -1, 120, 5)}

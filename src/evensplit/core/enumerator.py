@@ -113,7 +113,7 @@ from evensplit.core.registration import (
     splits_given_back,
 )
 from evensplit.core.settings import DECLARE, LOSSES
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, Session
 from evensplit.core.story import describe, summary
 from evensplit.errors import TransitionError
 
@@ -197,7 +197,7 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
         raise TransitionError(
             "a batch was planned before the first discovery was done; expected a start for every split"
         )
-    declares, tables = draft.session.loss == DECLARE, draft.session.leader_epochs
+    declares = draft.session.loss == DECLARE
     read: list[SplitId] = []
     for key in sorted(event.ends):
         split, end = draft.get(key), event.ends[key]
@@ -212,7 +212,7 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
             raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
         if end > position:
             read.append(key)
-            epoch = epoch_before(tables.get(key.cluster, {}).get(key, ()), end)
+            epoch = _last_epoch(draft.session, key, end)
             draft.put(split._replace(position=end, epoch=epoch, read_from=position if declares else None))
     _note_unread(draft, frozenset(read))
     draft.read = tuple(read)
@@ -225,14 +225,20 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
 
 def _note_unread(draft: Draft, read: Collection[SplitId]) -> None:
     """What this batch does not read was not read by it, and its last record's epoch may be known by now."""
-    tables = draft.session.leader_epochs
     for key, split in draft.splits.items():
         if key in read or (split.read_from is None and (split.epoch is not None or not split.active)):
             continue
         epoch = split.epoch
         if epoch is None and split.active and split.position is not None:
-            epoch = epoch_before(tables.get(key.cluster, {}).get(key, ()), split.position)
+            epoch = _last_epoch(draft.session, key, split.position)
         draft.put(split._replace(epoch=epoch, read_from=None))
+
+
+def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
+    """The epoch of the last record before `offset`; None where no answer is known of a log that goes so far."""
+    if session.ends.get(key.cluster, {}).get(key, -1) < offset:
+        return None
+    return epoch_before(session.leader_epochs.get(key.cluster, {}).get(key, ()), offset)
 
 
 _NEW = None

@@ -81,28 +81,34 @@ def logs_observed(draft: Draft, event: LogsObserved) -> None:
         elif (start := event.starts.get(key)) is not None and start > split.position:
             aged.append((split, start))
     seen = draft.session.ends.get(event.cluster, {})
-    # A stale broker may say less than was seen before.
-    reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
+    others = {split.id for split, _ in replaced}
+    # A stale broker may say less than was seen before; what was seen of another log does not count.
+    reached = {key: end if key in others else max(end, seen.get(key, end)) for key, end in event.ends.items()}
     draft.tell(
         ends={**draft.session.ends, event.cluster: {**seen, **reached}},
-        leader_epochs={**draft.session.leader_epochs, event.cluster: _epochs_of(event, behind)},
+        leader_epochs={**draft.session.leader_epochs, event.cluster: _epochs_of(event, reached, behind)},
     )
     for split, start in aged:
         assert split.position is not None
         count = (start if split.stop is None else min(start, split.stop)) - split.position
         if lose(draft, Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
             draft.start(split, start)
-    if replaced:
-        _replace(draft, event, replaced)
+    for split, at in replaced:
+        assert split.position is not None
+        if lose(draft, Loss(split.id, Cause.REPLACED, split.position, at)):
+            draft.start(split, at)
     if behind or before:
         _sight(draft, event, behind)
 
 
-def _epochs_of(event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> Mapping[SplitId, EpochTable]:
-    """The epochs of logs that reach the positions in them; of others, nobody knows what is there."""
-    if not behind:
+def _epochs_of(
+    event: LogsObserved, reached: Mapping[SplitId, int], behind: Sequence[tuple[Split, int]]
+) -> Mapping[SplitId, EpochTable]:
+    """The epochs of logs that go as far as their positions, and as they ever did; of others, the rest is not known."""
+    short = {key for key, end in event.ends.items() if end < reached[key]}
+    short.update(split.id for split, _ in behind)
+    if not short:
         return event.epochs
-    short = frozenset(split.id for split, _ in behind)
     return {key: table for key, table in event.epochs.items() if key not in short}
 
 
@@ -133,17 +139,6 @@ def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | N
     if split.epoch is None or split.position is None or table is seen:
         return None
     return replaced_from(table, split.position, split.epoch, seen)
-
-
-def _replace(draft: Draft, event: LogsObserved, replaced: Sequence[tuple[Split, int]]) -> None:
-    """Say of logs that they are others than those that were read, and go on where they begin to be."""
-    ends: dict[SplitId, int] = {}
-    for split, at in replaced:
-        assert split.position is not None
-        if lose(draft, Loss(split.id, Cause.REPLACED, split.position, at)):
-            draft.start(split, at)
-            ends[split.id] = event.ends[split.id]
-    draft.tell(ends={**draft.session.ends, event.cluster: {**draft.session.ends[event.cluster], **ends}})
 
 
 def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:

@@ -111,9 +111,11 @@ def _epochs(
             bounds[one.split] = min(first, one.start), max(behind, one.end)
     found: dict[SplitId, RangeEpochs] = {}
     for split, (first, behind) in bounds.items():
-        topic_id = end.splits[split].topic_id
-        before = -1 if start is None else _epoch_before(first, start.splits.get(split), topic_id)
-        last = _epoch_before(behind, end.splits[split], topic_id)
+        known = end.splits[split]
+        # Where reading began anew after the start, what was read before that need not be in this log.
+        same = start.splits.get(split) if start is not None and known.since <= start.revision else None
+        before = _epoch_before(first, same, known.topic_id)
+        last = _epoch_before(behind, known, known.topic_id)
         if before >= 0 or last >= 0:
             found[split] = RangeEpochs(first, before, behind, last)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -32,7 +33,8 @@ class Entry:
     """One batch in the offset log: `text` is its end offset, and `state` what was read back from it.
 
     `ranges`: what the batch reads, by the model log; `again`: what it reads if it is planned again, from what was
-    logged before it. `skipped`: what of it was not there any more; `told_in`: the session that was told so last.
+    logged before it. `planned`: what it was planned to read, if losses are declared. `skipped`: what of it was not
+    there any more when it was read, as far as this process has to notice; `kept`: as far as another one has to.
     """
 
     text: str
@@ -42,8 +44,9 @@ class Entry:
     ranges: tuple[Range, ...]
     again: tuple[Range, ...]
     committed: bool = False
+    planned: tuple[Range, ...] = ()
     skipped: tuple[Loss, ...] = ()
-    told_in: int = 0
+    kept: tuple[Loss, ...] = ()
 
 
 class Checkpoints:
@@ -86,9 +89,8 @@ class Checkpoints:
             if loss not in state.losses:
                 raise Broken("S9", f"{loss} was reported, and what is logged next does not say so", loss.split)
         known = (*self._declared, *(before.state.losses if before is not None else ()))
-        for loss in state.losses:
-            if loss not in known:
-                raise Broken("S9", f"{loss} is declared, and was never reported", loss.split)
+        for loss in Counter(state.losses) - Counter(known):
+            raise Broken("S9", f"{loss} is declared, and was never reported, or not so often", loss.split)
         model.undeclared.clear()
         entry = Entry(text, back, model.copy(), reports, ranges, again)
         self._plan(ranges, EnumeratorState() if before is None else before.state, back)
@@ -162,7 +164,8 @@ class Checkpoints:
             said.append("the checkpoint does not say among whom owners were dealt")
             state, model.dealt_to = replace(state, dealt_to=()), ()
         lean = self.write(state, dump(self._rules.encode(state)), model, entry.reports)
-        lean.committed, lean.skipped = True, entry.skipped
+        lean.committed, lean.kept = True, tuple(loss for loss in entry.kept if loss.split not in lacking)
+        lean.skipped = tuple(loss for loss in entry.skipped if loss.split not in lacking)
         return lean, said
 
     def read(self, text: str) -> EnumeratorState:

@@ -26,14 +26,16 @@ from evensplit.core.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import Cluster, Readable, SplitId, Topic, Topics
-from evensplit.core.settings import Settings
+from evensplit.core.model import Cluster, Range, Readable, SplitId, Topic, Topics
+from evensplit.core.settings import DECLARE
 from evensplit.core.state import EnumeratorState
-from evensplit.testing.sim.checkpoints import Checkpoints, Entry, Reports, dump
+from evensplit.testing.sim.checkpoints import Checkpoints, Entry, dump
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.model import Model
+from evensplit.testing.sim.plans import check_ends
 from evensplit.testing.sim.profile import Profile
+from evensplit.testing.sim.skipping import Skips, check_declared
 from evensplit.testing.sim.world import CLUSTERS, TOPICS
 
 if TYPE_CHECKING:
@@ -58,16 +60,7 @@ class Driver:
         self.faults = profile.faults
         self.now_ms = 1_000_000
         self.readers = profile.readers
-        self.settings = Settings(
-            policy=profile.policy,
-            rebalance=profile.rebalance,
-            scope=profile.scope,
-            retention_ms=profile.retention_ms,
-            bounded=profile.bounded,
-            plan=profile.plan,
-            tasks_min=profile.tasks_min,
-            task_offsets_max=profile.task_offsets_max,
-        )
+        self.settings = profile.settings
         self.loss = profile.loss
         self.eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
         if profile.restricted:
@@ -77,10 +70,10 @@ class Driver:
         self.frozen = False
         """Hardly any time passes."""
         self.lookout = Lookout(simulation.world, profile, random)
+        self._skips = Skips(simulation.rules, self.lookout)
         self.todo: list[Effect] = []
         self._epoch = 0
-        self.logged_in = 0
-        """The last session in which an offset was written."""
+        self._logged_in = 0
         self._port = 9092
         self._opened = True
         self._lean = False
@@ -113,18 +106,22 @@ class Driver:
             sim.network.flush()
             sim.readers.history.clear()
         self.checkpoints.restored()
+        self._skips.begin()
         entry = self.checkpoints.last
         if entry is None:
             sim.restored(EnumeratorState(), Model())
         else:
             if "damaged-checkpoint" in faults and random.random() < 0.5:
                 sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
+            entry.skipped = entry.kept
             if not entry.committed:
                 self.checkpoints.replay(entry, entries[-2] if len(entries) > 1 else None)
-                self._commit(entry)
+                self._commit(entry, again=True)
             if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
+            if self.loss == DECLARE:
+                self._skips.restore(sim.state)
         # What is logged is committed by now.
         self._open()
         if "rescale" in faults and random.random() < 0.4:
@@ -214,10 +211,9 @@ class Driver:
 
     def _tell_skips(self) -> None:
         """What the tasks of the last batch skipped is noticed when the next is planned, in any process."""
-        last, sim = self.checkpoints.planned, self._sim
-        if last is not None and last.skipped and last.told_in != sim.sessions:
-            last.told_in = sim.sessions
-            sim.feed(RecordsLost(last.skipped))
+        found = self._skips.losses(self._sim.model.runs)
+        if found:
+            self._sim.feed(RecordsLost(found))
 
     def _time(self) -> None:
         self.now_ms += 1 if self.frozen else self._random.choice((10, 1_000, 10_000, 40_000))
@@ -225,6 +221,10 @@ class Driver:
             self.now_ms += JUMP_MS
             self._sim.note("the clock jumps forward")
         self._sim.feed(TimePassed(self.now_ms))
+        silent = self.lookout.silent(self._sim.state, self.now_ms)
+        if silent:
+            self._sim.note(f"the run ends: {silent}; it is started again")
+            raise DriverDied
 
     def _change(self) -> None:
         """What the user or the cluster manager changes while the driver runs."""
@@ -311,9 +311,6 @@ class Driver:
         self.lookout.answers += 1
         return PartitionsListed(name, partitions, complete, cluster.kafka_id, answer=self.lookout.answers)
 
-    def _unanswered(self) -> bool:
-        return "partial-offsets" in self.faults and self._random.random() < 0.2
-
     def _plan(self) -> Entry | None:
         """Plan the next batch and log it, unless nothing has changed."""
         sim, state = self._sim, self._sim.state
@@ -328,29 +325,33 @@ class Driver:
             if read and split.position is not None:
                 positions[key] = split.position
                 log = sim.world.log(key, split.topic_id)
-                if log is not None and self.lookout.is_current(key, log) and not self._unanswered():
+                if log is not None and self.lookout.is_current(key, log) and not self.lookout.unanswered(self.faults):
                     end = log.end if split.stop is None else min(log.end, split.stop)
                     back = "ends-go-back" in self.faults and self._random.random() < 0.2
                     latest[key] = max(0, end - self._random.randint(1, 9)) if back else end
         limit = None if self.still else self._profile.offsets_max
         ends = sim.rules.plan_ends(positions, latest, limit)
-        for key, end in ends.items():
-            if not positions[key] < end <= latest[key]:
-                raise Broken(
-                    "S12", f"{key} at {positions[key]} is to be read to {end}; its log ends at {latest[key]}", key
-                )
-        size = sum(end - positions[key] for key, end in ends.items())
-        if limit is not None and size > max(limit, len(ends)) + len(ends):
-            raise Broken("S12", f"a batch has {size} offsets in {len(ends)} splits; the limit is {limit}")
+        check_ends(ends, positions, latest, limit)
         if not self._profile.logical:
             sim.feed(BatchOpened())
+        last = self.checkpoints.planned
         sim.feed(BatchPlanned(ends), hold=True)
+        if last is not None:
+            check_declared(last.skipped, sim.state)
+            last.skipped = ()
         entry = self._write()
+        if entry is not None and self.loss == DECLARE:
+            entry.planned = tuple(Range(key, positions[key], ends[key]) for key in sorted(ends))
         sim.release()
         return entry
 
     def _save(self) -> None:
-        """A checkpoint between two batches, perhaps before the readers have registered or anything was discovered."""
+        """A checkpoint between two batches, perhaps before the readers have registered or anything was discovered.
+
+        Not after a gap: what was read in that has to be planned from it, which takes owners, so the end of a batch.
+        """
+        if self._sim.state.session.open and self.checkpoints.planned is not self.checkpoints.last:
+            return
         entry = self._write()
         if entry is not None:
             self._sim.note("a checkpoint is made")
@@ -359,13 +360,13 @@ class Driver:
     def _write(self) -> Entry | None:
         """Write the state down, unless nothing has changed."""
         sim, last = self._sim, self.checkpoints.planned
-        # First positions belong to the batch that was read last, and stay with it until the next one replaces them.
         if last is not None and same(sim.state, last.state):
             return None
         text = dump(sim.rules.encode(sim.state))
         self._dies("before writing the offset log")
         sim.seal(text)
-        entry = self.checkpoints.write(sim.state, text, sim.model, self._reports(), logged=self._is_logged())
+        reports = sim.readers.reports(sim.model)
+        entry = self.checkpoints.write(sim.state, text, sim.model, reports, logged=self._is_logged())
         self._opened = False
         return entry
 
@@ -373,29 +374,22 @@ class Driver:
         """Whether the offset that comes is written down; the first one of a process is, as Spark does it."""
         if "log-gaps" not in self.faults or not self._profile.logical:
             return True
-        first = self.checkpoints.planned is self.checkpoints.last and self.logged_in != self._sim.sessions
-        self.logged_in = self._sim.sessions
+        first = self.checkpoints.planned is self.checkpoints.last and self._logged_in != self._sim.sessions
+        self._logged_in = self._sim.sessions
         return first or self._random.random() < 0.4
 
-    def _reports(self) -> Reports:
-        model = self._sim.model
-        return {
-            reader.index: {
-                key: (model.marks[key], reader.topic_ids[key])
-                for key in reader.held
-                if model.marks.get(key) is not None and model.known.get(key) == reader.topic_ids.get(key)
-            }
-            for reader in self._sim.readers.all.values()
-        }
-
-    def _commit(self, entry: Entry) -> None:
+    def _commit(self, entry: Entry, *, again: bool = False) -> None:
+        """The tasks of a batch are done, if what they miss is declared; another process may do it `again`."""
+        ranges = entry.again if again else entry.ranges
+        entry.skipped = self.lookout.skipped(ranges, entry.state)
+        if self.loss == DECLARE:
+            self._skips.add(ranges, entry.state)
+        elif entry.skipped:
+            self._sim.note("a task misses records, and the run ends; it is started again, with losses to be declared")
+            self.loss = DECLARE
+            raise DriverDied
         entry.committed = True
-        entry.skipped = self.lookout.skipped(entry.ranges, entry.state)
+        entry.kept = self.lookout.skipped(entry.planned, entry.state)
         self._sim.readers.committed(entry.model.marks)
         if "records-expire" in self.faults and self._random.random() < 0.1:
-            marks = self.checkpoints.entries[0].model.marks
-            for key, mark in marks.items():
-                topic_id = entry.model.known.get(key)
-                log = self._sim.world.log(key, topic_id) if topic_id else None
-                if log is not None and log.start < mark <= log.end:
-                    log.start = mark
+            self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)

@@ -69,6 +69,8 @@ class Laws:
         after = step.state
         self.retention_ms = after.settings.retention_ms
         self._reported(event, before, step)
+        if type(event) is BatchPlanned:
+            self._read_from(event, before, after)
         changed = after.splits is not before.splits
         told = type(event) not in TELLING or bool(step.effects)
         if changed or (told and type(event) not in QUIET):
@@ -191,10 +193,21 @@ class Laws:
                     raise Broken("S9", f"{one[0]} was reported, and nothing was lost", one[0].split)
         if model.void and (step.state.splits is not before.splits or step.state.clusters != before.clusters):
             raise Broken("S15", f"{event} is the answer of another cluster, and was taken in")
+        if model.renamed is not None and model.renamed[0] in step.state.clusters:
+            was, now = model.renamed
+            raise Broken("S15", f"cluster {was} is called {now} now, and is taken for another one")
         if model.void or model.refused:
             refused = tuple(effect.cluster for effect in step.effects if type(effect) is RefuseCluster)
             if refused != model.refused:
                 raise Broken("S15", f"clusters {refused} were refused; expected {model.refused}")
+
+    def _read_from(self, event: BatchPlanned, before: EnumeratorState, after: EnumeratorState) -> None:
+        """S9: where losses are declared, a state says what its batch reads, so that another process can look for it."""
+        for key, split in after.splits.items():
+            begin = before.splits[key].position
+            reads = self.model.loss == "declare" and event.ends.get(key, begin) != begin
+            if split.read_from != (begin if reads else None):
+                raise Broken("S9", f"{key} is read from {begin} to {split.position}, and kept: {split.read_from}", key)
 
     def _orders(self, before: EnumeratorState, step: Step) -> None:
         """S2, S13: each registered reader is told once to read exactly what it owns."""

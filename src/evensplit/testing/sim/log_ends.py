@@ -55,4 +55,4 @@ def observe_logs(model: Model, event: LogsObserved, before: EnumeratorState) -> 
             elif model.lose(Loss(key, Cause.TRUNCATED, mark, low)):
                 model.begin(key, low)
                 model.ends[key] = end
-    model.one_log.look(event, left_out)
+    model.one_log.look(event, left_out, model.ends)

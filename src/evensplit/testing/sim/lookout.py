@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from random import Random
 
 from evensplit.core.effects import ResolveStart
@@ -13,7 +14,10 @@ from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.world import Log, World
 
 STALE_MAX = 2
-"""So many answers in a row can come from a broker that lags behind."""
+"""So many answers in a row that count can come from a broker that lags behind."""
+
+SILENT_MS_MAX = 300_000
+"""After so long a host ends a run in which a topic gives nothing, as `unreachableTimeout` does it."""
 
 
 class Lookout:
@@ -39,7 +43,7 @@ class Lookout:
             split, log = state.splits.get(key), self._world.log(key, one.topic_id)
             if log is None or split is None or split.topic_id != one.topic_id:
                 continue
-            if self._unanswered(faults):
+            if self.unanswered(faults):
                 continue
             table, ends[key] = tuple(reversed(log.epochs)), log.end
             stale = self._stale.get(key, 0) < STALE_MAX and random.random() < 0.3
@@ -47,7 +51,11 @@ class Lookout:
                 ends[key] = max(0, log.end - random.randint(1, 9))
             elif stale and "former-leader" in faults and len(table) > 1:
                 table, ends[key] = table[1:], min(log.end, table[0].start)
-            self._stale[key] = self._stale.get(key, 0) + 1 if ends[key] < log.end else 0
+            if ends[key] < log.end:
+                self._stale[key] = self._stale.get(key, 0) + 1
+            elif key[:2] not in state.session.doubts:
+                # Of a topic in doubt, the enumerator does not listen to the truth either.
+                self._stale[key] = 0
             if random.random() < 0.8:
                 starts[key] = log.start
             if self._profile.tells_epochs:
@@ -65,7 +73,7 @@ class Lookout:
         topic_ids: dict[SplitId, str] = {}
         for key in order.splits:
             split = state.splits.get(key)
-            if split is None or self._unanswered(faults):
+            if split is None or self.unanswered(faults):
                 continue
             log = self._world.log(key, split.topic_id)
             if log is not None:
@@ -81,17 +89,37 @@ class Lookout:
         stops: dict[SplitId, int] = {}
         topic_ids: dict[SplitId, str] = {}
         for key, split in state.splits.items() if self._profile.bounded else ():
-            if split.active and split.position is not None and split.stop is None and not self._unanswered(faults):
+            if split.active and split.position is not None and split.stop is None and not self.unanswered(faults):
                 log = self._world.log(key, split.topic_id)
                 if log is not None:
                     stops[key], topic_ids[key] = log.end, split.topic_id
         return OffsetsResolved({}, stops, topic_ids) if stops else None
 
-    def _unanswered(self, faults: frozenset[str]) -> bool:
+    @staticmethod
+    def silent(state: EnumeratorState, now_ms: int) -> str:
+        """What has given nothing for too long, since it is listed with a former id; empty where nothing has.
+
+        Two old answers in a row, with nothing between them, are believed, and then the true one is not.
+        """
+        for (cluster, topic), one in state.session.doubts.items():
+            if one.former and now_ms - one.since_ms > SILENT_MS_MAX:
+                return f"topic {topic} of {cluster} gives nothing"
+        return ""
+
+    def unanswered(self, faults: frozenset[str]) -> bool:
+        """Whether a leader does not answer this time."""
         return "partial-offsets" in faults and self._random.random() < 0.2
 
-    def skipped(self, ranges: tuple[Range, ...], state: EnumeratorState) -> tuple[Loss, ...]:
-        """What of a batch's `ranges` is not there any more while they are read."""
+    def left(
+        self, ranges: Iterable[Range], topic_ids: Mapping[SplitId, str]
+    ) -> tuple[Mapping[SplitId, str], Mapping[SplitId, int]]:
+        """Of the splits of `ranges`, those that are there, with their topic ids, and where their logs begin."""
+        found = {part.split: self._world.incarnation(part.split, topic_ids[part.split]) for part in ranges}
+        starts = {key: log.start for key, log in found.items() if log is not None}
+        return {key: topic_ids[key] for key in starts}, starts
+
+    def skipped(self, ranges: Iterable[Range], state: EnumeratorState) -> tuple[Loss, ...]:
+        """The truth: what of a batch's `ranges` is not there any more while they are read."""
         found: list[Loss] = []
         for part in ranges:
             log = self._world.incarnation(part.split, state.splits[part.split].topic_id)

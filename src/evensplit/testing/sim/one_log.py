@@ -15,10 +15,14 @@ from evensplit.core.model import EpochTable, SplitId
 
 @dataclass(slots=True)
 class OneLog:
-    """`epochs`: split -> the epoch of the record before its mark. `tables`: cluster -> split -> epochs as last seen."""
+    """What was read, and what was seen.
+
+    `epochs`: split -> the epoch of the record before its mark. `tables`: cluster -> split -> epochs as last seen, and
+    the end of the log that has them.
+    """
 
     epochs: dict[SplitId, int] = field(default_factory=dict)
-    tables: dict[str, dict[SplitId, EpochTable]] = field(default_factory=dict)
+    tables: dict[str, dict[SplitId, tuple[EpochTable, int]]] = field(default_factory=dict)
 
     def copy(self) -> OneLog:
         """What a checkpoint has of it."""
@@ -38,8 +42,8 @@ class OneLog:
 
     def read_to(self, key: SplitId, mark: int) -> None:
         """A split was read up to `mark`, or stands there."""
-        table = self.tables.get(key.cluster, {}).get(key)
-        found = None if table is None or mark <= 0 else _at(table, mark - 1)
+        table, end = self.tables.get(key.cluster, {}).get(key, ((), 0))
+        found = _at(table, mark - 1) if 0 < mark <= end else None
         if found is None:
             self.epochs.pop(key, None)
         else:
@@ -55,16 +59,21 @@ class OneLog:
         table, epoch = event.epochs.get(key), self.epochs.get(key)
         if not table or epoch is None or _at(table, mark - 1) == epoch:
             return None
-        seen = [one for one in self.tables.get(key.cluster, {}).get(key, ()) if one.epoch <= epoch]
+        known, _ = self.tables.get(key.cluster, {}).get(key, ((), 0))
+        seen = [one for one in known if one.epoch <= epoch]
         if seen:
             # Offset by offset: the first one at which the two logs have records of different leaders.
             read = tuple(seen)
             return next(at for at in range(mark) if _at(read, at) != _at(table, at))
         return min([mark, *(one.start for one in table if one.epoch > epoch)])
 
-    def look(self, event: LogsObserved, left_out: Mapping[SplitId, bool]) -> None:
-        """Keep what was seen."""
-        self.tables[event.cluster] = {key: table for key, table in event.epochs.items() if key not in left_out}
+    def look(self, event: LogsObserved, left_out: Mapping[SplitId, bool], ends: Mapping[SplitId, int]) -> None:
+        """Keep what was seen of logs that go to their `ends`."""
+        self.tables[event.cluster] = {
+            key: (table, event.ends[key])
+            for key, table in event.epochs.items()
+            if key not in left_out and key in event.ends and event.ends[key] >= ends.get(key, 0)
+        }
 
 
 def _at(table: EpochTable, offset: int) -> int | None:

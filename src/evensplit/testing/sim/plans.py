@@ -15,6 +15,18 @@ SUBSETS_READERS_MAX = 6
 """With so many readers, at most, every group of them is looked at."""
 
 
+def check_ends(
+    ends: Mapping[SplitId, int], positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], limit: int | None
+) -> None:
+    """S12: a batch reads something of each split that it names, no further than its log goes, and not too much."""
+    for key, end in ends.items():
+        if not positions[key] < end <= latest[key]:
+            raise Broken("S12", f"{key} at {positions[key]} is to be read to {end}; its log ends at {latest[key]}", key)
+    size = sum(end - positions[key] for key, end in ends.items())
+    if limit is not None and size > max(limit, len(ends)) + len(ends):
+        raise Broken("S12", f"a batch has {size} offsets in {len(ends)} splits; the limit is {limit}")
+
+
 def check_plan(
     plan: BatchPlan, expected: Sequence[Range], start: EnumeratorState, end: EnumeratorState, offsets_min: int
 ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
 
-from evensplit.core.settings import PLANS
+from evensplit.core.settings import PLANS, Settings
 
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
@@ -88,6 +88,20 @@ class Profile:
     tasks_min: int | None
     task_offsets_max: int | None
     tells_epochs: bool
+
+    @property
+    def settings(self) -> Settings:
+        """What the user has set when the first process begins."""
+        return Settings(
+            policy=self.policy,
+            rebalance=self.rebalance,
+            scope=self.scope,
+            retention_ms=self.retention_ms,
+            bounded=self.bounded,
+            plan=self.plan,
+            tasks_min=self.tasks_min,
+            task_offsets_max=self.task_offsets_max,
+        )
 
 
 def profile(seed: int, random: Random) -> Profile:

@@ -11,6 +11,7 @@ from evensplit.core.effects import Assign, Effect, Revoke
 from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsFinished, SplitsGivenBack
 from evensplit.core.model import SplitId
 from evensplit.core.state import EnumeratorState
+from evensplit.testing.sim.model import Model
 
 RETRY_EVENTS = 25
 """After so many events a reader that has not been registered sends its report again."""
@@ -199,6 +200,17 @@ class Readers:
                         held.pop(key, None)
         self.history = [without(event, gone) for event in self.history]
         self._network.forget(gone)
+
+    def reports(self, model: Model) -> Mapping[int, Mapping[SplitId, tuple[int, str]]]:
+        """The readers' part of a checkpoint: what each has, how far that was read, and the topic ids."""
+        return {
+            reader.index: {
+                key: (model.marks[key], reader.topic_ids[key])
+                for key in reader.held
+                if model.marks.get(key) is not None and model.known.get(key) == reader.topic_ids.get(key)
+            }
+            for reader in self.all.values()
+        }
 
     def set_back(self, positions: Mapping[SplitId, int], topic_ids: Mapping[SplitId, str]) -> None:
         """These splits are read from earlier positions on; what was said of them is void."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evensplit.core.codec import decode, encode
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import Event
-from evensplit.core.model import SplitId
+from evensplit.core.losses import skipped
+from evensplit.core.model import Loss, Range, SplitId
 from evensplit.core.plan import BatchPlan, plan_batch, plan_ends
 from evensplit.core.state import EnumeratorState
 
@@ -31,3 +32,6 @@ class Rules:
     decode: Callable[[object], EnumeratorState] = decode
     plan_ends: Callable[[Mapping[SplitId, int], Mapping[SplitId, int], int | None], dict[SplitId, int]] = plan_ends
     plan_batch: Callable[[EnumeratorState, EnumeratorState], BatchPlan] = plan_any_batch
+    skipped: Callable[
+        [Iterable[Range], Mapping[SplitId, str], Mapping[SplitId, str], Mapping[SplitId, int]], tuple[Loss, ...]
+    ] = skipped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -80,6 +80,7 @@ class World:
         self.version = 0
         self.narrowed: str | None = None
         """A topic that is not subscribed to for the time being."""
+        self._renamed: dict[str, str] = {}
         self.clusters: dict[str, SimCluster] = {}
         for name in CLUSTERS[: profile.clusters]:
             self._add_cluster(name)
@@ -177,8 +178,14 @@ class World:
         return None if log.hidden else log
 
     def incarnation(self, split: SplitId, topic_id: str) -> Log | None:
-        """The log of `split` in the incarnation `topic_id`, hidden or not, reachable or not; None if it is gone."""
-        cluster = self.clusters.get(split.cluster)
+        """The log of `split` in the incarnation `topic_id`, hidden or not, reachable or not; None if it is gone.
+
+        A cluster that is named otherwise by now is the same.
+        """
+        name = split.cluster
+        while name in self._renamed:
+            name = self._renamed[name]
+        cluster = self.clusters.get(name)
         topic = cluster.topics.get(split.topic) if cluster is not None else None
         if topic is None or topic.topic_id != topic_id or split.partition >= len(topic.logs):
             return None
@@ -204,6 +211,14 @@ class World:
                 if self._random.random() < 0.5:
                     log.end += self._random.randint(1, 15)
                     log.reached = max(log.reached, log.end)
+
+    def expire(self, marks: Mapping[SplitId, int], topic_ids: Mapping[SplitId, str]) -> None:
+        """What was read up to `marks` is deleted from the logs."""
+        for key, mark in marks.items():
+            topic_id = topic_ids.get(key)
+            log = self.log(key, topic_id) if topic_id else None
+            if log is not None and log.start < mark <= log.end:
+                log.start = mark
 
     def act(self, faults: frozenset[str]) -> str:
         """One thing happens to one cluster, as far as `faults` allow; says what."""
@@ -262,6 +277,7 @@ class World:
             names[0], cluster.kafka_id, cluster.topics, cluster.listed, cluster.reachable, older=cluster.older
         )
         self.clusters[cluster.id] = SimCluster(cluster.id, self._named(), listed=False, dropped=True)
+        self._renamed[cluster.id] = names[0]
         self.version += 1
         return f"{cluster.id} is called {names[0]} now"
 

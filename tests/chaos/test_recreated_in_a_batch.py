@@ -1,0 +1,263 @@
+"""A topic is deleted and created anew while a batch reads it, or before a batch that was logged is read again.
+
+Offsets mean nothing in the new topic: none of its records may come in the place of one of the old topic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from evensplit.core.model import Cause, Loss, SplitId
+from evensplit.core.state import EnumeratorState, new_losses
+from evensplit.spark.progress import batch_progress
+from evensplit.testing import LocalKafka
+from tests.support.fleets import Batches, begin, fleet, run, uncommit
+from tests.support.queries import committed, states, stream
+from tests.support.records import Draft, numbers, produce
+from tests.support.starting import started
+from tests.support.waiting import wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+
+OLD = 30_000
+VALUE_BYTES = 5_000
+"""150 MB once they are decompressed: more than fits into the sockets from a reading task to a sink that hangs, each of
+which may hold 36 MB. On the way from the broker they are small, and few come at a time."""
+
+FETCH_BYTES = 4_096
+
+TIMEOUT_MS = 5_000
+QUIET_S = 1.5
+QUIET_BYTES = 5_000
+"""A broker that sends less than so much in that time sends no records."""
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="/proc tells what the broker sends")
+
+
+class Hanging:
+    """A sink whose tasks wait, with their first row in the hand, until the gate is there. Rows go to files."""
+
+    def __init__(self, directory: Path) -> None:
+        self._rows, self._gate, self._begun = directory / "rows", directory / "gate", directory / "begun"
+        self._rows.mkdir()
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        """Write the rows of a batch."""
+        place, gate, begun = str(self._rows / f"{number}"), str(self._gate), str(self._begun)
+
+        def write(rows: Iterable[Row]) -> None:
+            import time
+            import uuid
+            from pathlib import Path
+
+            with Path(f"{place}-{uuid.uuid4()}").open("w") as out:
+                for count, (offset, value) in enumerate(rows):
+                    if not count:
+                        Path(begun).touch()
+                        until = time.monotonic() + 120
+                        while not Path(gate).exists() and time.monotonic() < until:
+                            time.sleep(0.02)
+                    out.write(f"{offset} {value[:3]} {value[3:9]}\n")
+
+        # All of each value is handed to the sink: what is short would all fit into its buffers.
+        frame.selectExpr("offset", "cast(value as string)").foreachPartition(write)
+
+    @property
+    def hangs(self) -> bool:
+        return self._begun.exists()
+
+    def open_gate(self) -> None:
+        self._gate.touch()
+
+    def rows(self) -> dict[int, list[tuple[int, str, int]]]:
+        """Batch -> offset, tag and number of each of its rows, in the order in which they came.
+
+        A task that still writes may have written half of a line.
+        """
+        found: dict[int, list[tuple[int, str, int]]] = {}
+        for path in sorted(self._rows.iterdir()):
+            own = found.setdefault(int(path.name.partition("-")[0]), [])
+            lines, _, _ = path.read_text().rpartition("\n")
+            for line in lines.splitlines():
+                offset, tag, number = line.split()
+                own.append((int(offset), tag, int(number)))
+        return found
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Iterator[Hanging]:
+    made = Hanging(tmp_path)
+    yield made
+    made.open_gate()
+
+
+def fill(kafka: LocalKafka, topic: str, tag: bytes, count: int) -> None:
+    drafts = (Draft(b"%s%06d" % (tag, n) + b"." * (VALUE_BYTES - 9)) for n in range(count))
+    produce(kafka.bootstrap_servers, topic, drafts, codec="lz4", linger_ms=20)
+
+
+def old(count: int) -> list[tuple[int, str, int]]:
+    """The first rows of the old topic."""
+    return [(n, "old", n) for n in range(count)]
+
+
+def sent_bytes(kafka: LocalKafka) -> int:
+    """How much the broker has written to files and sockets."""
+    counters = Path(f"/proc/{kafka.broker(0).pid}/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in counters if line.startswith("wchar:"))
+
+
+def wait_until_nothing_is_fetched(kafka: LocalKafka) -> None:
+    """All buffers on the way from the broker to the sink are full."""
+    last, since_s = sent_bytes(kafka), time.monotonic()
+
+    def is_quiet() -> bool:
+        nonlocal last, since_s
+        now, now_s = sent_bytes(kafka), time.monotonic()
+        if now - last > QUIET_BYTES:
+            last, since_s = now, now_s
+        return now_s - since_s >= QUIET_S
+
+    wait_for(is_quiet, what="a broker that sends nothing")
+
+
+def declared(checkpoint: Path) -> list[Loss]:
+    """What was declared, once each, by the offset log."""
+    found: list[Loss] = []
+    before = EnumeratorState()
+    for state in states(checkpoint):
+        found.extend(new_losses(before, state))
+        before = state
+    return found
+
+
+def hanging_query(
+    spark: SparkSession, kafka: LocalKafka, topic: str, checkpoint: Path, sink: Hanging, *, fatal: bool
+) -> StreamingQuery:
+    """A query whose first batch is all of the topic, and hangs in the sink."""
+    kafka.create_topic(topic)
+    fill(kafka, topic, b"old", OLD)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "readers": 1, "discoveryInterval": "300ms"}
+    options |= {"kafka.request.timeout.ms": TIMEOUT_MS, "failOnDataLoss": fatal}
+    options["kafka.max.partition.fetch.bytes"] = FETCH_BYTES
+    frame = stream(spark, kafka.bootstrap_servers, **options)
+    query = started(
+        frame.writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime="50 milliseconds")
+    )
+    wait_for(lambda: sink.hangs or query.exception(), what="the first row of the first batch")
+    assert query.exception() is None
+    wait_until_nothing_is_fetched(kafka)
+    return query
+
+
+def create_anew(kafka: LocalKafka, topic: str, count: int) -> None:
+    kafka.delete_topic(topic)
+    kafka.create_topic(topic)
+    fill(kafka, topic, b"new", count)
+
+
+@needs_proc
+@pytest.mark.parametrize("count", [OLD, OLD + OLD // 2], ids=["as large", "larger"])
+def test_rows_of_a_topic_that_is_created_anew_are_not_mixed(
+    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, sink: Hanging, count: int
+) -> None:
+    """The batch ends with what had been fetched, which is declared; and all of the new topic comes after it."""
+    query = hanging_query(spark, east, topic, checkpoint, sink, fatal=False)
+    create_anew(east, topic, count)
+    sink.open_gate()
+
+    def has_all() -> bool:
+        error = query.exception()
+        if error is not None:
+            raise error
+        return sum(len(own) for number, own in sink.rows().items() if number) >= count
+
+    wait_for(has_all, what="the rows of the new topic")
+    query.processAllAvailable()
+    query.stop()
+    batches = sink.rows()
+    first = batches.pop(0)
+    assert 0 < len(first) < OLD, "some of it had not been fetched when the topic was deleted"
+    assert first == old(len(first))
+    assert [row for number in sorted(batches) for row in batches[number]] == [(n, "new", n) for n in range(count)]
+    # What of the batch had been read nobody can tell on the driver, so it is all that may be lost.
+    split = SplitId("default", topic, 0)
+    assert declared(checkpoint) == [Loss(split, Cause.RECREATED, 0, None, OLD)]
+    told = [batch.end.losses for event in query.recentProgress for batch in batch_progress(event)]
+    assert any(loss.cause is Cause.RECREATED for losses in told for loss in losses)
+
+
+@needs_proc
+@pytest.mark.parametrize("count", [OLD, OLD + OLD // 2], ids=["as large", "larger"])
+def test_a_topic_that_is_created_anew_ends_the_batch(
+    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, sink: Hanging, count: int
+) -> None:
+    """With failOnDataLoss=true, before a row of the new topic is handed out; the error says what to do."""
+    query = hanging_query(spark, east, topic, checkpoint, sink, fatal=True)
+    create_anew(east, topic, count)
+    sink.open_gate()
+    with pytest.raises(PySparkException) as caught:
+        query.awaitTermination(120)
+    error = str(caught.value)
+    assert "DataLossError" in error
+    assert f"cluster 'default', topic '{topic}', partition 0" in error
+    assert "the topic was deleted and created anew" in error
+    assert "failOnDataLoss=false" in error
+    (first,) = sink.rows().values()
+    assert first == old(len(first))
+    assert len(first) < OLD
+    assert committed(checkpoint) == []
+
+
+@pytest.mark.parametrize("fatal", [True, False], ids=["failOnDataLoss", "declared"])
+@pytest.mark.parametrize("count", [60, 400], ids=["smaller", "larger"])
+def test_a_logged_batch_of_a_topic_that_was_created_anew(
+    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, fatal: bool, count: int
+) -> None:
+    """It cannot be read again. Without failOnDataLoss it is skipped, declared, and the new topic read instead."""
+    options = {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
+    frame = fleet(spark, **options, failOnDataLoss=fatal)
+    east.create_topic(topic, 2)
+    for start in (0, 100):
+        numbers(east.bootstrap_servers, topic, range(start, start + 100), partitions=2)
+        assert run(frame, checkpoint).values() == list(range(start, start + 100))
+    assert committed(checkpoint) == [0, 1]
+    uncommit(checkpoint, 1)
+    east.delete_topic(topic)
+    east.create_topic(topic, 2)
+    numbers(east.bootstrap_servers, topic, range(1000, 1000 + count), partitions=2)
+    if fatal:
+        batches = Batches()
+        with pytest.raises(PySparkException) as caught:
+            begin(frame, checkpoint, batches, availableNow=True).awaitTermination(240)
+        error = str(caught.value)
+        assert "DataLossError" in error
+        assert f"cluster 'default', topic '{topic}', partition" in error
+        assert "the topic was deleted and created anew" in error
+        assert "set failOnDataLoss=false, or start with a new checkpoint" in error
+        assert batches.rows == []
+        assert committed(checkpoint) == [0]
+        return
+    batches = run(frame, checkpoint)
+    assert batches.of_batch(1) == []
+    assert batches.values() == list(range(1000, 1000 + count))
+    assert set(Counter(batches.per_partition()).values()) == {count // 2}
+    assert min(row.offset for row in batches.rows) == 0
+    # Each partition had 50 offsets in either batch. What came behind them is not known to a process that never saw the
+    # end.
+    splits = [SplitId("default", topic, partition) for partition in range(2)]
+    lost = [Loss(split, Cause.RECREATED, *what) for split in splits for what in ((50, None, 50), (100, None, None))]
+    assert sorted(declared(checkpoint)) == lost
+    # It is said once, and nothing comes again.
+    assert run(frame, checkpoint).rows == []
+    assert len(declared(checkpoint)) == len(lost)
