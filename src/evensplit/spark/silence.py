@@ -131,7 +131,7 @@ class Silence:
         up_to = "up to " if len(set(one.since.values())) > 1 else ""
         allowed = f"{self._limit_s(name):g} s are allowed ({'' if self._limit_ms else 'kafka.request.timeout.ms, '}"
         return (
-            f"nothing has come of {shown}{more} for {up_to}{one.longest_s:.0f} s; {allowed}unreachableTimeout). "
+            f"nothing has come of {shown}{more} for {up_to}{one.longest_s:.0f} s; {allowed}unreachableTimeout): "
             f"{_reason(keys, view, doubted)}"
         )
 
@@ -176,7 +176,7 @@ def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
 
 
 def _reason(keys: Collection[TopicPartition], view: View, doubted: Mapping[str, str]) -> str:
-    """Why nothing comes of `keys`, in whole sentences; `doubted` has an id of topics that not all brokers name."""
+    """Why nothing comes of `keys`, in clauses; `doubted` has an id of topics that not all brokers name."""
     said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
     topics = sorted({topic for topic, _ in keys})
     reasons = [said[topic] for topic in topics if topic in said]
