@@ -78,7 +78,7 @@ def test_what_gives_nothing_for_ten_minutes_is_an_error_that_names_it(
     assert took_s == 600
     assert said.startswith(
         "cluster 'east': nothing has come of topic 't', partition 0; topic 't', partition 1 for 600 s; 600 s are "
-        "allowed (unreachableTimeout). "
+        "allowed (unreachableTimeout): "
     )
     assert reason in said
     assert said.endswith(
