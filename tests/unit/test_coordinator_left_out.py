@@ -42,6 +42,26 @@ def test_a_run_to_the_end_leaves_it_out_and_keeps_its_positions(clusters: list[F
     assert ranges(second, Source(east, west).plan(second)) == {"west/t/0": (10, 11)}
 
 
+@pytest.mark.parametrize("retention", ["7d", "0"])
+def test_one_that_may_be_a_known_one_renamed_takes_nothing_away(clusters: list[FakeKafka], retention: str) -> None:
+    """Which cluster it is nobody knows before it answers; so the old name stays until then."""
+    east, west = clusters
+    west.cluster_id = "K"
+
+    def source() -> Source:
+        return Source(east, west, allowUnreachable="true", removedRetention=retention, clusterWait="10ms")
+
+    first = source().plan(NONE, fix_ends=True)
+    west.cluster = "north"
+    west.fail_with(AWAY)
+    east.append("t", 0, 1)
+    second = source().plan(first, fix_ends=True)
+    assert ranges(first, second) == {"east/t/0": (10, 11)}
+    west.recover()
+    west.append("t", 0, 2)
+    assert ranges(second, source().plan(second, fix_ends=True)) == {"north/t/0": (10, 12)}
+
+
 def test_a_batch_query_leaves_it_out(clusters: list[FakeKafka]) -> None:
     west = clusters[1]
     west.fail_with(AWAY)

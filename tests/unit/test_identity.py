@@ -9,6 +9,7 @@ import pytest
 from evensplit.core.effects import Effect, ReportLoss, ResolveStart
 from evensplit.core.events import (
     BatchPlanned,
+    ClustersListed,
     Event,
     LogsObserved,
     OffsetsResolved,
@@ -105,6 +106,15 @@ def test_what_other_clusters_say_changes_no_doubt() -> None:
     one.tell(anew(), PartitionsListed("west", listed("t", 2, "id-t")), TimePassed(now_ms + 2_000), anew())
     assert believed(one)
     assert one.state.splits[SplitId("west", "t", 0)].topic_id == "id-t"
+
+
+def test_a_doubt_goes_with_its_cluster() -> None:
+    one = running(2, 1)
+    one.discover(EAST, WEST, at=10, t=2)
+    one.tell(PartitionsListed("west", listed("t", 2, "id-2")))
+    assert list(one.state.session.doubts) == [("west", "t")]
+    one.tell(ClustersListed((EAST,)), TimePassed(1000 + INTERVAL_MS), ClustersListed((EAST,)))
+    assert (one.lives()["west/t/0"], one.state.session.doubts) == ("retained", {})
 
 
 def test_a_broker_that_knows_no_ids_raises_no_doubt() -> None:

@@ -23,9 +23,9 @@ from evensplit.core.events import (
     PartitionsListed,
     TimePassed,
 )
-from evensplit.core.model import EpochStart, Range, SplitId
+from evensplit.core.model import EpochStart, Range, SplitId, Topics
 from evensplit.core.plan import batch_ranges, plan_batch
-from evensplit.core.settings import Settings
+from evensplit.core.settings import DECLARE, Settings
 from evensplit.core.state import EnumeratorState, as_named, renamed_clusters
 from evensplit.core.story import changes, happened
 from tests.support.enumeration import DAY_MS, EAST, INTERVAL_MS, ONE, TWO, WEST, Enumeration, listed, resolved, running
@@ -58,6 +58,23 @@ def standing(state: EnumeratorState) -> dict[str, tuple[str, int | None, int | N
 
 
 # A name instead of another
+
+
+def test_what_is_not_wanted_under_the_new_name_is_retained_at_once() -> None:
+    """As it is under the old name, where a process begins with other options."""
+    one = known_as_east()
+    one.restart(one.commit())
+    listing = ClustersListed((ListedCluster("north", ("n:9092",), subscription=Topics(("u",))),), confirmed=True)
+    one.tell(TimePassed(200_000), listing, PartitionsListed("north", listed("u", 1, "id-u"), kafka_id="K"))
+    assert one.lives() == {"north/t/0": "retained", "north/t/1": "retained", "north/u/0": "unassigned"}
+
+
+def test_what_a_batch_reads_is_kept_to_be_looked_for_also_where_the_cluster_says_who_it_is_and_is_renamed() -> None:
+    one = running(1, 1, loss=DECLARE)
+    one.tell(BatchPlanned({ONE: 20}))
+    assert one.state.splits[ONE].read_from == 10
+    one.tell(BatchOpened(), answer("east", count=1), ClustersListed((NORTH,)), answer("north", count=1))
+    assert one.state.splits[N_ONE].read_from == 10
 
 
 def test_everything_is_kept_under_the_new_name() -> None:
@@ -236,6 +253,18 @@ def test_back_to_the_old_name_and_there_again() -> None:
     assert standing(one.state) == before
 
 
+@pytest.mark.parametrize("retention_ms", [0, DAY_MS])
+def test_back_to_the_old_name_before_that_has_answered_again(retention_ms: int) -> None:
+    """What it answered under this name before does not count: it may be the one that is about to be removed."""
+    one = known_as_east(settings=Settings(retention_ms=retention_ms))
+    one.tell(ClustersListed((NORTH,)), answer("north"))
+    owners = standing(one.state)
+    one.tell(ClustersListed((EAST,)), TimePassed(50_000), ClustersListed((EAST,)))
+    assert one.lives() == {"north/t/0": "assigned", "north/t/1": "assigned"}
+    one.tell(answer("east"))
+    assert standing(one.state) == {key.replace("north", "east"): what for key, what in owners.items()}
+
+
 def test_there_and_back_within_one_batch_is_no_rename() -> None:
     one = known_as_east()
     before = one.checkpoint()
@@ -266,6 +295,34 @@ def test_the_one_of_several_earlier_names_that_was_there_last_is_taken() -> None
     one.tell(ClustersListed((NORTH,)), answer("north", count=1))
     assert one.state.splits[N_ONE].position == 7
     assert one.lives()["east/t/0"] == "retained"
+
+
+@pytest.mark.parametrize(
+    "name, listed_now, now_ms, old, begins",
+    [
+        ("renamed-to-cloud", "cloud", 8 * DAY_MS, None, 80),
+        ("renamed-to-east", "east", 8 * DAY_MS, None, 80),
+        ("renamed-and-behind", "cloud", 8 * DAY_MS, None, 40),
+        ("renamed-to-cloud", "blue", 200_000, "cloud", 80),
+        ("renamed-to-east", "brand-new", 200_000, "east", 80),
+    ],
+)
+def test_checkpoints_with_two_names_of_one_cluster_go_on_where_it_was_read_last(
+    name: str, listed_now: str, now_ms: int, old: str | None, begins: int
+) -> None:
+    """Up to format 3, a new name was another cluster, and the old one was retained; here at offset 50."""
+    before = decode(json.loads((CHECKPOINTS / "v3" / f"{name}.json").read_text()))
+    one = Enumeration(2)
+    one.restart(before)
+    one.tell(BatchOpened(), TimePassed(100_000 + now_ms), ClustersListed((ListedCluster(listed_now, ("e:9092",)),)))
+    one.tell(answer(listed_now, "KX"))
+    one.register()
+    splits = [SplitId(listed_now, "t", partition) for partition in range(2)]
+    one.tell(BatchPlanned(dict.fromkeys(splits, 90)))
+    after = one.checkpoint()
+    assert batch_ranges(before, after) == tuple(Range(split, begins, 90) for split in splits)
+    assert dict(renamed_clusters(before, after)) == ({} if old is None else {old: listed_now})
+    assert ("default" in after.clusters) == (old is not None), "it is forgotten after a week"
 
 
 # After it was removed

@@ -151,7 +151,7 @@ def _offsets(
         found = _decode_column(columns[at], at, partitions)
     else:
         return repeat(None)
-    counts(present(found), at)
+    counts(present(found), at or away)
     return found
 
 

@@ -101,6 +101,12 @@ def _unwanted(draft: Draft, subscriptions: Mapping[str, Subscription]) -> list[S
 
 def _remove_cluster(draft: Draft, cluster: ClusterState) -> None:
     draft.clusters[cluster.id] = replace(cluster, removed_at_ms=draft.now_ms)
+    session = draft.session
+    if session.doubts or session.late:
+        draft.tell(
+            doubts={key: one for key, one in session.doubts.items() if key[0] != cluster.id},
+            late={name: keys for name, keys in session.late.items() if name != cluster.id},
+        )
     for split in [split for key, split in draft.splits.items() if key.cluster == cluster.id and split.active]:
         draft.retain(split)
     if draft.settings.retention_ms == 0:
@@ -111,9 +117,11 @@ def _forget_cluster(draft: Draft, name: str) -> None:
     for split in [split for key, split in draft.splits.items() if key.cluster == name]:
         draft.forget(split)
     del draft.clusters[name]
+    session = draft.session
     draft.tell(
-        answers={one: answer for one, answer in draft.session.answers.items() if one != name},
-        ends={one: ends for one, ends in draft.session.ends.items() if one != name},
+        answers={one: answer for one, answer in session.answers.items() if one != name},
+        heard={one: answer for one, answer in session.heard.items() if one != name},
+        ends={one: ends for one, ends in session.ends.items() if one != name},
     )
 
 

@@ -21,18 +21,20 @@ One run, as a host drives it:
 
     SettingsChanged     once, and when the user changes them
     ParallelismChanged  when the number of readers differs from the state's
-    ReaderRegistered    -> Assign, once all have registered and the first discovery is done   (one event per reader)
     BatchOpened         owners stay as they are from here on; what is durable by now need not be kept any more
     TimePassed          -> Forget
     ClustersListed      -> ListPartitions for each cluster
     PartitionsListed    -> ResolveStart for what is new, ReportLoss, RefuseCluster    (one per cluster that answered)
-    OffsetsResolved     -> Assign
+    OffsetsResolved     where what is new starts
     LogsObserved        -> ReportLoss                                    (one event per cluster that answered)
+    ReaderRegistered    once in a run                                                         (one event per reader)
     BatchPlanned        positions advance to the batch's ends; owners are decided, once    -> Revoke, Assign
 
-A host with readers of its own (processes that fail on their own) also tells `ReaderLost`, `ReaderRemoved`,
-`SplitsGivenBack` and `SplitsFinished`, and as `BatchPlanned` how far its last completed checkpoint has come. A host
-with logical readers, such as Spark's, registers each of them once, with what the restored state says that they own.
+A host that opens no batches has owners decided with each event that changes something, once all readers have
+registered and the first discovery is done. One with readers that are processes, which fail on their own, also tells
+`ReaderLost`, `ReaderRemoved`, `SplitsGivenBack` and `SplitsFinished`, and as `BatchPlanned` how far its last completed
+checkpoint has come. A host with logical readers, such as Spark's, registers each of them once, with what the restored
+state says that they own.
 
 The life of a split (law S1)
 ----------------------------

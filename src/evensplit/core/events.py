@@ -114,8 +114,9 @@ class ClustersListed:
     """The metadata named these clusters, all that are to be read, each once.
 
     `confirmed`: they come from where they cannot be wrong, such as the user's options. Then what the first complete
-    listing of a run leaves out, clusters and topics, is removed at once; otherwise, and later, a second listing has to
-    leave it out as well, an interval after the first.
+    listing of a run leaves out, clusters and topics, is removed without a second one; otherwise, and later, a second
+    listing has to leave it out as well, an interval after the first. A cluster with a Kafka id stays until those that
+    are listed have said whether one of them is it, renamed.
     `complete`: they are all that there are. A listing that is not adds and changes, and leaves nothing out.
     """
 

@@ -14,7 +14,7 @@ from evensplit.core.draft import Draft
 from evensplit.core.effects import RefuseCluster
 from evensplit.core.events import PartitionsListed
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
-from evensplit.core.state import Doubt, TopicName
+from evensplit.core.state import Doubt, TopicName, recency
 
 Value = TypeVar("Value")
 
@@ -57,7 +57,7 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
         )
         return False
     if twins and is_new(draft, cluster):
-        _rename(draft, max(twins, key=_recent), cluster)
+        _rename(draft, max(twins, key=recency), cluster)
     elif any(one.removed_at_ms is None for one in twins):
         # It is about to be removed.
         return False
@@ -72,10 +72,6 @@ def is_new(draft: Draft, cluster: ClusterState) -> bool:
     if cluster.kafka_id or cluster.discovered:
         return False
     return not any(key.cluster == cluster.id for key in draft.splits)
-
-
-def _recent(cluster: ClusterState) -> tuple[bool, int, str]:
-    return cluster.removed_at_ms is None, cluster.removed_at_ms or 0, cluster.id
 
 
 def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
@@ -95,11 +91,15 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
         if before.id in draft.session.identified and split.position is not None:
             # The state before does not say which cluster it was, so nobody could find the position in it.
-            split = draft.started(split, split.position)._replace(epoch=split.epoch)
+            begun = draft.started(split, split.position)
+            split = begun._replace(epoch=split.epoch, read_from=split.read_from)
         draft.put(split)
+        if split.active and not draft.session.wants(renamed):
+            draft.retain(split)
     session = draft.session
     draft.tell(
         answers=_without(session.answers, before.id),
+        heard=_without(session.heard, before.id),
         ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
         leader_epochs=_without(session.leader_epochs, before.id),
         late=_without(session.late, before.id),

@@ -180,8 +180,10 @@ def _behind(positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]) -> 
 
 
 def _begin_of_old(start: EnumeratorState, known: Split | None, split: Split, end: EnumeratorState) -> int | None:
-    """Where the range of `split` begins, in states of formats without revisions: it has a first position only where it
-    began in this very batch, or had been given up in it and was found to be the same.
+    """Where the range of `split` begins, in states of formats without revisions.
+
+    Such a state has first positions for what began in its own batch, and no others. One that equals that of `start` is
+    left from there, and reading went on from the position.
     """
     cut = any(loss.split == split.id and loss.cause is Cause.TRUNCATED for loss in new_losses(start, end))
     if known is None or known.position is None or split.position is None or cut:

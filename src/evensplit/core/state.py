@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -99,9 +100,11 @@ class Session:
     `told`: the last events, one line each, the latest at the end.
     `open`: a batch was opened and is not planned yet: owners stay as they are.
     `due`: owners are to be decided anew when it is planned.
-    `taken`: split -> the reader that had it when owners were decided the last time, if it has lost that since.
+    `taken`: split -> the reader that had it when owners were decided the last time, if it has lost that since: in an
+    open batch, or because there is no reader of that number any more.
     `leaving`: clusters that are to be removed as soon as no listed one can turn out to be one of them, renamed.
-    `identified`: cluster -> the revision since which states say who it is, as long as an earlier one may come back.
+    `identified`: cluster -> the first revision of a state that has its Kafka id, as long as an earlier state may be
+    what a batch begins with: in that, it cannot be found by its id if it is renamed.
     `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
     `doubts`: (cluster, topic) -> an id that its last listing named and that is not believed (yet): what is said of that
     topic counts for nothing.
@@ -211,18 +214,29 @@ class EnumeratorState:
         )
 
 
+def recency(cluster: ClusterState) -> tuple[bool, int, str]:
+    """Sorts names of one Kafka cluster: the one that is read comes last, after the one that was removed last."""
+    return cluster.removed_at_ms is None, cluster.removed_at_ms or 0, cluster.id
+
+
 def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[str, str]:
     """Name in `start` -> name in `end` of the clusters that have another one there, ascending.
 
-    A cluster of `end` is one of `start` that `end` does not have any more, if both have one Kafka cluster id.
+    A name that only `end` has stands for a cluster of which only `start` has another name, if both have one Kafka
+    cluster id. Checkpoints of format 3 and before may have several names of one id: the most recent one counts.
     """
-    gone = {
-        one.kafka_id: name
-        for name, one in start.clusters.items()
-        if one.kafka_id and (name not in end.clusters or end.clusters[name].kafka_id != one.kafka_id)
-    }
-    now = {one.kafka_id: name for name, one in end.clusters.items() if one.kafka_id}
-    return {name: now[kafka_id] for kafka_id, name in gone.items() if kafka_id in now}
+    now = {one.kafka_id: one.id for one in _only_in(end, start)}
+    before = {one.kafka_id: one.id for one in sorted(_only_in(start, end), key=recency) if one.kafka_id in now}
+    return {name: now[kafka_id] for kafka_id, name in sorted(before.items(), key=itemgetter(1))}
+
+
+def _only_in(state: EnumeratorState, other: EnumeratorState) -> list[ClusterState]:
+    """The clusters with an id that `other` does not have by this name and with this id."""
+    return [
+        one
+        for name, one in state.clusters.items()
+        if one.kafka_id and (name not in other.clusters or other.clusters[name].kafka_id != one.kafka_id)
+    ]
 
 
 def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:

@@ -175,8 +175,10 @@ class Briefing:
     def _list_partitions(
         self, state: EnumeratorState, name: str, view: View, found: Starts, *, patient: bool
     ) -> EnumeratorState:
-        # An answer with gaps is not a first discovery, and never says what is not there.
-        if state.clusters[name].initial and not view.whole:
+        # An answer with gaps is not a first discovery, and never says what is not there. One that is known by another
+        # name was discovered before.
+        known_ids = {one.kafka_id for one in state.clusters.values() if one.kafka_id}
+        if state.clusters[name].initial and not view.whole and view.listing.cluster_id not in known_ids:
             return state
         # A discovery that is looked at again is no second one; only for the first one it makes no difference.
         known = state.clusters[name]

@@ -46,7 +46,7 @@ def clusters_listed(
     *,
     again: bool,
 ) -> ClustersListed:
-    """The clusters of `fleet`, without those that are `left_out`.
+    """The clusters of `fleet`, without those that are `left_out`: one of them may be a known one, renamed.
 
     Servers that have not led to a cluster yet are not written down where `state` has some. `again`: the answer has been
     told before, and only how clusters are `reached` is another.
@@ -60,7 +60,7 @@ def clusters_listed(
         if proven is None and known is not None and known.bootstrap_servers:
             servers = known.bootstrap_servers
         listed.append(ListedCluster(cluster.id, servers, cluster.starts_by_itself, cluster.subscription))
-    return ClustersListed(tuple(listed), confirmed=fleet.confirmed, complete=fleet.complete and not again)
+    return ClustersListed(tuple(listed), confirmed=fleet.confirmed, complete=fleet.complete and not (again or left_out))
 
 
 def due_ms(state: EnumeratorState, missing_since: Collection[int]) -> int | None:

@@ -72,4 +72,5 @@ def _rename(model: Model, was: str, now: str) -> None:
     model.one_log.rename(was, now)
     model.clusters[now] = model.clusters.pop(was)
     model.kafka.pop(was)
+    model.heard.pop(was, None)
     model.leaving.pop(was, None)

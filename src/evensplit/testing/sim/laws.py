@@ -76,11 +76,8 @@ class Laws:
         if changed or (told and type(event) not in QUIET):
             self.checked["splits"] += 1
             self._splits(event, before, after)
-        if after.clusters.keys() != before.clusters.keys():
-            for name in [name for name in before.clusters if name not in after.clusters]:
-                self.model.clusters.pop(name, None)
-                self.model.kafka.pop(name, None)
-                self.model.leaving.pop(name, None)
+        if after.clusters is not before.clusters:
+            self._clusters(before, after)
         if changed or step.effects or (told and after.session is not before.session):
             self.checked["orders"] += 1
             self._orders(before, step)
@@ -91,6 +88,17 @@ class Laws:
         self.checked["states"] += 1
         for broken in (*check(after), *check_step(before, event, after)):
             raise Broken(broken.partition(":")[0], broken)
+
+    def _clusters(self, before: EnumeratorState, after: EnumeratorState) -> None:
+        """What the model need not know any more of clusters that were removed or forgotten."""
+        model = self.model
+        for name, cluster in before.clusters.items():
+            now = after.clusters.get(name)
+            if now is None or (now.removed_at_ms is not None and cluster.removed_at_ms is None):
+                model.ids.remove(name)
+            if now is None:
+                for known in (model.clusters, model.kafka, model.heard, model.leaving):
+                    known.pop(name, None)
 
     def _splits(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
         """S1 to S4, S15: every split that is known is there once, with its topic id, where the model log says."""

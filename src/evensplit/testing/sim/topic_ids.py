@@ -45,6 +45,10 @@ class TopicIds:
         self.former = {(now if name == was else name, topic): ids for (name, topic), ids in self.former.items()}
         self.doubted = {key: said for key, said in self.doubted.items() if key[0] != was}
 
+    def remove(self, cluster: str) -> None:
+        """A cluster is not read any more: what was not believed of it is of no interest."""
+        self.doubted = {topic: said for topic, said in self.doubted.items() if topic[0] != cluster}
+
     def look(
         self,
         event: PartitionsListed,
