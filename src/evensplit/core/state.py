@@ -211,23 +211,23 @@ class EnumeratorState:
         )
 
 
-def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[str, str]:
+def renamed_clusters(start: Mapping[str, ClusterState], end: Mapping[str, ClusterState]) -> Mapping[str, str]:
     """Name in `start` -> name in `end` of the clusters that have another one there, ascending.
 
     A cluster of `end` is one of `start` that `end` does not have any more, if both have one Kafka cluster id.
     """
     gone = {
         one.kafka_id: name
-        for name, one in start.clusters.items()
-        if one.kafka_id and (name not in end.clusters or end.clusters[name].kafka_id != one.kafka_id)
+        for name, one in start.items()
+        if one.kafka_id and (name not in end or end[name].kafka_id != one.kafka_id)
     }
-    now = {one.kafka_id: name for name, one in end.clusters.items() if one.kafka_id}
+    now = {one.kafka_id: name for name, one in end.items() if one.kafka_id}
     return {name: now[kafka_id] for kafka_id, name in gone.items() if kafka_id in now}
 
 
 def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:
     """The splits of `start` by the names that their clusters have in `end`; see `renamed_clusters`."""
-    renamed = renamed_clusters(start, end)
+    renamed = renamed_clusters(start.clusters, end.clusters)
     if not renamed:
         return start.splits
     keys = {key: key._replace(cluster=renamed.get(key.cluster, key.cluster)) for key in start.splits}
