@@ -151,8 +151,9 @@ MEANINGS: tuple[Meaning, ...] = (
         "Records that were to be read are gone: cut off by retention, replaced after an unclean leader election, or "
         "gone with a topic that was deleted or created anew.",
         "If that is as it should be, start once more with `failOnDataLoss=false`: what is missing is then counted and "
-        "reported. If not, give the topic a longer retention, or the query more room to catch up; against unclean "
-        "elections, set `unclean.leader.election.enable=false` for the topic.",
+        "reported, and so is what went after it was handed out, perhaps unread. If not, give the topic a longer "
+        "retention, or the query more room to catch up; against unclean elections, set "
+        "`unclean.leader.election.enable=false` for the topic.",
     ),
     Meaning(
         "ES-400",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from evensplit.core.model import Cause, Loss, SplitId
+from evensplit.core.model import Cause, HandedOut, Loss, SplitId
 from evensplit.testing import LocalKafka
 from tests.support.fleet_file import FleetFile
 from tests.support.live import Begin, LiveQuery, Row, Writer
@@ -124,7 +124,7 @@ def test_a_topic_is_deleted_with_unread_records(
         query.expect([*easts, *to_west.witness(topic)])
         # The first is of the batch that was under way, of which nobody can tell that it had been read.
         assert sorted(query.losses()) == [
-            Loss(gone, Cause.DELETED, 0, None, read),
+            Loss(gone, Cause.DELETED, 0, None, read, HandedOut.EARLIER),
             Loss(gone, Cause.DELETED, read, 100, 100 - read),
         ]
 
@@ -194,7 +194,8 @@ def test_a_topic_is_created_anew_with_unread_records_left(
         query.expect([*old, *named(to_east.witness(topic))])
         split = SplitId("default", topic, 0)
         # The first is of the batch that was under way, of which nobody can tell that it had been read.
-        losses = [Loss(split, Cause.RECREATED, 0, None, 20), Loss(split, Cause.RECREATED, 20, 100, 80)]
+        first = Loss(split, Cause.RECREATED, 0, None, 20, HandedOut.EARLIER)
+        losses = [first, Loss(split, Cause.RECREATED, 20, 100, 80)]
         assert sorted(query.losses()) == losses
 
 

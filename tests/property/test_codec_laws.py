@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evensplit.core.assign.policies import POLICIES
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import Cause, Cluster, ClusterState, Loss, Split, SplitId, Topic
+from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Loss, Split, SplitId, Topic
 from evensplit.core.settings import PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
@@ -33,6 +33,7 @@ losses = st.lists(
         offsets,
         st.none() | offsets,
         st.none() | offsets,
+        st.none() | st.sampled_from(HandedOut),
     ),
     max_size=3,
 ).map(tuple)

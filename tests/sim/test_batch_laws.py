@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from evensplit.core.model import Cause, Loss, Range, Split, SplitId
+from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.state import EnumeratorState
 from evensplit.testing.sim import Rules, SimulationFailed, simulate
 from evensplit.testing.sim.evenness import Evenness
@@ -81,14 +81,14 @@ class _Gone(Lookout):
 def test_a_batch_that_was_done_again_is_not_looked_for_twice() -> None:
     """Done again, it has all since the last offset that was written down; the state has its last part only."""
     state = EnumeratorState(splits={SPLIT: Split(SPLIT, "c.1", position=9, read_from=5)})
-    whole = Loss(SPLIT, Cause.DELETED, 2, None, 7)
+    whole = Loss(SPLIT, Cause.DELETED, 2, None, 7, HandedOut.EARLIER)
     skips = Skips(Rules(), _Gone())
     skips.add([Range(SPLIT, 2, 9)], state)
     skips.restore(state)
     assert skips.losses({}) == (whole,)
     skips.begin()
     skips.restore(state)
-    assert skips.losses({}) == (Loss(SPLIT, Cause.DELETED, 5, None, 4),)
+    assert skips.losses({}) == (Loss(SPLIT, Cause.DELETED, 5, None, 4, HandedOut.EARLIER),)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tests.support.queries import (
     stream,
     written,
 )
-from tests.support.records import numbers
+from tests.support.records import cut, numbers
 from tests.support.starting import started
 from tests.support.waiting import wait_for
 
@@ -80,6 +80,34 @@ def test_a_run_with_nothing_new_writes_no_batch(
         frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest")
         run_available(frame, checkpoint, tmp_path / "out")
     assert committed(checkpoint) == [0]
+
+
+def test_a_run_that_declares_losses_ends_with_a_batch_by_which_nothing_is_left_to_be_looked_at(
+    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path
+) -> None:
+    """So what retention removes until the next run was read, and is no loss."""
+    east.create_topic(topic)
+    frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest", failOnDataLoss=False)
+    rows: list[int] = []
+
+    def run() -> None:
+        query = started(
+            frame.writeStream.foreachBatch(lambda batch, _: rows.append(batch.count()))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+        )
+        assert query.awaitTermination(240), "the query did not end"
+
+    for day in range(3):
+        cut(east.bootstrap_servers, topic, {0: 10 * day})
+        numbers(east.bootstrap_servers, topic, range(10))
+        run()
+    run()
+    assert rows == [10, 0, 10, 0, 10, 0]
+    assert committed(checkpoint) == list(range(6))
+    reads = ["read" in document(path)["clusters"]["default"]["topics"][topic] for path in offset_files(checkpoint)]
+    assert reads == [True, False] * 3
+    assert not any(state.losses for state in states(checkpoint))
 
 
 def test_latest_delivers_only_what_comes_after_the_start(

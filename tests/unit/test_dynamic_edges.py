@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from evensplit.core.model import Split, SplitId
+from evensplit.core.model import Cause, HandedOut, Loss, Split, SplitId
 from evensplit.core.starting import Latest, TopicPartition
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, new_losses
 from evensplit.errors import ClusterUnreachable, MetadataError
 from evensplit.kafka.port import ClusterPort
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
@@ -390,3 +390,17 @@ def test_a_cluster_that_has_not_answered_yet_is_said() -> None:
     assert source.coordinator.report().unreachable == {"west": "cluster 'west': it has not answered yet"}
     hold.set()
     wait_for(lambda: source.plan(first) is not None and not source.coordinator.report().unreachable)
+
+
+def test_what_was_skipped_before_a_cluster_was_renamed_is_declared_under_its_new_name(clock: Clock) -> None:
+    """Nobody has looked since it was read when the metadata begins to call it otherwise."""
+    east = kafka("east", "a")
+    service = Service(metadata(cluster("east", "a")))
+    one = host({"east": east, "north": east}, service, clock, failOnDataLoss="false", startingOffsets="earliest")
+    end = one.plan(NONE, limited=False)
+    one.partitions(NONE, end)
+    east.delete_records("a", 0, 7)
+    service.answer = metadata(cluster("north", "a"))
+    after = go_on(one, end, clock, times=3)
+    assert list(after.clusters) == ["north"]
+    assert new_losses(end, after) == (Loss(SplitId("north", "a", 0), Cause.AGED_OUT, 0, 7, 7, HandedOut.EARLIER),)

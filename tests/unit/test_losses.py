@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -20,9 +21,11 @@ from evensplit.core.events import (
     TimePassed,
 )
 from evensplit.core.losses import describe_loss, extent, skipped
-from evensplit.core.model import Cause, ListedPartition, Loss, Range, SplitId, StartBy
+from evensplit.core.model import Cause, HandedOut, ListedPartition, Loss, Range, SplitId, StartBy
 from evensplit.core.plan import batch_ranges
 from evensplit.core.settings import DECLARE, FAIL, Settings
+from evensplit.core.state import EnumeratorState
+from evensplit.core.story import changes, happened
 from tests.support.enumeration import EAST, INTERVAL_MS, ONE, TWO, WEST, Enumeration, listed
 
 
@@ -312,12 +315,12 @@ def test_what_the_host_has_found_may_end_the_run() -> None:
         ("id-t", "id-t", 5, None),
         ("id-t", "id-t", 3, None),
         ("id-t", "id-t", None, None),
-        ("id-t", "id-t", 7, Loss(ONE, Cause.AGED_OUT, 5, 7, 2)),
-        ("id-t", "id-t", 99, Loss(ONE, Cause.AGED_OUT, 5, 99, 4)),
-        ("id-t", "id-2", 5, Loss(ONE, Cause.RECREATED, 5, None, 4)),
+        ("id-t", "id-t", 7, Loss(ONE, Cause.AGED_OUT, 5, 7, 2, HandedOut.EARLIER)),
+        ("id-t", "id-t", 99, Loss(ONE, Cause.AGED_OUT, 5, 99, 4, HandedOut.EARLIER)),
+        ("id-t", "id-2", 5, Loss(ONE, Cause.RECREATED, 5, None, 4, HandedOut.EARLIER)),
         ("", "id-2", 5, None),
         ("id-t", "", 5, None),
-        ("id-t", None, None, Loss(ONE, Cause.DELETED, 5, None, 4)),
+        ("id-t", None, None, Loss(ONE, Cause.DELETED, 5, None, 4, HandedOut.EARLIER)),
     ],
 )
 def test_what_is_not_there_after_it_was_to_be_read_may_have_been_skipped(
@@ -367,6 +370,17 @@ def test_a_loss_that_is_noticed_between_two_batches_is_of_the_second() -> None:
             "start at offset 4.*begins at( offset)? 9",
             "At most 5 offsets from 4",
         ),
+        (
+            Loss(ONE, Cause.AGED_OUT, 4, 9, 5, HandedOut.BEFORE_RESTART),
+            "begins at offset 9; offsets from 4 on were handed out in the last batch before the restart, and whether "
+            "they were read before they went is not known",
+            "Up to 5 offsets from 4 on may be unread",
+        ),
+        (
+            Loss(ONE, Cause.DELETED, 4, None, 1, HandedOut.EARLIER),
+            "it was deleted; offsets from 4 on were handed out in an earlier batch, and whether they were read",
+            "Up to 1 offset from 4 on may be unread",
+        ),
     ],
     ids=lambda value: str(value.cause) if isinstance(value, Loss) else "",
 )
@@ -374,6 +388,15 @@ def test_a_loss_says_what_happened_and_how_much(loss: Loss, said: str, size: str
     with pytest.raises(AssertionError, match=said):
         raise AssertionError(describe_loss(loss))
     assert size in extent(loss)
+
+
+@pytest.mark.parametrize("handed_out, said", [(None, "lost"), *((one, "perhaps lost") for one in HandedOut)])
+def test_what_may_have_been_read_is_only_perhaps_lost(handed_out: HandedOut | None, said: str) -> None:
+    loss = Loss(ONE, Cause.AGED_OUT, 4, 9, 5, handed_out)
+    sentence = f"{describe_loss(loss)}. {extent(loss)}"
+    before = EnumeratorState()
+    assert changes(before, replace(before, losses=(loss,))).sentences() == (f"{said} {ONE}: {sentence}",)
+    assert happened(ONE, before, replace(before, losses=(loss,))) == (f"{said} records: {sentence}",)
 
 
 def test_a_split_is_moved_by_a_loss_together_with_its_owner() -> None:

@@ -108,7 +108,7 @@ def test_a_batch_goes_on_over_a_rename() -> None:
     one.tell(BatchOpened(), ClustersListed((NORTH,)), answer("north", count=3), OffsetsResolved({N_THREE: 5}))
     one.tell(BatchPlanned({N_ONE: 30, N_THREE: 8}))
     after = one.checkpoint()
-    assert dict(renamed_clusters(before, after)) == {"east": "north"}
+    assert dict(renamed_clusters(before.clusters, after.clusters)) == {"east": "north"}
     assert {key.cluster for key in as_named(before, after)} == {"north"}
     assert batch_ranges(before, after) == (Range(N_ONE, 20, 30), Range(N_THREE, 5, 8))
     plans = {part.split: plan.reader for plan in plan_batch(before, after).readers for part in plan.ranges}
@@ -205,7 +205,7 @@ def test_a_cluster_that_says_who_it_is_and_is_renamed_in_one_batch_goes_on() -> 
     before = one.checkpoint()
     assert before.clusters["east"].kafka_id == ""
     one.tell(BatchOpened(), answer("east"), ClustersListed((NORTH,)), answer("north"), BatchPlanned({N_ONE: 12}))
-    assert dict(renamed_clusters(before, one.state)) == {}
+    assert dict(renamed_clusters(before.clusters, one.state.clusters)) == {}
     assert batch_ranges(before, one.checkpoint()) == (Range(N_ONE, 10, 12),)
     before = one.checkpoint()
     one.tell(BatchOpened(), ClustersListed((EAST,)), answer("east"), BatchPlanned({ONE: 14}))
@@ -321,7 +321,7 @@ def test_checkpoints_with_two_names_of_one_cluster_go_on_where_it_was_read_last(
     one.tell(BatchPlanned(dict.fromkeys(splits, 90)))
     after = one.checkpoint()
     assert batch_ranges(before, after) == tuple(Range(split, begins, 90) for split in splits)
-    assert dict(renamed_clusters(before, after)) == ({} if old is None else {old: listed_now})
+    assert dict(renamed_clusters(before.clusters, after.clusters)) == ({} if old is None else {old: listed_now})
     assert ("default" in after.clusters) == (old is not None), "it is forgotten after a week"
 
 

@@ -6,19 +6,33 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.model import Cause, ClusterState, ListedPartition, Loss, Split, SplitId, Subscription, Topics
+from evensplit.core.model import (
+    Cause,
+    ClusterState,
+    HandedOut,
+    ListedPartition,
+    Loss,
+    Split,
+    SplitId,
+    Subscription,
+    Topics,
+)
 from evensplit.core.state import EnumeratorState, Session
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.port import Listing
 from evensplit.spark.skips import SkipCheck
 from evensplit.spark.view import View
 
+EARLIER = HandedOut.EARLIER
 KEYS = tuple(SplitId("east", "t", number) for number in range(3))
+
+
+CLUSTERS = {"east": ClusterState("east", ("e:9092",), False, True, kafka_id="k")}
 
 
 def state(*positions: int) -> EnumeratorState:
     splits = {key: Split(key, "id", at, owner=0) for key, at in zip(KEYS, positions, strict=False)}
-    return EnumeratorState(1, {"east": ClusterState("east", ("e:9092",), False, True)}, splits, begun=True)
+    return EnumeratorState(1, CLUSTERS, splits, begun=True)
 
 
 def view(*starts: int | None, number: int = 1, topic_id: str = "id", whole: bool = True) -> View:
@@ -34,7 +48,8 @@ def now(seconds: float, subscription: Subscription | None = None) -> EnumeratorS
     """The state so many seconds after the first look."""
     subscriptions = {} if subscription is None else {"east": subscription}
     return EnumeratorState(
-        session=Session(now_ms=int(1000 * seconds), discovery_interval_ms=30_000, subscriptions=subscriptions)
+        clusters=CLUSTERS,
+        session=Session(now_ms=int(1000 * seconds), discovery_interval_ms=30_000, subscriptions=subscriptions),
     )
 
 
@@ -53,8 +68,8 @@ def test_what_is_still_there_was_read(check: SkipCheck) -> None:
 def test_what_is_gone_may_have_been_skipped(check: SkipCheck) -> None:
     check.asked(0)
     assert check.losses({"east": view(4, 50, 5)}, now(0)) == (
-        Loss(KEYS[0], Cause.AGED_OUT, 0, 4, 4),
-        Loss(KEYS[1], Cause.AGED_OUT, 0, 50, 20),
+        Loss(KEYS[0], Cause.AGED_OUT, 0, 4, 4, EARLIER),
+        Loss(KEYS[1], Cause.AGED_OUT, 0, 50, 20, EARLIER),
     )
     assert check.losses({"east": view(4, 50, 5, number=2)}, now(0)) == (), "once"
 
@@ -62,10 +77,13 @@ def test_what_is_gone_may_have_been_skipped(check: SkipCheck) -> None:
 def test_a_topic_that_is_another_one(check: SkipCheck) -> None:
     check.asked(0)
     losses = check.losses({"east": view(0, 0, topic_id="other")}, now(0))
-    assert losses == (Loss(KEYS[0], Cause.RECREATED, 0, None, 10), Loss(KEYS[1], Cause.RECREATED, 0, None, 20))
+    assert losses == (
+        Loss(KEYS[0], Cause.RECREATED, 0, None, 10, EARLIER),
+        Loss(KEYS[1], Cause.RECREATED, 0, None, 20, EARLIER),
+    )
 
 
-GONE = Loss(KEYS[1], Cause.DELETED, 0, None, 20)
+GONE = Loss(KEYS[1], Cause.DELETED, 0, None, 20, EARLIER)
 
 
 def test_what_two_complete_answers_lack_is_gone(check: SkipCheck) -> None:
@@ -93,14 +111,14 @@ def test_an_answer_with_gaps_does_not_say_what_is_deleted(check: SkipCheck) -> N
     for seconds in (0, 30, 60):
         assert check.losses({"east": view(0, number=1 + seconds, whole=False)}, now(seconds)) == ()
     assert check.missing_since == ()
-    assert check.losses({"east": view(0, 7, number=99)}, now(60)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7),)
+    assert check.losses({"east": view(0, 7, number=99)}, now(60)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7, EARLIER),)
 
 
 def test_where_the_log_begins_is_not_known_without_a_leader(check: SkipCheck) -> None:
     check.asked(0)
     assert check.losses({"east": view(0, None, whole=False)}, now(0)) == ()
     assert check.unchecked == ("east",)
-    assert check.losses({"east": view(0, 7, number=2)}, now(1)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7),)
+    assert check.losses({"east": view(0, 7, number=2)}, now(1)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7, EARLIER),)
 
 
 def test_what_nobody_asks_for_any_more_was_not_deleted(check: SkipCheck) -> None:
@@ -119,7 +137,10 @@ def test_of_what_is_missing_all_that_was_read_is_gone(check: SkipCheck) -> None:
     check.add(state(10, 20, 0), state(10, 25, 0))
     check.asked(0)
     assert check.losses({"east": view(0)}, now(0)) == ()
-    assert check.losses({"east": view(0, number=2)}, now(30)) == (GONE, Loss(KEYS[1], Cause.DELETED, 20, None, 5))
+    assert check.losses({"east": view(0, number=2)}, now(30)) == (
+        GONE,
+        Loss(KEYS[1], Cause.DELETED, 20, None, 5, EARLIER),
+    )
 
 
 @pytest.mark.parametrize("seconds, waits", [(0, True), (89, True), (90, False)])
@@ -162,3 +183,80 @@ def test_of_a_cluster_that_stays_away_the_next_batch_is_checked_as_well(check: S
     assert check.pending
     check.asked(3)
     assert [loss.split for loss in check.losses({"east": view(4, 0, 5, number=4)}, now(0))] == [KEYS[0], KEYS[2]]
+
+
+# What is known from the state alone
+
+
+def read(start: int, end: int) -> EnumeratorState:
+    """The end of a batch that has read so much of the first partition."""
+    split = Split(KEYS[0], "id", end, owner=0, read_from=start)
+    return EnumeratorState(1, CLUSTERS, {split.id: split}, begun=True)
+
+
+@pytest.mark.parametrize("start", [0, 10, 30])
+def test_what_this_process_has_handed_out_is_compared_once(start: int) -> None:
+    """A batch over others that no log has is planned again; its end says only what the last of them had read."""
+    one = SkipCheck(enabled=True)
+    one.add(state(start), state(40))
+    one.restore(read(30, 40))
+    one.asked(0)
+    assert one.losses({"east": view(40)}, now(0)) == (Loss(KEYS[0], Cause.AGED_OUT, start, 40, 40 - start, EARLIER),)
+
+
+def test_what_this_process_has_not_handed_out_was_handed_out_before_the_restart() -> None:
+    one = SkipCheck(enabled=True)
+    one.add(state(0), state(35))
+    one.restore(read(30, 40))
+    one.asked(0)
+    assert one.losses({"east": view(33)}, now(0)) == (
+        Loss(KEYS[0], Cause.AGED_OUT, 0, 33, 33, EARLIER),
+        Loss(KEYS[0], Cause.AGED_OUT, 30, 33, 3, HandedOut.BEFORE_RESTART),
+    )
+
+
+def test_what_was_looked_at_is_settled(check: SkipCheck) -> None:
+    assert not check.settles(read(0, 10))
+    check.asked(0)
+    assert not check.settles(read(0, 10))
+    check.losses({"east": view(0, None)}, now(0))
+    assert not check.settles(read(0, 10)), "not all of it"
+    check.losses({"east": view(0, 0, number=2)}, now(0))
+    assert check.settles(read(0, 10))
+    assert not check.settles(state(10)), "nothing was read"
+    assert not SkipCheck(enabled=False).settles(read(0, 10)), "nobody looks"
+
+
+# Clusters under other names
+
+
+def named(name: str) -> EnumeratorState:
+    """What is known of the cluster, which is called so now."""
+    one = now(0)
+    return replace(one, clusters={name: replace(CLUSTERS["east"], id=name)})
+
+
+def test_what_was_read_of_a_renamed_cluster_is_compared_under_its_new_name(check: SkipCheck) -> None:
+    check.asked(0)
+    assert check.losses({}, named("north")) == ()
+    assert check.unchecked == ("north",)
+    again = named("south")
+    assert check.has_news({"north": view(4, 0)})
+    assert check.losses({"south": view(4, 0)}, again) == (
+        Loss(KEYS[0]._replace(cluster="south"), Cause.AGED_OUT, 0, 4, 4, EARLIER),
+    )
+    assert not check.unchecked
+
+
+def test_since_when_something_is_missing_is_counted_anew_under_another_name(check: SkipCheck) -> None:
+    check.asked(0)
+    check.losses({"east": view(0)}, now(0))
+    assert len(check.missing_since) == 1
+    check.losses({}, named("north"))
+    assert not check.missing_since
+
+
+def test_of_a_cluster_that_is_forgotten_nothing_is_compared(check: SkipCheck) -> None:
+    check.asked(0)
+    check.losses({}, replace(named("north"), clusters={}))
+    assert not check.unchecked

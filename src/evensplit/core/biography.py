@@ -9,7 +9,7 @@ from typing import Any
 from evensplit.core.model import Lifecycle, Split, SplitId
 from evensplit.core.plan import batch_ranges, plan_batch
 from evensplit.core.state import EnumeratorState
-from evensplit.core.story import happened, told
+from evensplit.core.story import happened, lost_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def biography(split: SplitId, ends: Iterable[BatchEnd]) -> Biography | None:
         seen = seen or split in end.state.splits
         if last is None and end.batch > 0:
             known_from, before = end.batch + 1, end.state.splits.get(split)
-            lost = tuple(f"lost records: {told(loss)}" for loss in end.state.losses if loss.split == split)
+            lost = tuple(lost_records(loss) for loss in end.state.losses if loss.split == split)
             if lost:
                 chapters.append(Chapter(end, end, lost, None))
         else:

@@ -15,6 +15,7 @@ that there are. `null` stands for what is not known yet. What is as it usually i
     "dealtTo": [0, 2]                                 the readers that have had their share, if not all of them
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
     "losses": [["east", "orders", 7, "aged-out", 98, 120, 22]]    what was lost: split, cause, position, found, at most
+                                                      and, where it had been handed out, "earlier" or "before-restart"
     "kafkaId": "…"                                    of a cluster: what it calls itself
     "initial": true                                   of a cluster: its first discovery is by the user's strategy
     "removedAtMs": 1700000000000                      of a cluster, or of a topic: of all its splits
@@ -62,6 +63,7 @@ from evensplit.core.codec_values import (
     count_or_none,
     decode_loss,
     decode_pins,
+    encode_loss,
     encode_pins,
     flag,
     in_order,
@@ -173,7 +175,7 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "begun": (state.begun, True),
         "dealtTo": (list(state.dealt_to), list(range(state.readers))),
         "pins": (encode_pins(state.eligible), []),
-        "losses": ([[*loss.split, loss.cause.value, *loss[2:]] for loss in state.losses], []),
+        "losses": ([encode_loss(loss) for loss in state.losses], []),
     }
     return {
         SIGNATURE: VERSION,

@@ -8,7 +8,7 @@ from math import inf
 from operator import ge
 from typing import Any, TypeGuard
 
-from evensplit.core.model import Cause, Cluster, Loss, Readable, SplitId, Topic
+from evensplit.core.model import Cause, Cluster, HandedOut, Loss, Readable, SplitId, Topic
 
 
 def is_count(value: object) -> TypeGuard[int]:
@@ -96,10 +96,23 @@ def _readable(names: list[Any]) -> Readable:
     return SplitId(word(cluster), word(topic), count(partition, "a pinned partition"))
 
 
+def encode_loss(loss: Loss) -> list[Any]:
+    """A loss as the list of its fields."""
+    fields = [*loss.split, loss.cause.value, loss.position, loss.found, loss.offsets_max]
+    return fields if loss.handed_out is None else [*fields, loss.handed_out.value]
+
+
 def decode_loss(
-    cluster: object, topic: object, partition: object, cause: str, position: object, found: object, offsets_max: object
+    cluster: object,
+    topic: object,
+    partition: object,
+    cause: str,
+    position: object,
+    found: object,
+    offsets_max: object,
+    handed_out: str | None = None,
 ) -> Loss:
-    """A loss from the list of its fields."""
+    """The reverse of `encode_loss`, of its fields."""
     split = SplitId(word(cluster), word(topic), count(partition, "the partition of a loss"))
     return Loss(
         split,
@@ -107,4 +120,5 @@ def decode_loss(
         count(position, "the position of a loss"),
         count_or_none(found, "what was found at a loss"),
         count_or_none(offsets_max, "the size of a loss"),
+        None if handed_out is None else HandedOut(handed_out),
     )

@@ -13,7 +13,7 @@ from evensplit.core.draft import Draft
 from evensplit.core.effects import ReportLoss
 from evensplit.core.epochs import is_older, replaced_from
 from evensplit.core.events import LogsObserved, RecordsLost
-from evensplit.core.model import Cause, EpochTable, Loss, Range, Split, SplitId
+from evensplit.core.model import Cause, EpochTable, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.settings import FAIL
 from evensplit.core.state import Session, Sighting
 from evensplit.core.words import counted
@@ -178,29 +178,48 @@ def skipped(
     topic_ids: Mapping[SplitId, str],
     listed: Mapping[SplitId, str],
     starts: Mapping[SplitId, int],
+    handed_out: HandedOut = HandedOut.EARLIER,
 ) -> tuple[Loss, ...]:
-    """What of `ranges` may have been skipped when they were read: that which is not there any more right after it.
+    """What of `ranges` may have been skipped when they were read: that which is not there any more after it.
 
     Args:
         topic_ids: the topic ids that the ranges were meant for, empty where there are none.
         listed: the topic id of each split that there is now.
         starts: where the logs begin now; what is not in it is taken to be there.
+        handed_out: when the ranges were.
 
     A record that went after it had been read is counted as well: nobody can tell the two apart.
     """
     found: list[Loss] = []
     for part in ranges:
         if part.split not in listed:
-            found.append(Loss(part.split, Cause.DELETED, part.start, None, part.size))
+            found.append(Loss(part.split, Cause.DELETED, part.start, None, part.size, handed_out))
         elif topic_ids[part.split] and listed[part.split] and listed[part.split] != topic_ids[part.split]:
-            found.append(Loss(part.split, Cause.RECREATED, part.start, None, part.size))
+            found.append(Loss(part.split, Cause.RECREATED, part.start, None, part.size, handed_out))
         elif (start := starts.get(part.split, part.start)) > part.start:
-            found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, min(start, part.end) - part.start))
+            size = min(start, part.end) - part.start
+            found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, size, handed_out))
     return tuple(found)
+
+
+def verdict(loss: Loss) -> str:
+    """Whether records of it are sure to be lost."""
+    return "perhaps lost" if loss.handed_out else "lost"
 
 
 def describe_loss(loss: Loss) -> str:
     """What happened, in one clause."""
+    if loss.handed_out is None:
+        return _describe_unread(loss)
+    what = f"its log begins at offset {loss.found}" if loss.cause is Cause.AGED_OUT else _describe_unread(loss)
+    when = "the last batch before the restart" if loss.handed_out is HandedOut.BEFORE_RESTART else "an earlier batch"
+    return (
+        f"{what}; offsets from {loss.position} on were handed out in {when}, and whether they were read before they "
+        "went is not known"
+    )
+
+
+def _describe_unread(loss: Loss) -> str:
     match loss.cause:
         case Cause.RECREATED:
             return "the topic was deleted and created anew"
@@ -227,6 +246,8 @@ def describe_loss(loss: Loss) -> str:
 
 def extent(loss: Loss) -> str:
     """How much was lost, in one clause."""
+    if loss.handed_out and loss.offsets_max is not None:
+        return f"Up to {counted(loss.offsets_max, 'offset')} from {loss.position} on may be unread"
     if loss.offsets_max is None:
         return f"How many offsets from {loss.position} on were lost is not known"
     since = f"from {loss.position} on"

@@ -205,6 +205,15 @@ class Cause(StrEnum):
     """Reading was to start at an offset that the log does not have."""
 
 
+class HandedOut(StrEnum):
+    """When records were handed out to be read that are gone: nobody knows whether they were read before they went."""
+
+    EARLIER = "earlier"
+    """In an earlier batch."""
+    BEFORE_RESTART = "before-restart"
+    """In the last batch before the restart."""
+
+
 class Loss(NamedTuple):
     """Records of `split` that were to be read and are gone.
 
@@ -212,6 +221,7 @@ class Loss(NamedTuple):
     `found`: where the log begins (`aged-out`, `out-of-range`), is another one (`replaced`), or ended when it was last
     seen; None: not known.
     `offsets_max`: how many offsets were lost at most; None: not known.
+    `handed_out`: when they were handed out to be read; None: they never were.
     """
 
     split: SplitId
@@ -219,6 +229,7 @@ class Loss(NamedTuple):
     position: int
     found: int | None = None
     offsets_max: int | None = None
+    handed_out: HandedOut | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ def recency(cluster: ClusterState) -> tuple[bool, int, str]:
     return cluster.removed_at_ms is None, cluster.removed_at_ms or 0, cluster.id
 
 
-def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[str, str]:
+def renamed_clusters(start: Mapping[str, ClusterState], end: Mapping[str, ClusterState]) -> Mapping[str, str]:
     """Name in `start` -> name in `end` of the clusters that have another one there, ascending.
 
     A name that only `end` has stands for a cluster of which only `start` has another name, if both have one Kafka
@@ -230,18 +230,18 @@ def renamed_clusters(start: EnumeratorState, end: EnumeratorState) -> Mapping[st
     return {name: now[kafka_id] for kafka_id, name in sorted(before.items(), key=itemgetter(1))}
 
 
-def _only_in(state: EnumeratorState, other: EnumeratorState) -> list[ClusterState]:
-    """The clusters with an id that `other` does not have by this name and with this id."""
+def _only_in(clusters: Mapping[str, ClusterState], others: Mapping[str, ClusterState]) -> list[ClusterState]:
+    """The clusters with an id that are not among `others` by this name and with this id."""
     return [
         one
-        for name, one in state.clusters.items()
-        if one.kafka_id and (name not in other.clusters or other.clusters[name].kafka_id != one.kafka_id)
+        for name, one in clusters.items()
+        if one.kafka_id and (name not in others or others[name].kafka_id != one.kafka_id)
     ]
 
 
 def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:
     """The splits of `start` by the names that their clusters have in `end`; see `renamed_clusters`."""
-    renamed = renamed_clusters(start, end)
+    renamed = renamed_clusters(start.clusters, end.clusters)
     if not renamed:
         return start.splits
     keys = {key: key._replace(cluster=renamed.get(key.cluster, key.cluster)) for key in start.splits}

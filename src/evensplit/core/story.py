@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from evensplit.core.events import Event
-from evensplit.core.losses import describe_loss, extent
+from evensplit.core.losses import describe_loss, extent, verdict
 from evensplit.core.model import Loss, Split, SplitId
 from evensplit.core.state import EnumeratorState, as_named, new_losses, renamed_clusters
 from evensplit.core.words import counted
@@ -94,7 +94,7 @@ class Changes:
                 for topic, found in _by_topic([(key, key) for key in keys])
             )
         lines.extend(self._moved())
-        lines.extend(f"lost {loss.split}: {told(loss)}" for loss in self.losses[:LINES_MAX])
+        lines.extend(f"{verdict(loss)} {loss.split}: {told(loss)}" for loss in self.losses[:LINES_MAX])
         left = len(self.losses) - LINES_MAX
         return (*lines, f"lost records of {counted(left, 'more split')}") if left > 0 else tuple(lines)
 
@@ -164,7 +164,7 @@ def _renamed(
     before: EnumeratorState, after: EnumeratorState, earlier: Mapping[SplitId, Split]
 ) -> tuple[tuple[str, str], ...]:
     """The clusters that have other names, and whose splits have gone on; one that was forgotten begins anew."""
-    renamed = renamed_clusters(before, after)
+    renamed = renamed_clusters(before.clusters, after.clusters)
     if not renamed:
         return ()
     gone_on = {
@@ -193,13 +193,18 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
     """What became of `split` from one state to the next, each without its name: "was discovered", "starts at 6"."""
     said = _change(as_named(before, after).get(split), after.splits.get(split), _reason(before, after))
-    lost = [f"lost records: {told(loss)}" for loss in new_losses(before, after) if loss.split == split]
+    lost = [lost_records(loss) for loss in new_losses(before, after) if loss.split == split]
     return (*lost, *said)
 
 
 def told(loss: Loss) -> str:
     """What was lost and why, in one line."""
     return f"{describe_loss(loss)}. {extent(loss)}"
+
+
+def lost_records(loss: Loss) -> str:
+    """The same, said of the split."""
+    return f"{verdict(loss)} records: {told(loss)}"
 
 
 def loads(state: EnumeratorState) -> Sequence[int]:

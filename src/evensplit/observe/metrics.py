@@ -147,7 +147,10 @@ METRICS = (
     Metric("evensplit_moves_total", "counter", _CLUSTER, "Splits that went from one reader to another."),
     Metric("evensplit_discoveries_total", "counter", _CLUSTER, "Splits that were discovered."),
     Metric(
-        "evensplit_losses_total", "counter", _CLUSTER, "Losses: records of a split were gone before they were read."
+        "evensplit_losses_total",
+        "counter",
+        _CLUSTER,
+        "Losses: records of a split were gone before they were read, or perhaps were.",
     ),
     Metric(
         "evensplit_lost_offsets_total",

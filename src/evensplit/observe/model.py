@@ -17,7 +17,7 @@ from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.plan import BatchPlan, batch_ranges, plan_batch
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState
-from evensplit.core.story import Changes, told
+from evensplit.core.story import Changes, lost_records
 from evensplit.core.words import counted
 from evensplit.observe.totals import Totals, added
 
@@ -335,7 +335,7 @@ def _grouped(found: Changes) -> Iterator[tuple[Kind, list[tuple[list[SplitId], s
     """For each kind of which there is anything: the splits of which the same is said, and what else is said of them."""
     said: dict[Kind, Iterable[tuple[SplitId, str]]] = {
         Kind.RECREATED: ((key, "") for key in found.recreated),
-        Kind.LOST: ((loss.split, f": {told(loss)}") for loss in found.losses),
+        Kind.LOST: ((loss.split, lost_records(loss)) for loss in found.losses),
         Kind.DISCOVERED: ((one.split, "") for one in found.discoveries),
         Kind.RETURNED: ((key, "") for key in found.returned),
         Kind.RETAINED: ((key, "") for key in found.retained),
@@ -350,7 +350,9 @@ def _grouped(found: Changes) -> Iterator[tuple[Kind, list[tuple[list[SplitId], s
         for key, text in said[kind]:
             groups.setdefault((key.cluster, key.topic, text), []).append(key)
         if groups:
-            yield kind, [(keys, f"{words[len(keys) > 1]}{text}") for (_, _, text), keys in groups.items()]
+            # Of losses it is said in each case how sure they are.
+            before = ("", "") if kind is Kind.LOST else words
+            yield kind, [(keys, f"{before[len(keys) > 1]}{text}") for (_, _, text), keys in groups.items()]
 
 
 def _named(keys: Sequence[SplitId], text: str) -> str:

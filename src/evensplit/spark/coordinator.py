@@ -103,7 +103,8 @@ class Coordinator:
     def plan(self, start: EnumeratorState, *, limited: bool, fix_ends: bool = False) -> EnumeratorState:
         """The state at the end of the batch that begins at `start`; `start` itself where nothing has changed.
 
-        An untouched `start` is given a full state with resolved positions, even where there is nothing to read.
+        An untouched `start` is given a full state with resolved positions, even where there is nothing to read. Where
+        losses are declared, a run with `fix_ends` ends with a state by which no batch is left to be looked at.
         `limited`: `maxOffsetsPerTrigger` and `minOffsetsPerTrigger` hold. `fix_ends` (AvailableNow): partitions and
         ends stay those of the first call, and no minimum holds anything back. Raises what `observe` raises.
         """
@@ -127,7 +128,9 @@ class Coordinator:
         state = tell(state, BatchPlanned(ends)).state
         self._session = state.session
         self._due_ms = due_ms(state, self._skips.missing_since)
-        if start.begun and same(state, start):
+        # A run that ends leaves behind that all was looked at: the next one cannot tell what went before it was read
+        # from what went since.
+        if start.begun and same(state, start) and not (fix_ends and self._skips.settles(start)):
             self._given = start
             return start
         self._say(start, state)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evensplit.core.explain import explain
+from evensplit.core.losses import verdict
 from evensplit.core.model import Loss
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState, new_losses
@@ -34,7 +35,7 @@ def say_losses(losses: Sequence[Loss], *, more: str) -> None:
     """One line for each of the first losses, and one for how many more there are; `more`: what to say of those."""
     log = logging.getLogger("evensplit")
     for loss in losses[:LOSSES_SAID_MAX]:
-        log.warning("lost %s: %s", loss.split, told(loss))
+        log.warning("%s %s: %s", verdict(loss), loss.split, told(loss))
     if len(losses) > LOSSES_SAID_MAX:
         log.warning("lost: … and %d more, %s", len(losses) - LOSSES_SAID_MAX, more)
 

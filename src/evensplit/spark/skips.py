@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evensplit.core.losses import skipped
-from evensplit.core.model import Loss, Range, SplitId
+from evensplit.core.model import ClusterState, HandedOut, Loss, Range, SplitId
 from evensplit.core.plan import batch_ranges
-from evensplit.core.state import EnumeratorState, Session
+from evensplit.core.state import EnumeratorState, Session, renamed_clusters
 from evensplit.spark.view import Answer, View
 
 SURE_WITHIN = 3
@@ -25,12 +25,18 @@ class _Reading:
 
     ranges: tuple[Range, ...]
     topic_ids: Mapping[SplitId, str]
+    handed_out: HandedOut
     since: int | None = None
     compared: bool = False
 
     def is_before(self, answer: View) -> bool:
         """Whether they had been read when `answer` was asked for."""
         return self.since is not None and answer.number > self.since
+
+    def rename(self, cluster: str) -> None:
+        """The cluster is called so now."""
+        self.ranges = tuple(part._replace(split=part.split._replace(cluster=cluster)) for part in self.ranges)
+        self.topic_ids = {key._replace(cluster=cluster): topic_id for key, topic_id in self.topic_ids.items()}
 
 
 class _Missing(NamedTuple):
@@ -50,6 +56,7 @@ class SkipCheck:
         self._enabled = enabled
         self._readings: dict[str, list[_Reading]] = {}
         self._missing: dict[SplitId, _Missing] = {}
+        self._clusters: Mapping[str, ClusterState] = {}
 
     @property
     def pending(self) -> bool:
@@ -69,22 +76,38 @@ class SkipCheck:
         """The clusters that have not said, since ranges of them were read, whether all was there."""
         return tuple(sorted(self._readings))
 
+    def settles(self, state: EnumeratorState) -> bool:
+        """Whether the batch that ended at `state` has read something, and all of it has been looked at."""
+        return self._enabled and not self._readings and any(one.read_from is not None for one in state.splits.values())
+
     def add(self, start: EnumeratorState, end: EnumeratorState) -> None:
         """The batch from `start` to `end` is handed out; perhaps once more."""
         if not self._enabled:
             return
-        self._note(batch_ranges(start, end), end)
+        self._note(batch_ranges(start, end), end, HandedOut.EARLIER)
 
     def restore(self, state: EnumeratorState) -> None:
-        """The batch that ended at `state` has been read, by another process perhaps that did not come to look."""
+        """The batch that ended at `state` has been read, by another process perhaps that did not come to look.
+
+        What this process has handed out itself is known, and is compared once.
+        """
         if not self._enabled:
             return
-        read = ((split, split.read_from, split.position) for split in state.splits.values())
-        self._note(
-            [Range(split.id, begin, end) for split, begin, end in read if begin is not None and end is not None], state
-        )
+        known: dict[SplitId, list[Range]] = {}
+        for part in (part for readings in self._readings.values() for one in readings for part in one.ranges):
+            known.setdefault(part.split, []).append(part)
+        read = ((split.id, split.read_from, split.position) for split in state.splits.values())
+        parts = [
+            Range(key, begin, end)
+            for key, begin, end in read
+            if begin is not None
+            and end is not None
+            and not any(one.start <= begin and end <= one.end for one in known.get(key, ()))
+        ]
+        self._note(parts, state, HandedOut.BEFORE_RESTART)
 
-    def _note(self, parts: Iterable[Range], end: EnumeratorState) -> None:
+    def _note(self, parts: Iterable[Range], end: EnumeratorState, handed_out: HandedOut) -> None:
+        self._clusters = end.clusters
         by_cluster: dict[str, list[Range]] = {}
         for part in parts:
             by_cluster.setdefault(part.split.cluster, []).append(part)
@@ -93,9 +116,8 @@ class SkipCheck:
             if readings and readings[-1].ranges == tuple(ranges):
                 readings[-1].since, readings[-1].compared = None, False
             else:
-                readings.append(
-                    _Reading(tuple(ranges), {part.split: end.splits[part.split].topic_id for part in ranges})
-                )
+                topic_ids = {part.split: end.splits[part.split].topic_id for part in ranges}
+                readings.append(_Reading(tuple(ranges), topic_ids, handed_out))
 
     def asked(self, count: int) -> Mapping[str, int]:
         """The batches are read; `count` questions have been asked by now, and answers to later ones count.
@@ -126,6 +148,7 @@ class SkipCheck:
         One answer without a partition may be stale: what was read of it is deleted when a second complete one, an
         interval of `state` after the first, lacks it as well. Without a leader nobody knows what it still has.
         """
+        self._follow(state.clusters)
         found: list[Loss] = []
         for name, answer in sorted(answers.items()):
             if name not in self._readings or not isinstance(answer, View):
@@ -142,7 +165,7 @@ class SkipCheck:
                     later.append(one)
                     continue
                 sure = [part for part in one.ranges if part.split in settled]
-                found.extend(skipped(sure, one.topic_ids, listed, starts))
+                found.extend(skipped(sure, one.topic_ids, listed, starts, one.handed_out))
                 one.compared = True
                 one.ranges = tuple(
                     part
@@ -156,6 +179,17 @@ class SkipCheck:
             for key in deleted:
                 del self._missing[key]
         return tuple(found)
+
+    def _follow(self, clusters: Mapping[str, ClusterState]) -> None:
+        """Go by the names that `clusters` have now; what was read of one that is forgotten is nobody's loss."""
+        for was, now in renamed_clusters(self._clusters, clusters).items():
+            for one in (readings := self._readings.pop(was, [])):
+                one.rename(now)
+            if readings:
+                self._readings.setdefault(now, []).extend(readings)
+        self._clusters = clusters
+        self._readings = {name: readings for name, readings in self._readings.items() if name in clusters}
+        self._missing = {key: seen for key, seen in self._missing.items() if key.cluster in clusters}
 
     def _deleted(self, name: str, answer: View, listed: Collection[SplitId], session: Session) -> Collection[SplitId]:
         """What was read and is deleted, as `answer` is not the first to say; notes what is missing from it."""
