@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from kafka.record import MemoryRecordsBuilder
 
-from evensplit.kafka.api import FETCH, Api
+from evensplit.kafka.api import FETCH, OFFSET_FOR_LEADER_EPOCH, Api
 from tests.support.scripted import Scripted
 
 KEY = ("t", 0)
@@ -52,10 +52,13 @@ class Node(Scripted):
 
     `told`: None if it does not know the topic. `silent`: the API that it does not answer. `mute`: it hangs up when
     it is asked for metadata. `metadata_at`: when it was asked for that.
+
+    The topic has had leader epochs up to that of its metadata, each with ten records. `on_epochs` is given the one that
+    it is asked for, and says whether there is an answer.
     """
 
     def __init__(self, cluster: ScriptedCluster, fetch_highest: int) -> None:
-        super().__init__([], highest={FETCH: fetch_highest})
+        super().__init__([], highest={FETCH: fetch_highest, OFFSET_FOR_LEADER_EPOCH: OFFSET_FOR_LEADER_EPOCH.highest})
         self.told: Told | None = None
         self.log: Log | None = None
         self.fetch_code = 0
@@ -63,15 +66,20 @@ class Node(Scripted):
         self.mute = False
         self.on_metadata: Callable[[], None] = lambda: None
         self.on_fetch: Callable[[int], None] = lambda offset: None
+        self.on_epochs: Callable[[int], bool] = lambda epoch: True
         self.metadata_at: list[float] = []
-        self._cluster = cluster
+        self.cluster = cluster
 
     def answer(self, key: int, version: int, request: bytes) -> bytes | None:
-        if key != FETCH.key:
+        api = next((one for one in (FETCH, OFFSET_FOR_LEADER_EPOCH) if one.key == key), None)
+        if api is None:
             return super().answer(key, version, request)
-        self.asked.append(FETCH.name)
-        message = self._fetch(version, FETCH.request.decode(request, version=version, header=True))
-        flexible = bool(FETCH.response.flexible_version_q(version))
+        self.asked.append(api.name)
+        told = self._fetch if api is FETCH else self._epochs
+        message = told(version, api.request.decode(request, version=version, header=True))
+        if message is None:
+            return None
+        flexible = bool(api.response.flexible_version_q(version))
         return b"\0" * flexible + bytes(message.encode(version=version))
 
     def _metadata(self, api: Api, version: int) -> Any:
@@ -82,8 +90,8 @@ class Node(Scripted):
         self._wait("Metadata")
         topic = api.response.MetadataResponseTopic
         brokers = []
-        for number in self._cluster.listed:
-            host, _, port = self._cluster.servers[number].partition(":")
+        for number in self.cluster.listed:
+            host, _, port = self.cluster.servers[number].partition(":")
             one = api.response.MetadataResponseBroker(version=version, node_id=number, host=host, port=int(port))
             brokers.append(one)
         if self.told is None:
@@ -106,7 +114,7 @@ class Node(Scripted):
 
     def _wait(self, name: str) -> None:
         if self.silent == name:
-            self._cluster.wait()
+            self.cluster.wait()
 
     def _fetch(self, version: int, request: Any) -> Any:
         topic_class = FETCH.response.FetchableTopicResponse
@@ -116,6 +124,17 @@ class Node(Scripted):
             listed = [self._fetched(topic_class, version, topic, one) for one in topic.partitions]
             topics.append(topic_class(version=version, partitions=listed, **named))
         return FETCH.response(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=topics)
+
+    def _epochs(self, version: int, request: Any) -> Any:
+        wanted = request.topics[0].partitions[0].leader_epoch
+        if not self.on_epochs(wanted):
+            return None
+        topic_class = OFFSET_FOR_LEADER_EPOCH.response.OffsetForLeaderTopicResult
+        one = topic_class.EpochEndOffset(
+            version=version, error_code=0, partition=0, leader_epoch=wanted, end_offset=10 * (wanted + 1)
+        )
+        topic = topic_class(version=version, topic="t", partitions=[one])
+        return OFFSET_FOR_LEADER_EPOCH.response(version=version, throttle_time_ms=0, topics=[topic])
 
     def _fetched(self, topic_class: Any, version: int, topic: Any, one: Any) -> Any:
         self.on_fetch(one.fetch_offset)

@@ -22,12 +22,9 @@ from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.groups import commit, fetch_committed
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, LogEnd, TopicState, access_advice, list_subscribed
-from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
+from evensplit.kafka.session import ATTEMPT_S, HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
 from evensplit.kafka.staleness import topic_id
-
-ATTEMPT_S = 1.0
-"""So long one broker is waited for, if partitions may be left out."""
 
 CONNECT_MIN_S = 0.25
 """No leader leaves the next one less time to be connected to."""
@@ -89,11 +86,14 @@ class ClusterClient:
             return lookup.run() if complete else lookup.run_twice()
 
     def list_epochs(
-        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+        self,
+        leader_epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable] | None = None,
     ) -> Mapping[TopicPartition, EpochTable]:
         """See `ClusterPort.list_epochs`."""
         with self._calls.call() as (session, deadline):
-            lookup = EpochLookup(session, leader_epochs, starts, deadline)
+            lookup = EpochLookup(session, leader_epochs, starts, known or {}, deadline)
             lookup.run()
             doubtful = {key: EARLIEST for key, walk in lookup.walks.items() if walk.is_doubtful}
             begins = _OffsetLookup(session, doubtful, deadline).run_twice() if doubtful else {}

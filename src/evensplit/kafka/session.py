@@ -37,6 +37,9 @@ FAILED_REST_MAX_S = 600.0
 TURN_S = 1.0
 """So long a broker is waited for that is asked only because it is its turn, before those that have answered are."""
 
+ATTEMPT_S = 1.0
+"""So long one broker is waited for, if partitions may be left out."""
+
 _ADVICE = (
     "check kafka.bootstrap.servers, and that the addresses which the brokers advertise can be reached from this host"
 )
