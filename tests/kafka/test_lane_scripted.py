@@ -114,6 +114,7 @@ def test_all_who_gave_records_are_asked_one_after_the_other(pool: Pool) -> None:
             broker.log, broker.on_fetch = Log(OLD, "old"), partial(lead, number)
         assert len(read(cluster, pool)) == 40
         assert [sum(at > fetched for at in broker.metadata_at) for broker in cluster.brokers] == [1] * 4
+        pool.close()
 
 
 @pytest.mark.parametrize("named", [None, NEW], ids=["said nothing", "had named another id"])
