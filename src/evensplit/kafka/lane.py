@@ -77,9 +77,8 @@ def read_ranges(
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
     for; where it is empty or missing, whatever has that name is read, but of one partition records of one topic only.
-    Brokers before Kafka 3.1 go by that name: there each broker that gave records is asked for the ids once more before
-    the last batch is handed out, and another one is a `DataLossError` with `skip_lost` too, since rows that were handed
-    out may be of the new topic.
+    Brokers before Kafka 3.1 go by that name: each that gave records is asked for the id before the last batch is handed
+    out, and another one is a `DataLossError` with `skip_lost` too, since rows before may be of the new topic.
 
     `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
     the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
