@@ -269,12 +269,10 @@ def test_a_look_that_was_given_up_leaves_another_one_what_it_needs(elected: Mean
     """It was one for other topics, and what is not listed is forgotten in the end."""
     one = LeaderEpochs()
     first = one.check(elected, IDS, elected.list_ends([A]), {})
-    others = {(topic, 0): f"id-{topic}" for topic in "c"}
-    for topic, _ in others:
-        elected.create_topic(topic)
+    other = ("c", 0)
+    elected.create_topic("c")
     elected.happens = lambda: [
-        one.check(elected, {key: of}, elected.list_ends([key]), {})
-        for key, of in [*others.items(), (("c", 0), "id-d"), (("c", 0), "id-e")]
+        one.check(elected, {other: f"id-{number}"}, elected.list_ends([other]), {}) for number in range(3)
     ]
     found = one.check(elected, IDS, elected.list_ends([A, B]), {})
     assert (found.refused, found.tables[A], sorted(found.tables)) == ({}, first.tables[A], [A, B])

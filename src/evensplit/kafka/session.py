@@ -214,7 +214,7 @@ class Session:
                     self._rests.pop(address, None)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
-            patience_s = None
+            patience_s, prefer = None, ()
 
     def find_leaders(
         self,
