@@ -93,8 +93,9 @@ MEANINGS: tuple[Meaning, ...] = (
         "ES-201",
         "ClusterUnreachable",
         "No broker of a cluster answered in time: a wrong address, a firewall, brokers that are down, or an advertised "
-        "address that cannot be reached from the driver or an executor. Or records seem to be gone, and not every "
-        "broker could be asked about them; or all that brokers say is older than what was known before.",
+        "address that cannot be reached from the driver or an executor. Or records seem to be gone, or were read from "
+        "brokers before Kafka 3.1, and not every broker could be asked about them; or all that brokers say is older "
+        "than what was known before.",
         "The message has each address that was tried and what came of it. Every broker's advertised address has to be "
         "reachable from the driver and from all executors. If the metadata of the cluster was restored from a backup, "
         "start the query again.",

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Mapping, Sequence
 
-from evensplit.kafka.epochs import EpochWalk
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evensplit.core.epochs import epoch_before
+from evensplit.core.model import EpochStart, EpochTable
+from evensplit.kafka.epochs import EPOCH_ROUNDS_MAX, EpochWalk
+from evensplit.testing.fake_kafka import FakeKafka
+
+KEY = ("t", 0)
 
 Log = dict[int, int]
 """Epoch -> where it begins, as a broker has it."""
@@ -21,14 +30,22 @@ def answer(log: Log, end: int, wanted: int) -> tuple[int, int]:
 
 
 def walk(
-    log: Log, *, end: int = 100, leader: int | None = None, start: int = 0, begins: int = 0
+    log: Log,
+    *,
+    end: int = 100,
+    leader: int | None = None,
+    start: int = 0,
+    begins: int = 0,
+    known: Sequence[tuple[int, int]] = (),
+    questions: int = 99,
 ) -> list[tuple[int, int]]:
-    one = EpochWalk(max(log, default=0) if leader is None else leader, start)
+    table = tuple(EpochStart(*entry) for entry in known)
+    one = EpochWalk(max(log, default=0) if leader is None else leader, start, table)
     asked = 0
     while one.asks is not None:
         one.take(*answer(log, end, one.asks))
         asked += 1
-    assert asked <= len(log) + 1
+    assert asked <= min(len(log) + 1, questions)
     one.settle(begins)
     return [(entry.epoch, entry.start) for entry in one.table]
 
@@ -79,3 +96,55 @@ def test_an_answer_that_makes_no_sense_ends_it(nonsense: tuple[int, int]) -> Non
     one.take(4, 80)
     one.take(*nonsense)
     assert (one.asks, one.table) == (None, ((6, 80),))
+
+
+LONG = {epoch: 10 * epoch for epoch in range(EPOCH_ROUNDS_MAX + 1)}
+
+
+def test_what_is_known_is_not_asked_for_again() -> None:
+    """As many entries as there may be: with a new one, the last one goes."""
+    table = walk(LONG, end=650)
+    assert len(table) == len(LONG)
+    found = walk({**LONG, 70: 650}, end=660, known=table, questions=2)
+    assert found == [(70, 650), *table[:-1]]
+    # A leader without a record is known, which left no trace.
+    assert walk({**LONG, 70: 650}, end=660, known=[(69, 650), *table], questions=2) == found
+
+
+def test_what_was_replaced_is_asked_for_until_both_logs_have_an_epoch() -> None:
+    known = [(9, 80), (7, 60), (5, 50), (0, 0)]
+    assert walk({0: 0, 5: 50, 10: 55}, known=known, questions=3) == [(10, 55), (5, 50), (0, 0)]
+    assert walk({0: 0, 5: 50, 8: 55, 10: 90}, known=known) == [(10, 90), (8, 55), (5, 50), (0, 0)]
+
+
+Step = tuple[str, int]
+STEPS = st.lists(st.tuples(st.sampled_from(["append", "elect", "cut", "delete"]), st.integers(0, 5)), max_size=30)
+
+
+@given(STEPS)
+def test_whatever_happens_to_a_log_what_is_known_of_it_leads_to_what_is_true(steps: list[Step]) -> None:
+    """It leads as far as asking for everything does, and says nothing of what the log has had that is wrong."""
+    kafka = FakeKafka("east")
+    kafka.create_topic("t")
+    truth: list[int] = []
+    start = 0
+    table: Mapping[tuple[str, int], EpochTable] = {}
+    for what, number in steps:
+        end = kafka.list_ends([KEY])[KEY]
+        if what == "append":
+            kafka.append(*KEY, number)
+            truth += [end.epoch] * number
+        elif what == "delete":
+            start = min(start + number, end.offset)
+            kafka.delete_records(*KEY, start)
+        elif what == "elect":
+            kafka.elect(*KEY)
+        else:
+            kafka.truncate(*KEY, max(end.offset - number, start))
+            del truth[max(end.offset - number, start) :]
+        leaders, begins = {KEY: kafka.list_ends([KEY])[KEY].epoch}, {KEY: start}
+        table, alone = kafka.list_epochs(leaders, begins, table), kafka.list_epochs(leaders, begins)
+        for offset in range(1, len(truth) + 1):
+            found = epoch_before(table[KEY], offset)
+            assert found in (None, truth[offset - 1])
+            assert found is not None or epoch_before(alone[KEY], offset) is None

@@ -262,6 +262,28 @@ def test_a_cluster_of_a_checkpoint_is_reached_where_it_was_and_where_it_may_be_n
     assert (gone.bootstrap_servers, gone.client_id) == (("g:9092",), "outside")
 
 
+GUARDED = {"isolation.level": "read_committed", "security.protocol": "SSL"}
+
+
+def test_a_cluster_of_a_checkpoint_that_is_listed_under_another_name_is_known_by_a_server(clock: Clock) -> None:
+    renamed = ClusterMetadata("west", ("w:9092", "new:9092"), ("orders",), GUARDED)
+    one = fleet(Service(metadata(EAST, renamed)), clock)
+    one.refresh(NONE, patient=True)
+    found = one.reached(ClusterState("default", ("before:9092", "w:9092"), False))
+    assert found.bootstrap_servers == ("before:9092", "w:9092", "new:9092")
+    assert (found.read_committed, found.security) == (True, one.clusters[1].settings.security)
+
+
+@pytest.mark.parametrize("own", [{name: value} for name, value in GUARDED.items()], ids=str)
+def test_a_cluster_of_a_checkpoint_that_nothing_is_known_of_is_not_read_with_less(
+    clock: Clock, own: dict[str, str]
+) -> None:
+    one = fleet(Service(metadata(EAST, ClusterMetadata("west", ("w:9092",), ("orders",), own))), clock)
+    one.refresh(NONE, patient=True)
+    with pytest.raises(MetadataError, match=r"cluster 'gone' of the checkpoint: .* at g:9092, .* finished the batch"):
+        one.reached(ClusterState("gone", ("g:9092",), False))
+
+
 def test_closing_lets_go_of_the_service(clock: Clock) -> None:
     service = Service(metadata(EAST))
     one = fleet(service, clock)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from evensplit.core.model import EpochTable
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError
 from evensplit.kafka.port import LogEnd
+from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.view import View
+from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.waiting import wait_for
 from tests.support.worlds import ChangingKafka, Watched, options
 
@@ -43,10 +46,13 @@ class Electing(ChangingKafka):
         return {key: self.former.get(key, end) for key, end in found.items()}
 
     def list_epochs(
-        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+        self,
+        leader_epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable] | None = None,
     ) -> Mapping[TopicPartition, EpochTable]:
         self.asked.append(dict(leader_epochs))
-        found = super().list_epochs(leader_epochs, starts)
+        found = super().list_epochs(leader_epochs, starts, known)
         return {key: () if key in self.without else table for key, table in found.items() if key not in self.silent}
 
 
@@ -214,3 +220,59 @@ def test_without_discovery_no_turns_are_taken(east: Electing) -> None:
     one.clock.now_s = 1e6
     one.look()
     assert east.turns == 1
+
+
+class Meanwhile(FakeKafka):
+    """While it is asked for epochs, something else happens, once."""
+
+    happens: Callable[[], object] | None = None
+
+    def list_epochs(self, *asked: Any) -> Mapping[TopicPartition, EpochTable]:
+        found = super().list_epochs(*asked)
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        return found
+
+
+A, B = ("a", 0), ("b", 0)
+IDS = {A: "id-a", B: "id-b"}
+
+
+@pytest.fixture
+def elected() -> Meanwhile:
+    """Both topics have had several leaders."""
+    made = Meanwhile("east")
+    for topic in "ab":
+        made.create_topic(topic)
+        made.append(topic, 0, 10)
+        made.elect(topic, 0)
+    return made
+
+
+def test_a_look_that_was_given_up_does_not_take_back_what_another_one_has_heard_since(elected: Meanwhile) -> None:
+    one = LeaderEpochs()
+
+    def look_again() -> None:
+        elected.elect(*A)
+        assert one.check(elected, IDS, elected.list_ends([A]), {}).refused == {}
+
+    elected.happens = look_again
+    late = elected.list_ends([A])
+    why = "the leader that answered is a former one: expected leader epoch 2 or a later one, found 1"
+    assert one.check(elected, IDS, late, {}).refused == {A: why}
+    assert one.check(elected, IDS, late, {}).refused == {A: why}
+    assert one.check(elected, IDS, elected.list_ends([A]), {}).tables == {A: ((2, 10), (0, 0))}
+
+
+def test_a_look_that_was_given_up_leaves_another_one_what_it_needs(elected: Meanwhile) -> None:
+    """It was one for other topics, and what is not listed is forgotten in the end."""
+    one = LeaderEpochs()
+    first = one.check(elected, IDS, elected.list_ends([A]), {})
+    other = ("c", 0)
+    elected.create_topic("c")
+    elected.happens = lambda: [
+        one.check(elected, {other: f"id-{number}"}, elected.list_ends([other]), {}) for number in range(3)
+    ]
+    found = one.check(elected, IDS, elected.list_ends([A, B]), {})
+    assert (found.refused, found.tables[A], sorted(found.tables)) == ({}, first.tables[A], [A, B])

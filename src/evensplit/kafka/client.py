@@ -22,12 +22,9 @@ from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.groups import commit, fetch_committed
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, LogEnd, TopicState, access_advice, list_subscribed
-from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
+from evensplit.kafka.session import ATTEMPT_S, HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
 from evensplit.kafka.staleness import topic_id
-
-ATTEMPT_S = 1.0
-"""So long one broker is waited for, if partitions may be left out."""
 
 CONNECT_MIN_S = 0.25
 """No leader leaves the next one less time to be connected to."""
@@ -71,11 +68,12 @@ class ClusterClient:
         *,
         complete: bool = True,
         undecided: bool = False,
+        timeout_s: float | None = None,
         cluster_id: str = "",
     ) -> Mapping[TopicPartition, int]:
-        """See `ClusterPort.list_offsets`. `cluster_id` as for `leaders`."""
-        with self._calls.call() as (session, deadline):
-            lookup = _OffsetLookup(session, wanted, deadline, cluster_id, undecided=undecided)
+        """See `ClusterPort.list_offsets`. `timeout_s` and `cluster_id` as for `leaders`."""
+        with self._calls.call(timeout_s) as (session, deadline):
+            lookup = _OffsetLookup(session, wanted, deadline, cluster_id, timeout_s, undecided=undecided)
             return lookup.run() if complete else lookup.run_twice()
 
     def list_ends(
@@ -88,11 +86,14 @@ class ClusterClient:
             return lookup.run() if complete else lookup.run_twice()
 
     def list_epochs(
-        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+        self,
+        leader_epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable] | None = None,
     ) -> Mapping[TopicPartition, EpochTable]:
         """See `ClusterPort.list_epochs`."""
         with self._calls.call() as (session, deadline):
-            lookup = EpochLookup(session, leader_epochs, starts, deadline)
+            lookup = EpochLookup(session, leader_epochs, starts, known or {}, deadline)
             lookup.run()
             doubtful = {key: EARLIEST for key, walk in lookup.walks.items() if walk.is_doubtful}
             begins = _OffsetLookup(session, doubtful, deadline).run_twice() if doubtful else {}
@@ -109,7 +110,8 @@ class ClusterClient:
             ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
         """
         with self._calls.call(timeout_s) as (session, deadline):
-            return int(_OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id).run()[key])
+            lookup = _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id, timeout_s)
+            return int(lookup.run()[key])
 
     def leaders(
         self,
@@ -119,13 +121,15 @@ class ClusterClient:
         timeout_s: float | None = None,
         cluster_id: str = "",
         turn: bool = False,
+        prefer: Collection[Address] = (),
     ) -> Leaders:
         """Who leads `partitions`: as is known already, or with `refresh`, or if one is not known, as a broker says now.
 
         `timeout_s`: how long that may take, if not the whole request deadline.
         `cluster_id`: what the cluster has to call itself, as far as it does; empty where that is not known. Brokers of
         another cluster are passed over for those at other addresses.
-        `turn`: a broker is asked that was not asked the last time, if there is one.
+        `turn`: a broker is asked that was not asked the last time, if there is one. `prefer`: these are, in this order,
+        before any other, even if they have just failed to answer.
 
         Raises:
             ClusterUnreachable, UnsupportedBroker: as `list_partitions`.
@@ -138,7 +142,7 @@ class ClusterClient:
             # One whose turn it is may hang, and shall leave the time to the others.
             patience_s = ATTEMPT_S if turn else None
             return session.find_leaders(
-                partitions, deadline, refresh=refresh, patience_s=patience_s, cluster_id=cluster_id
+                partitions, deadline, refresh=refresh, patience_s=patience_s, cluster_id=cluster_id, prefer=prefer
             )
 
     def broker(self, node_id: int) -> Broker | None:
@@ -173,6 +177,7 @@ class _OffsetLookup:
         wanted: Mapping[TopicPartition, int],
         deadline: Deadline,
         cluster_id: str = "",
+        timeout_s: float | None = None,
         *,
         undecided: bool = False,
         with_epochs: bool = False,
@@ -183,6 +188,8 @@ class _OffsetLookup:
         self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
         self._wanted = wanted
         self._deadline = deadline
+        own = f"within {session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
+        self._timeout = own if timeout_s is None else "in time"
         self._local = EARLIEST_LOCAL in wanted.values()
         self._found: dict[TopicPartition, Any] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
@@ -316,14 +323,13 @@ class _OffsetLookup:
     def _explained(self, key: TopicPartition, error: ClusterError, others: int) -> ClusterError:
         more = f" (and {counted(others, 'more partition')})" if others else ""
         where = f"topic {key[0]!r}, partition {key[1]}"
-        timeout = f"within {self._session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
         if not isinstance(error, BrokerError):
-            detail = f"{where}: its leader gave no offset {timeout}{more}: {error.detail}"
+            detail = f"{where}: its leader gave no offset {self._timeout}{more}: {error.detail}"
             return ClusterUnreachable(self._session.cluster, detail)
         if key in self._absent:
             advice = "it was deleted, or this client may not see it"
         else:
-            advice = f"retried in vain {timeout}; see whether the partition has a leader and in-sync replicas"
+            advice = f"retried in vain {self._timeout}; see whether the partition has a leader and in-sync replicas"
         return BrokerError(self._session.cluster, f"{error.detail}{more}; {advice}", error.code)
 
 

@@ -18,15 +18,11 @@ from evensplit.kafka.api import OFFSET_FOR_LEADER_EPOCH, error_name, is_retriabl
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import access_advice
-from evensplit.kafka.session import Backoff, Broker, Session
+from evensplit.kafka.session import ATTEMPT_S, Backoff, Broker, Session
 from evensplit.kafka.settings import Address
 
 EPOCH_ROUNDS_MAX = 64
 """So many epochs of a log are asked for at most, the latest ones."""
-
-ATTEMPT_S = 1.0
-"""So long the leaders are waited for in each round."""
-
 
 _FIRST = EpochStart(0, 0)
 
@@ -38,13 +34,16 @@ class EpochWalk:
     """The questions that lead to one log's table, and what came of them so far.
 
     `epoch`: the leader's own. `start`: where the log begins, or an earlier offset; below that nothing is asked for.
+    `known`: what an earlier walk found of the same topic. Each epoch had one leader, so where both have one that begins
+    at the same offset, all before that is the same, and is not asked for again.
     `asks`: the epoch to ask for next; None: there is nothing more to ask.
     `is_doubtful`: whether the log has records of epoch 0, which the table does not say, depends on where it begins now.
     """
 
-    def __init__(self, epoch: int, start: int) -> None:
+    def __init__(self, epoch: int, start: int, known: EpochTable = ()) -> None:
         self._epoch = epoch
         self._start = start
+        self._known = known
         # No epoch is below 0, so all that the log ever had up to the next one is of it.
         self._entries: list[EpochStart] = [] if epoch else [_FIRST]
         self.asks: int | None = epoch - 1 if epoch else None
@@ -53,7 +52,7 @@ class EpochWalk:
     @property
     def table(self) -> EpochTable:
         """What is known; empty if the log has no epochs, as in a record format of before Kafka 0.11."""
-        return tuple(self._entries) if self._entries != [_FIRST] else _ONLY_FIRST
+        return tuple(self._entries[: EPOCH_ROUNDS_MAX + 1]) if self._entries != [_FIRST] else _ONLY_FIRST
 
     def take(self, epoch: int, end: int) -> None:
         """Take the answer to `asks`: `epoch` is the latest one up to it, and ends at offset `end`, exclusive.
@@ -67,9 +66,13 @@ class EpochWalk:
             # An epoch that ends where the one after it does was only the echo of the question.
             self.asks = None
             return
-        self._entries.append(EpochStart(self._epoch, end))
+        found = EpochStart(self._epoch, end)
+        self._entries.append(found)
         may_be_echo, self._epoch, self.asks = epoch == self.asks, epoch, epoch - 1
-        if end <= self._start:
+        if found in self._known:
+            self._entries.extend(self._known[self._known.index(found) + 1 :])
+            self.asks = None
+        elif end <= self._start:
             self.asks = None
         elif epoch == 0:
             self.asks = None
@@ -87,7 +90,8 @@ class EpochWalk:
 class EpochLookup:
     """One `list_epochs`: rounds of one request per leader, all under way at once.
 
-    `walks`: those whose leaders have answered all that they were asked, in the order of the question.
+    `walks`: those whose leaders have answered all that they were asked, in the order of the question. `known`: the
+    tables that were found before.
     """
 
     def __init__(
@@ -95,31 +99,37 @@ class EpochLookup:
         session: Session,
         leader_epochs: Mapping[TopicPartition, int],
         starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable],
         deadline: Deadline,
     ) -> None:
         self._session = session
         self._leader_epochs = leader_epochs
         self._deadline = deadline
-        self.walks = {key: EpochWalk(epoch, starts.get(key, 0)) for key, epoch in leader_epochs.items()}
+        self.walks = {
+            key: EpochWalk(epoch, starts.get(key, 0), known.get(key, ())) for key, epoch in leader_epochs.items()
+        }
         self._answered: set[TopicPartition] = set()
 
     def run(self) -> None:
-        """Ask all that there is to ask, but for where logs begin."""
-        tried_again = False
+        """Ask all that there is to ask, but for where logs begin, for which some time is left.
+
+        Where there is no time for all of a table, its later epochs are better than to ask for them again and again.
+        """
+        limit = self._deadline.within(self._deadline.remaining_s / 2)
         for _ in range(EPOCH_ROUNDS_MAX):
             pending = [key for key, walk in self.walks.items() if walk.asks is not None]
-            if not pending:
+            if not pending or limit.passed:
                 break
             self._answered.clear()
             self._ask(pending, refresh=False)
             missing = [key for key in pending if key not in self._answered]
-            if missing and not tried_again:
-                tried_again = True
+            if missing:
                 Backoff(self._session.settings).pause(self._deadline)
                 self._ask(missing, refresh=True)
             for key in pending:
                 if key not in self._answered:
                     del self.walks[key]
+        self.walks = {key: walk for key, walk in self.walks.items() if walk.asks is None or walk.table}
 
     def _ask(self, pending: Collection[TopicPartition], *, refresh: bool) -> None:
         """One round: first all requests go out, then all responses come in."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.core.starting import TopicPartition
-from evensplit.errors import EvenSplitError
+from evensplit.errors import ClusterError, DataLossError
 from evensplit.kafka.api import FETCH, FETCH_BY_NAME_VERSION
 from evensplit.kafka.search import Search
 from evensplit.kafka.settings import ClientSettings
@@ -91,7 +91,7 @@ class PartitionRead:
         first = self._ranges.popleft()
         self.position, self.end = first.start, first.end
         self.stamp_s = 0.0
-        self.trouble: EvenSplitError | None = None
+        self.trouble: ClusterError | DataLossError | None = None
         self.search: Search | None = None
         self.topic_id = ""
         self.begun = False

@@ -137,8 +137,6 @@ class Fetcher:
                     return
                 highest = None if all(read.topic_id for read in leader.asked) else FETCH_BY_NAME_VERSION
                 leader.version = leader.connection.send(FETCH, build, deadline, highest=highest)
-            if leader.version <= FETCH_BY_NAME_VERSION:
-                self._homes.note_named(leader.asked)
         except ClusterUnreachable as error:
             self._lose(leader, error)
 
@@ -203,6 +201,8 @@ class Fetcher:
             read_committed=settings.read_committed,
             by_id=leader.version > FETCH_BY_NAME_VERSION,
         )
+        if leader.version <= FETCH_BY_NAME_VERSION:
+            self._homes.note_named(asked, leader.address)
         leader.queue.extendleft(reversed(answer.starved))
         leader.queue.extend(read for read in answer.served if not read.finished)
         self._homes.homeless.extend(answer.moved)

@@ -77,8 +77,8 @@ def read_ranges(
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
     for; where it is empty or missing, whatever has that name is read, but of one partition records of one topic only.
-    Brokers before Kafka 3.1 go by that name: there the ids are compared once more before the last batch is handed out,
-    and another one is a `DataLossError` with `skip_lost` too, since rows that were handed out may be of the new topic.
+    Brokers before Kafka 3.1 go by that name: each that gave records is asked for the id before the last batch is handed
+    out, and another one is a `DataLossError` with `skip_lost` too, since rows before may be of the new topic.
 
     `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
     the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
@@ -98,7 +98,7 @@ def read_ranges(
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
         ClusterUnreachable, UnsupportedBroker: no broker, or not the leader of a partition, answered in time; or records
-            seem to be lost, and not every broker could be asked about them.
+            seem to be lost, or were read by name, and not every broker that has to could be asked about them.
         ClusterError: the bootstrap servers lead to another cluster than `cluster_ids` has.
         BrokerError: a leader refused a partition, for good or until the deadline.
         DataLossError: records that were to be read are not there any more, were replaced, or their topic was created

@@ -57,6 +57,17 @@ def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
     )
 
 
+def unsure(read: PartitionRead, brokers: Sequence[Address], timeout_ms: int) -> ClusterUnreachable:
+    """It was read by its name, and whose records these were, not all can say who gave them."""
+    return ClusterUnreachable(
+        read.split.cluster,
+        f"topic {read.split.topic!r}: it was read by its name, and whether it still was the same topic is not sure, "
+        f"since within {timeout_ms} ms (kafkaConsumer.pollTimeoutMs, or kafka.request.timeout.ms) these brokers, which "
+        f"gave the records, did not confirm it: {', '.join(map(join_address, brokers))}. See whether they run and can "
+        "be reached from this host, and run the task again",
+    )
+
+
 def replaced(read: PartitionRead, offset: int) -> DataLossError:
     """By its leader epochs, the log is another one from offset `offset` on than when the batch was planned."""
     return _lost(
@@ -140,11 +151,9 @@ def _offsets(first: int, behind: int) -> str:
     return f"{first} to {behind - 1}" if first < behind else f"nothing before offset {behind}"
 
 
-def overdue(read: PartitionRead, trouble: Exception, timeout_ms: int) -> Exception:
+def overdue(read: PartitionRead, trouble: ClusterError, timeout_ms: int) -> ClusterError:
     """What is to be raised where `trouble` has kept `read` from getting on for `timeout_ms`."""
     late = f"{read}: nothing came within {timeout_ms} ms (kafkaConsumer.pollTimeoutMs, or kafka.request.timeout.ms)"
     if isinstance(trouble, BrokerError):
         return BrokerError(trouble.cluster, f"{late}. {trouble.detail}", trouble.code)
-    if isinstance(trouble, ClusterError):
-        return ClusterUnreachable(trouble.cluster, f"{late}. {trouble.detail}")
-    return trouble
+    return ClusterUnreachable(trouble.cluster, f"{late}. {trouble.detail}")

@@ -124,17 +124,24 @@ class ClusterPort(Protocol):
         ...
 
     def list_epochs(
-        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+        self,
+        leader_epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable] | None = None,
     ) -> Mapping[TopicPartition, EpochTable]:
         """The epochs of the logs in `leader_epochs`, whose leaders have the epochs given there (KIP-101, KIP-320).
 
         A table begins with the leader's own epoch, even if no record has it yet, and goes down to the epoch of the
-        record at `starts`, or of the first one that the log still has; it has 65 epochs at most, the latest. It says
-        nothing of records before its last entry. An empty one: the leader has none to tell, and will have none the next
-        time (before Kafka 2.3, or a record format of before 0.11).
+        record at `starts`, or of the first one that the log still has; it has 65 epochs at most, the latest, and no
+        more than there was time to ask for. It says nothing of records before its last entry. An empty one: the leader
+        has none to tell, and will have none the next time (before Kafka 2.3, or a record format of before 0.11).
+
+        `known`: the tables of earlier answers for the same topics. What such a table and the log both have is not asked
+        for again: that takes two questions for each new epoch, and not one for each that there is.
 
         A partition is left out whose leader is missing, cannot be reached, has another epoch by now or does not answer.
-        That takes two attempts, and a second for each answer at most.
+        Each question is asked twice at most, and waits a second for the answer. There is no more than half of the time
+        for all of them.
 
         Raises:
             ClusterUnreachable: no broker at all answered in time.

@@ -37,6 +37,9 @@ FAILED_REST_MAX_S = 600.0
 TURN_S = 1.0
 """So long a broker is waited for that is asked only because it is its turn, before those that have answered are."""
 
+ATTEMPT_S = 1.0
+"""So long one broker is waited for, if partitions may be left out."""
+
 _ADVICE = (
     "check kafka.bootstrap.servers, and that the addresses which the brokers advertise can be reached from this host"
 )
@@ -158,6 +161,7 @@ class Session:
         patience_s: float | None = None,
         *,
         cluster_id: str = "",
+        prefer: Collection[Address] = (),
     ) -> Any:
         """One broker's metadata about `topics`, or about all with None, from any broker as `ask_any` has it.
 
@@ -166,7 +170,7 @@ class Session:
         """
         build = partial(_metadata_request, topics)
         check = partial(self._check_metadata, cluster_id)
-        response = self.ask_any(METADATA, build, deadline, patience_s, check=check)
+        response = self.ask_any(METADATA, build, deadline, patience_s, check=check, prefer=prefer)
         self._learn(response)
         return response
 
@@ -178,20 +182,23 @@ class Session:
         patience_s: float | None = None,
         *,
         check: Callable[[Address, Any], None] = lambda address, response: None,
+        prefer: Collection[Address] = (),
     ) -> Any:
         """The first response to a request that every broker can answer.
 
         Every address that is known is tried, again and again, until one answers or the deadline is over; the first time
-        for `patience_s` each at most. A response that `check` raises a `ClusterError` for counts as none.
+        for `patience_s` each at most. A response that `check` raises a `ClusterError` for counts as none. Those that
+        are to be heard, `prefer`, come before all others, even if they have just failed.
         """
         backoff = Backoff(self.settings)
         failures: dict[Address, ClusterError] = {}
         while True:
-            addresses = self._addresses()
+            addresses = list(dict.fromkeys([*sorted(prefer, key=self._is_resting), *self._addresses()]))
             for number, address in enumerate(addresses):
                 # A broker that takes its time shall leave some for the others.
                 share_s = deadline.remaining_s / (len(addresses) - number)
-                limit_s = TURN_S if address == self._turned and len(addresses) > 1 else patience_s
+                waits_its_turn = address == self._turned or address in prefer
+                limit_s = TURN_S if waits_its_turn and len(addresses) > 1 else patience_s
                 self._turned = None
                 share = deadline.within(share_s if limit_s is None else min(share_s, limit_s))
                 try:
@@ -207,7 +214,7 @@ class Session:
                     self._rests.pop(address, None)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
-            patience_s = None
+            patience_s, prefer = None, ()
 
     def find_leaders(
         self,
@@ -217,6 +224,7 @@ class Session:
         refresh: bool,
         patience_s: float | None = None,
         cluster_id: str = "",
+        prefer: Collection[Address] = (),
     ) -> Leaders:
         """Who leads `partitions`; asks, as `metadata` does, only for `refresh` or if one of them is not known.
 
@@ -227,7 +235,7 @@ class Session:
         refresh = refresh or _differ(cluster_id, self._cluster_id)
         if refresh or not all(self._leader(key) for key in partitions):
             topics = sorted({topic for topic, _ in partitions})
-            response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id)
+            response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id, prefer=prefer)
             answered = self._answered
             codes = {topic.name: int(topic.error_code) for topic in response.topics if topic.error_code}
         known: dict[TopicPartition, Broker] = {}

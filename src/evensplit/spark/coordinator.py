@@ -18,7 +18,7 @@ from evensplit.core.events import (
     TimePassed,
 )
 from evensplit.core.explain import told_plan
-from evensplit.core.model import SplitId
+from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.plan import plan_batch, plan_ends
 from evensplit.core.report import Report
 from evensplit.core.starting import Bounds, Resolution, Strategy, TopicPartition
@@ -28,6 +28,7 @@ from evensplit.core.words import counted
 from evensplit.errors import MetadataError, line_of
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.port import ClusterPort
+from evensplit.kafka.settings import ClientSettings
 from evensplit.metadata import MetadataService
 from evensplit.spark.briefing import Briefing, declare, tell
 from evensplit.spark.fleet import Fleet, open_metadata
@@ -261,7 +262,7 @@ class Coordinator:
         return input_partitions(
             tasks,
             end,
-            {name: self._fleet.reached(end.clusters[name], self.cluster(name)) for name in read},
+            {name: self._reached(end.clusters[name]) for name in read},
             columns=self._options.columns,
             skip_lost=not self._options.fail_on_data_loss,
             batch_bytes_max=self._options.batch_bytes_max,
@@ -269,6 +270,9 @@ class Coordinator:
             timeout_ms=self._options.poll_timeout_ms,
             start=start,
         )
+
+    def _reached(self, cluster: ClusterState) -> ClientSettings:
+        return self._fleet.reached(cluster, self.cluster(cluster.id) or self._world.called(cluster.kafka_id))
 
     def kept(self, revision: int) -> None:
         """Spark has kept the state of `revision` for good: no batch that begins before it is planned again."""

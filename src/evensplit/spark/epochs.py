@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 from typing import NamedTuple
 
 from evensplit.core.model import EpochTable
@@ -24,9 +25,13 @@ class Checked(NamedTuple):
 
 
 class LeaderEpochs:
-    """The tables of the logs, each looked up once for every epoch that its leader has."""
+    """The tables of the logs, each looked up once for every epoch that its leader has.
+
+    Several looks may check at once: one that was given up for another goes on until it is over.
+    """
 
     def __init__(self) -> None:
+        self._lock = Lock()
         # By topic, partition and topic id. Two of them: pairs would be work for the garbage collector at every look.
         self._latest: dict[tuple[str, int, str], int] = {}
         self._found: dict[tuple[str, int, str], EpochTable] = {}
@@ -45,33 +50,47 @@ class LeaderEpochs:
         `ids`: those of the topics, of all `ends`; `starts`: where the logs begin. As long as nothing changes, `tables`
         is one and the same object.
         """
-        believed = self._believed
-        if len(ends) == len(believed) and all(
-            believed.get(key) == (ids[key], epoch) for key, (_, epoch) in ends.items()
-        ):
-            return Checked(self._tables, {})
+        tables: dict[TopicPartition, EpochTable] = {}
         refused: dict[TopicPartition, str] = {}
         later: dict[TopicPartition, int] = {}
-        for key, (_, epoch) in ends.items():
-            known = self._latest.get((*key, ids[key]), -1)
-            # Without an id, a topic that was created anew is not told from the one before.
-            if epoch > known or (0 <= epoch < known and not ids[key]):
-                later[key] = epoch
-            elif 0 <= epoch < known:
-                refused[key] = _FORMER.format(known=known, found=epoch)
-        found = port.list_epochs(later, starts) if later else {}
-        for key, epoch in later.items():
-            if key in found:
-                self._latest[*key, ids[key]] = epoch
-                self._found[*key, ids[key]] = found[key]
-            else:
-                refused[key] = _UNTOLD.format(found=epoch)
-        self._believe(ids, {key: end.epoch for key, end in ends.items() if key not in refused})
-        return Checked(self._tables, refused)
+        with self._lock:
+            believed = self._believed
+            if len(ends) == len(believed) and all(
+                believed.get(key) == (ids[key], epoch) for key, (_, epoch) in ends.items()
+            ):
+                return Checked(self._tables, {})
+            for key, (_, epoch) in ends.items():
+                known = self._latest.get((*key, ids[key]), -1)
+                # Without an id, a topic that was created anew is not told from the one before.
+                if epoch > known or (0 <= epoch < known and not ids[key]):
+                    later[key] = epoch
+                elif 0 <= epoch < known:
+                    refused[key] = _FORMER.format(known=known, found=epoch)
+                elif epoch >= 0:
+                    tables[key] = self._found[*key, ids[key]]
+            former = {key: self._found.get((*key, ids[key]), ()) for key in later if ids[key]}
+        found = port.list_epochs(later, starts, former) if later else {}
+        with self._lock:
+            for key, epoch in later.items():
+                known = self._latest.get((*key, ids[key]), -1)
+                if key not in found:
+                    refused[key] = _UNTOLD.format(found=epoch)
+                elif epoch < known and ids[key]:
+                    # Another look has heard of a later one meanwhile.
+                    refused[key] = _FORMER.format(known=known, found=epoch)
+                else:
+                    self._latest[*key, ids[key]] = epoch
+                    self._found[*key, ids[key]] = tables[key] = found[key]
+            self._believe(ids, {key: end.epoch for key, end in ends.items() if key not in refused}, tables)
+            return Checked(self._tables, refused)
 
-    def _believe(self, ids: Mapping[TopicPartition, str], epochs: Mapping[TopicPartition, int]) -> None:
+    def _believe(
+        self,
+        ids: Mapping[TopicPartition, str],
+        epochs: Mapping[TopicPartition, int],
+        tables: Mapping[TopicPartition, EpochTable],
+    ) -> None:
         self._believed = {key: (ids[key], epoch) for key, epoch in epochs.items()}
-        tables = {key: self._found[*key, ids[key]] for key, epoch in epochs.items() if epoch >= 0}
         tables = {key: table for key, table in tables.items() if table}
         if tables != self._tables:
             self._tables = tables

@@ -121,20 +121,35 @@ class Fleet:
     def reached(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> ClientSettings:
         """How a cluster of a checkpoint is reached: where that says, and as options and metadata say now.
 
-        `proven`: as it is reached by now, if it is. Servers that have been added since are tried as well: those of back
-        then may be gone by now.
+        `proven`: as it is reached by now, if it is. One that is not listed under its name may be under another: then a
+        bootstrap server is the same. Servers that have been added since are tried as well: those of back then may be
+        gone by now.
+
+        Raises:
+            MetadataError: it is not listed, and with the options outside alone it might be read with less isolation or
+                security than before.
         """
-        now = next((one.settings for one in self.clusters if one.id == cluster.id), None)
-        if proven is not None:
-            now = proven.settings
-        elif now is None:
-            own = {"kafka.bootstrap.servers": ",".join(cluster.bootstrap_servers), "subscribe": "unread"}
-            alone, problems = parse_clusters(self._options.common, {cluster.id: own})
-            if problems:
-                raise MetadataError(f"cluster {cluster.id!r} of the checkpoint", problems)
-            now = alone[0].settings
-        servers = dict.fromkeys((*cluster.bootstrap_servers, *now.bootstrap_servers))
-        return replace(now, bootstrap_servers=tuple(servers))
+        known = frozenset(cluster.bootstrap_servers)
+        now = proven or next((one for one in self.clusters if one.id == cluster.id), None)
+        now = now or next((one for one in self.clusters if known.intersection(one.settings.bootstrap_servers)), None)
+        settings = self._outside(cluster) if now is None else now.settings
+        servers = dict.fromkeys((*cluster.bootstrap_servers, *settings.bootstrap_servers))
+        return replace(settings, bootstrap_servers=tuple(servers))
+
+    def _outside(self, cluster: ClusterState) -> ClientSettings:
+        """How a cluster is reached by the options outside alone."""
+        own = {"kafka.bootstrap.servers": ",".join(cluster.bootstrap_servers), "subscribe": "unread"}
+        alone, problems = parse_clusters(self._options.common, {cluster.id: own})
+        if not problems and any(_guards(one.settings) != _guards(alone[0].settings) for one in self.clusters):
+            problems = (
+                f"a batch that was planned before reads it at {', '.join(cluster.bootstrap_servers)}, and no cluster "
+                "that is listed now has its name or one of these servers. Others have an isolation level or security "
+                "settings of their own, so those of this one are not known. Start the query with the options or the "
+                "metadata from before, and change them when it has finished the batch",
+            )
+        if problems:
+            raise MetadataError(f"cluster {cluster.id!r} of the checkpoint", problems)
+        return alone[0].settings
 
     def close(self) -> None:
         """Let go of the service."""
@@ -215,3 +230,8 @@ class Fleet:
                 line_of(failure),
             )
         self.notice = str(failure)
+
+
+def _guards(settings: ClientSettings) -> object:
+    """What keeps records from being read by mistake, or by others."""
+    return settings.read_committed, settings.security

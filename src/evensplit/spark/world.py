@@ -114,6 +114,13 @@ class World:
         watch = self._watches.get(name)
         return None if watch is None else watch.reached
 
+    def called(self, kafka_id: str) -> ClusterOptions | None:
+        """How the cluster is reached that calls itself `kafka_id`, whatever its name is; None if not known."""
+        for name, watch in self._watches.items():
+            if kafka_id and isinstance(watch.answer, View) and watch.answer.listing.cluster_id == kafka_id:
+                return self.options(name)
+        return None
+
     @property
     def proven(self) -> int:
         """Goes up whenever a cluster turns out to be reached as it should be."""

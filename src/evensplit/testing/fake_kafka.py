@@ -264,13 +264,16 @@ class FakeKafka:
         return {key: LogEnd(offset, self._leader_epoch(key)) for key, offset in found.items()}
 
     def list_epochs(
-        self, leader_epochs: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+        self,
+        leader_epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable] | None = None,
     ) -> Mapping[TopicPartition, EpochTable]:
         """See `ClusterPort.list_epochs`. Nothing is tried again, since nothing changes meanwhile."""
         self._raise_failure()
         found: dict[TopicPartition, EpochTable] = {}
         for key, epoch in leader_epochs.items():
-            walk = EpochWalk(epoch, starts.get(key, 0))
+            walk = EpochWalk(epoch, starts.get(key, 0), (known or {}).get(key, ()))
             if walk.asks is not None and (key in self._leaderless or self._leader_epoch(key) != epoch):
                 continue
             while walk.asks is not None:

@@ -1,0 +1,216 @@
+"""The lane and brokers that disagree, hang, or are away for a moment, as told beforehand."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from evensplit.core.model import Range, SplitId
+from evensplit.errors import ClusterUnreachable, DataLossError
+from evensplit.kafka.lane import LaneLimits, read_ranges
+from evensplit.kafka.pool import Pool
+from evensplit.kafka.settings import ClientSettings
+from tests.support.scripted_cluster import KEY, Log, ScriptedCluster, Told, topic_id
+from tests.support.waiting import SLACK_S
+
+OLD, NEW = uuid.UUID(int=1), uuid.UUID(int=2)
+
+
+@pytest.fixture
+def two() -> Iterator[ScriptedCluster]:
+    """Two brokers of today, the first of which is the bootstrap server."""
+    with ScriptedCluster(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def former() -> Iterator[ScriptedCluster]:
+    """Two brokers that give records by name only, and ids in their metadata: Kafka 2.8 to 3.0. The second one leads."""
+    with ScriptedCluster(2, fetch_highest=12) as cluster:
+        cluster.tell(Told(OLD, leader=1))
+        cluster.brokers[1].log = Log(OLD, "old")
+        yield cluster
+
+
+def settings(cluster: ScriptedCluster, timeout_ms: int = 4000, **more: Any) -> ClientSettings:
+    made = ClientSettings((cluster.servers[0],), request_timeout_ms=timeout_ms, retry_backoff_ms=20)
+    return replace(made, **more)
+
+
+def read(cluster: ScriptedCluster, pool: Pool, *, skip_lost: bool = False, **more: Any) -> list[bytes]:
+    batches = read_ranges(
+        [Range(SplitId("east", "t", 0), 0, 40)],
+        {"east": settings(cluster, **more)},
+        columns=("value",),
+        topic_ids={("east", "t"): topic_id(OLD)},
+        skip_lost=skip_lost,
+        limits=LaneLimits(rows_max=10),
+        pool=pool,
+    )
+    return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+
+@pytest.mark.parametrize("skip_lost", [False, True])
+def test_who_gave_records_by_name_is_asked_itself_whose_they_were(
+    former: ScriptedCluster, pool: Pool, skip_lost: bool
+) -> None:
+    """The other broker's metadata is behind, and says what was expected."""
+    leader = former.brokers[1]
+
+    def create_anew(offset: int) -> None:
+        if offset >= 20:
+            leader.log, leader.told = Log(NEW, "new"), Told(NEW, leader=1)
+
+    leader.on_fetch = create_anew
+    with pytest.raises(DataLossError) as caught:
+        read(former, pool, timeout_ms=1000, skip_lost=skip_lost)
+    assert f"expected the topic id {topic_id(OLD)}, found {topic_id(NEW)}" in str(caught.value)
+
+
+def test_who_gave_no_records_has_no_word_on_whose_they_were(former: ScriptedCluster, pool: Pool) -> None:
+    """It may name an id that the topic had before."""
+    other, leader = former.brokers
+
+    def mislead(offset: int) -> None:
+        other.told = Told(NEW, leader=1)
+
+    leader.on_fetch = mislead
+    assert len(read(former, pool)) == 40
+
+
+def test_who_gave_records_and_cannot_be_asked_any_more_leaves_a_doubt(former: ScriptedCluster, pool: Pool) -> None:
+    """Another one's word does not stand for its own, as long as the cluster counts it as one of its brokers."""
+    leader = former.brokers[1]
+
+    def hang(offset: int) -> None:
+        leader.silent = "Metadata" if offset == 30 else ""
+
+    leader.on_fetch = hang
+    with pytest.raises(ClusterUnreachable) as caught:
+        read(former, pool, timeout_ms=1500)
+    assert f"which gave the records, did not confirm it: {former.servers[1]}. See whether they run" in str(caught.value)
+
+
+def test_all_who_gave_records_are_asked_one_after_the_other(pool: Pool) -> None:
+    with ScriptedCluster(4, fetch_highest=12) as cluster:
+        cluster.tell(Told(OLD))
+        fetched = 0.0
+
+        def lead(number: int, offset: int) -> None:
+            """Each leads for ten records, and then the next one does."""
+            nonlocal fetched
+            fetched = time.monotonic()
+            if offset >= 10 * (number + 1):
+                cluster.brokers[number].fetch_code = 6
+                cluster.tell(Told(OLD, number + 1, number + 1))
+
+        for number, broker in enumerate(cluster.brokers):
+            broker.log, broker.on_fetch = Log(OLD, "old"), partial(lead, number)
+        assert len(read(cluster, pool)) == 40
+        assert [sum(at > fetched for at in broker.metadata_at) for broker in cluster.brokers] == [1] * 4
+        pool.close()
+
+
+@pytest.mark.parametrize("named", [None, NEW], ids=["said nothing", "had named another id"])
+def test_who_gave_records_and_was_given_up_needs_no_word(
+    former: ScriptedCluster, pool: Pool, named: uuid.UUID | None
+) -> None:
+    """Who does not list it any more knows of all that happened while it was there."""
+    other, leader = former.brokers
+    asked = 0
+
+    def give_up() -> None:
+        nonlocal asked
+        asked += 1
+        if named is None or asked > 1:
+            leader.silent, former.listed = "Metadata", [0]
+            other.told = Told(OLD, leader=0)
+
+    def begin(offset: int) -> None:
+        if offset == 30:
+            leader.on_metadata = give_up
+            if named is not None:
+                leader.told = Told(named, leader=1)
+
+    leader.on_fetch = begin
+    assert len(read(former, pool)) == 40
+
+
+def test_topic_that_is_gone_when_it_was_read_by_name_is_no_error(former: ScriptedCluster, pool: Pool) -> None:
+    former.brokers[1].on_fetch = lambda offset: former.tell(None) if offset == 30 else None
+    assert len(read(former, pool)) == 40
+
+
+def test_leader_that_hangs_when_it_is_asked_where_its_log_ends(two: ScriptedCluster, pool: Pool) -> None:
+    two.tell(Told(OLD))
+    two.brokers[0].fetch_code, two.brokers[0].silent = 1, "ListOffsets"
+    begun = time.monotonic()
+    with pytest.raises(
+        ClusterUnreachable, match=r"nothing came within 1000 ms \(kafkaConsumer\.pollTimeoutMs"
+    ) as caught:
+        read(two, pool, timeout_ms=12_000, poll_timeout_ms=1000)
+    assert time.monotonic() - begun < 1 + SLACK_S
+    assert "12000 ms" not in str(caught.value)
+
+
+def test_brokers_are_asked_at_their_pace_when_the_time_is_over(two: ScriptedCluster, pool: Pool) -> None:
+    """The leader took it all up; in the grace that follows, the others are asked whether the topic is gone."""
+    two.tell(Told(OLD, leader=1))
+    two.brokers[1].silent = "Fetch"
+
+    def vanish(offset: int) -> None:
+        time.sleep(1.2)
+        two.tell(None)
+
+    two.brokers[1].on_fetch = vanish
+    assert read(two, pool, timeout_ms=2000, skip_lost=True, retry_backoff_ms=100) == []
+    times = sorted(moment for broker in two.brokers for moment in broker.metadata_at)
+    assert len(times) < 50, "40 in a second at most"
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_broker_that_rests_is_asked_all_the_same_whether_a_topic_is_gone(
+    two: ScriptedCluster, pool: Pool, caplog: pytest.LogCaptureFixture, failed: bool
+) -> None:
+    """Its connection broke once, a while ago."""
+    two.tell(Told(OLD))
+    client = pool.client("east", settings(two, 1500))
+    client.leaders([KEY], refresh=True)
+    two.brokers[1].mute = failed
+    client.leaders([KEY], refresh=True, turn=True)
+    two.brokers[1].mute = False
+    two.tell(None)
+    two.brokers[1].metadata_at.clear()
+    assert read(two, pool, timeout_ms=1500, skip_lost=True) == []
+    assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]
+    assert two.brokers[1].metadata_at
+
+
+def test_metadata_that_is_slow_in_the_end_fails_nothing_that_may_be_passed_over(
+    two: ScriptedCluster, pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both brokers have said that the topic is gone by then."""
+    two.tell(Told(OLD, leader=1))
+    denials = 0
+
+    def deny() -> None:
+        nonlocal denials
+        denials += 1
+        time.sleep(0.6 if denials > 2 else 0)
+
+    def vanish(offset: int) -> None:
+        time.sleep(1.2)
+        two.tell(None)
+        for broker in two.brokers:
+            broker.on_metadata = deny
+
+    two.brokers[1].silent, two.brokers[1].on_fetch = "Fetch", vanish
+    assert read(two, pool, timeout_ms=2000, skip_lost=True) == []
+    assert denials > 2
+    assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]

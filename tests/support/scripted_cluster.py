@@ -1,0 +1,196 @@
+"""Scripted brokers of one cluster, with one topic `t` of one partition. Each has metadata and a log of its own."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import time
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from kafka.record import MemoryRecordsBuilder
+
+from evensplit.kafka.api import FETCH, OFFSET_FOR_LEADER_EPOCH, Api
+from tests.support.scripted import Scripted
+
+KEY = ("t", 0)
+
+
+class Told(NamedTuple):
+    """What a broker's metadata says of the topic."""
+
+    topic_id: uuid.UUID
+    leader: int = 0
+    epoch: int = 0
+
+
+class Log(NamedTuple):
+    """What a broker has: batches of ten records each, from offset 0 on, whose values begin with `tag`."""
+
+    topic_id: uuid.UUID
+    tag: str
+    batches: int = 4
+
+    def batch_at(self, offset: int) -> bytes:
+        """The record batch with the record at `offset`; nothing behind the end."""
+        first = offset // 10 * 10
+        if first >= 10 * self.batches:
+            return b""
+        builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 20, offset=0)
+        for number in range(first, first + 10):
+            builder.append(timestamp=1, key=None, value=b"%s%03d" % (self.tag.encode(), number))
+        builder.close()
+        raw = bytearray(builder.buffer())
+        raw[0:8], raw[12:16] = struct.pack(">q", first), struct.pack(">i", 0)
+        return bytes(raw)
+
+
+class Node(Scripted):
+    """A broker. What it knows and has can be changed at any time, `on_metadata` and `on_fetch` may do it.
+
+    `told`: None if it does not know the topic. `silent`: the API that it does not answer. `mute`: it hangs up when
+    it is asked for metadata. `metadata_at`: when it was asked for that.
+
+    The topic has had leader epochs up to that of its metadata, each with ten records. `on_epochs` is given the one that
+    it is asked for, and says whether there is an answer.
+    """
+
+    def __init__(self, cluster: ScriptedCluster, fetch_highest: int) -> None:
+        super().__init__([], highest={FETCH: fetch_highest, OFFSET_FOR_LEADER_EPOCH: OFFSET_FOR_LEADER_EPOCH.highest})
+        self.told: Told | None = None
+        self.log: Log | None = None
+        self.fetch_code = 0
+        self.silent = ""
+        self.mute = False
+        self.on_metadata: Callable[[], None] = lambda: None
+        self.on_fetch: Callable[[int], None] = lambda offset: None
+        self.on_epochs: Callable[[int], bool] = lambda epoch: True
+        self.metadata_at: list[float] = []
+        self.cluster = cluster
+
+    def answer(self, key: int, version: int, request: bytes) -> bytes | None:
+        api = next((one for one in (FETCH, OFFSET_FOR_LEADER_EPOCH) if one.key == key), None)
+        if api is None:
+            return super().answer(key, version, request)
+        self.asked.append(api.name)
+        told = self._fetch if api is FETCH else self._epochs
+        message = told(version, api.request.decode(request, version=version, header=True))
+        if message is None:
+            return None
+        flexible = bool(api.response.flexible_version_q(version))
+        return b"\0" * flexible + bytes(message.encode(version=version))
+
+    def _metadata(self, api: Api, version: int) -> Any:
+        self.metadata_at.append(time.monotonic())
+        self.on_metadata()
+        if self.mute:
+            raise ConnectionError("the broker hangs up")
+        self._wait("Metadata")
+        topic = api.response.MetadataResponseTopic
+        brokers = []
+        for number in self.cluster.listed:
+            host, _, port = self.cluster.servers[number].partition(":")
+            one = api.response.MetadataResponseBroker(version=version, node_id=number, host=host, port=int(port))
+            brokers.append(one)
+        if self.told is None:
+            known = topic(version=version, error_code=3, name="t", topic_id=uuid.UUID(int=0), partitions=[])
+        else:
+            partition = topic.MetadataResponsePartition(
+                version=version,
+                partition_index=0,
+                leader_id=self.told.leader,
+                leader_epoch=self.told.epoch,
+                replica_nodes=[],
+                isr_nodes=[],
+            )
+            known = topic(version=version, error_code=0, name="t", topic_id=self.told.topic_id, partitions=[partition])
+        return api.response(version=version, brokers=brokers, topics=[known], cluster_id="scripted")
+
+    def _offsets(self, api: Api, version: int) -> Any:
+        self._wait("ListOffsets")
+        return super()._offsets(api, version)
+
+    def _wait(self, name: str) -> None:
+        if self.silent == name:
+            self.cluster.wait()
+
+    def _fetch(self, version: int, request: Any) -> Any:
+        topic_class = FETCH.response.FetchableTopicResponse
+        topics = []
+        for topic in request.topics:
+            named = {"topic_id": topic.topic_id} if version >= 13 else {"topic": topic.topic}
+            listed = [self._fetched(topic_class, version, topic, one) for one in topic.partitions]
+            topics.append(topic_class(version=version, partitions=listed, **named))
+        return FETCH.response(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=topics)
+
+    def _epochs(self, version: int, request: Any) -> Any:
+        wanted = request.topics[0].partitions[0].leader_epoch
+        if not self.on_epochs(wanted):
+            return None
+        topic_class = OFFSET_FOR_LEADER_EPOCH.response.OffsetForLeaderTopicResult
+        one = topic_class.EpochEndOffset(
+            version=version, error_code=0, partition=0, leader_epoch=wanted, end_offset=10 * (wanted + 1)
+        )
+        topic = topic_class(version=version, topic="t", partitions=[one])
+        return OFFSET_FOR_LEADER_EPOCH.response(version=version, throttle_time_ms=0, topics=[topic])
+
+    def _fetched(self, topic_class: Any, version: int, topic: Any, one: Any) -> Any:
+        self.on_fetch(one.fetch_offset)
+        self._wait("Fetch")
+        code, records, end = self.fetch_code, b"", -1
+        if not code and self.log is None:
+            code = 3
+        elif not code and self.log is not None:
+            end = 10 * self.log.batches
+            records = self.log.batch_at(one.fetch_offset)
+            if version >= 13 and topic.topic_id != self.log.topic_id:
+                code, records = 100, b""
+        return topic_class.PartitionData(
+            version=version,
+            partition_index=one.partition,
+            error_code=code,
+            high_watermark=end,
+            last_stable_offset=end,
+            log_start_offset=0,
+            aborted_transactions=[],
+            preferred_read_replica=-1,
+            records=records,
+        )
+
+
+class ScriptedCluster:
+    """`count` brokers, whose Fetch goes up to version `fetch_highest`. `listed`: which of them the metadata has."""
+
+    def __init__(self, count: int, *, fetch_highest: int = 13) -> None:
+        self.brokers = [Node(self, fetch_highest) for _ in range(count)]
+        self.listed = list(range(count))
+        self.servers: list[str] = []
+        self._left = False
+
+    def __enter__(self) -> Self:
+        self.servers = [broker.__enter__() for broker in self.brokers]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left = True
+        for broker in self.brokers:
+            broker.__exit__()
+
+    def tell(self, told: Told | None) -> None:
+        """Let all brokers' metadata say this."""
+        for broker in self.brokers:
+            broker.told = told
+
+    def wait(self) -> None:
+        """What a broker does that hangs: as long as the test runs."""
+        while not self._left:
+            time.sleep(0.01)
+
+
+def topic_id(given: uuid.UUID) -> str:
+    """As listings have it."""
+    return base64.urlsafe_b64encode(given.bytes).rstrip(b"=").decode()
