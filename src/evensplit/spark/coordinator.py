@@ -91,7 +91,7 @@ class Coordinator:
         self._due_ms: int | None = None
         self._fixed = False
         self._fixing = False
-        self._unsure = Unsure(options.discovery_interval_ms)
+        self._unsure = Unsure(options.discovery_interval_ms, self._world.deadline_ms)
         self._stops: tuple[str, ...] = ()
         self._compared: Sequence[ClusterOptions] | None = None
         self._monotonic = monotonic

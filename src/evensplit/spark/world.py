@@ -114,6 +114,11 @@ class World:
         watch = self._watches.get(name)
         return None if watch is None else watch.reached
 
+    def deadline_ms(self, name: str) -> int:
+        """The request deadline of a cluster; 0 if it is not one of these, or has not answered yet."""
+        options = self.options(name)
+        return 0 if options is None else options.settings.request_timeout_ms
+
     @property
     def proven(self) -> int:
         """Goes up whenever a cluster turns out to be reached as it should be."""
