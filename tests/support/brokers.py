@@ -39,6 +39,11 @@ class Brokers(FakeKafka):
         self.append("t", 0, records)
         return self.topic_id
 
+    def let_former_lead(self, topic: str, partition: int, epoch: int) -> None:
+        """Let a leader from before answer, whose epoch this was."""
+        log = self._topics[topic].logs[partition]
+        log.epochs = [one for one in log.epochs if one.epoch <= epoch]
+
     def turn(self) -> None:
         self.turns += 1
         others = [(self.at + step) % self.count for step in range(1, self.count + 1)]

@@ -6,6 +6,7 @@ import pytest
 
 from evensplit.core.model import Cause
 from evensplit.core.state import new_losses
+from evensplit.errors import ClusterError
 from tests.support.brokers import Brokers, Passing
 from tests.support.hosts import NONE, Source, ranges, restored
 
@@ -28,3 +29,40 @@ def test_a_topic_that_was_created_anew_is_read_by_a_run_that_ends(interval: str)
     assert {split.topic_id for split in end.splits.values()} == {topic_id}
     assert [loss.cause for loss in new_losses(state, end)] == [Cause.RECREATED]
     assert 1 <= clock.now_s - begun_s < 4
+
+
+@pytest.mark.parametrize("interval", ["0", "1s"])
+def test_a_former_leader_that_answers_for_good_ends_the_run_with_an_error(interval: str) -> None:
+    east = Brokers(2)
+    for _ in range(3):
+        east.elect("t", 0)
+        east.append("t", 0, 2)
+    state = restored(Source(east).plan(NONE))
+    east.let_former_lead("t", 0, epoch=2)
+    one = Source(east, clock=Passing(), **OPTIONS, discoveryInterval=interval)
+    with pytest.raises(ClusterError, match="topic 't': a former leader answers for partition 0; .* for 5 s"):
+        one.plan(state, fix_ends=True)
+    assert set(east.asked) == {0, 1}, "others were asked meanwhile"
+
+
+@pytest.mark.parametrize("loss", ["true", "false"])
+def test_a_short_log_whose_topic_is_gone_ends_the_run_with_an_error(loss: str) -> None:
+    """Nothing is discovered, so nobody ever says that the topic was deleted."""
+    east = Brokers(1)
+    east.tells_epochs = False
+    east.create_topic("t2")
+    state = restored(Source(east, discoveryInterval="0").plan(NONE))
+    east.truncate("t", 0, 5)
+
+    class Deleting(Passing):
+        def __call__(self) -> float:
+            if self.now_s > begun_s + 1 and "t" in east._topics:
+                east.delete_topic("t")
+            return super().__call__()
+
+    clock = Deleting()
+    begun_s = clock.now_s
+    one = Source(east, clock=clock, **{**OPTIONS, "failOnDataLoss": loss}, discoveryInterval="0")
+    with pytest.raises(ClusterError, match="topic 't': the log of partition 0 ends before its position"):
+        one.plan(state, fix_ends=True)
+    assert clock.now_s - begun_s < 40

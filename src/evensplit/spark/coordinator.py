@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.assigning import nobodys
@@ -154,7 +154,10 @@ class Coordinator:
             self._fleet.refresh(opened, patient=patient)
             self._world.want(self._fleet.clusters)
             since = self._skips.asked(self._world.count)
-            answers = self._world.refresh(patient=patient, discover=self._discovers(opened.session), since=since)
+            session = opened.session
+            answers = self._world.refresh(
+                patient=patient, discover=self._discovers(session), turn=_unsure_of(session), since=since
+            )
             self._answers, self._seen = answers, self._versions()
             fresh = not opened.begun
             bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
@@ -183,11 +186,11 @@ class Coordinator:
             return True
         self._fleet.refresh(self._given, patient=False)
         self._world.want(self._fleet.clusters)
-        answers = self._world.refresh(patient=False, discover=self._discovers(self._session))
+        unsure = _unsure_of(self._session)
+        answers = self._world.refresh(patient=False, discover=self._discovers(self._session), turn=unsure)
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True
-        unsure = (*(key.cluster for key in self._session.sightings), *(name for name, _ in self._session.doubts))
-        if any(self._briefing.is_behind(name, answers) for name in dict.fromkeys(unsure)):
+        if any(self._briefing.is_behind(name, answers) for name in unsure):
             return True
         if self._briefing.retry_at is not None and self._monotonic() >= self._briefing.retry_at:
             return True
@@ -372,6 +375,15 @@ class Coordinator:
         for name in self._skips.unchecked:
             log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
         return state
+
+
+def _unsure_of(session: Session) -> Collection[str]:
+    """The clusters of which every answer counts, and that of another broker most."""
+    return {
+        *(key.cluster for key in session.sightings),
+        *(name for name, _ in session.doubts),
+        *(name for name, splits in session.late.items() if splits),
+    }
 
 
 def _some(names: Sequence[object]) -> str:

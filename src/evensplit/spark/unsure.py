@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from evensplit.core.identity import DOUBT_MS_MAX
+from evensplit.core.losses import sighting_ms
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import ClusterError
 from evensplit.spark.skips import SURE_WITHIN
@@ -15,6 +17,8 @@ from evensplit.spark.view import Answer, View
 log = logging.getLogger("evensplit")
 
 SHOWN_MAX = 3
+
+_ANOTHER_ID = "a broker says that its id is {}, which is another one than is read, and the others do not confirm it"
 
 
 class _Open(NamedTuple):
@@ -105,15 +109,10 @@ class Unsure:
 def _open(state: EnumeratorState, views: Collection[str]) -> list[_Open]:
     """The questions that are open about the clusters in `views`."""
     session = state.session
-    found = [
-        _Open(
-            cluster,
-            topic,
-            f"a broker says that its id is {seen.topic_id}, which is another one than is read, and others do not "
-            "confirm it",
-            DOUBT_MS_MAX,
-        )
-        for (cluster, topic), seen in session.doubts.items()
-        if cluster in views
-    ]
-    return found
+    found = [_Open(*key, _ANOTHER_ID.format(seen.topic_id), DOUBT_MS_MAX) for key, seen in session.doubts.items()]
+    for key in session.sightings:
+        why = f"the log of partition {key.partition} ends before its position, and no other answer confirms or denies it"
+        found.append(_Open(key.cluster, key.topic, why, sighting_ms(session)))
+    for key in chain.from_iterable(session.late.values()):
+        found.append(_Open(key.cluster, key.topic, f"a former leader answers for partition {key.partition}", 0))
+    return [one for one in found if one.cluster in views]

@@ -51,6 +51,8 @@ class _Question(NamedTuple):
     number: int
     committed: bool
     complete: bool
+    discover: bool
+    turn: bool
 
 
 class ClusterWatch:
@@ -93,6 +95,7 @@ class ClusterWatch:
         self._asked: Future[View] | None = None
         self._listed_at: float | None = None
         self._discover = False
+        self._turn = False
         self._turned_at = 0.0
         self._epochs = LeaderEpochs()
         self._known: dict[TopicPartition, str] = {}
@@ -163,6 +166,10 @@ class ClusterWatch:
         """With the next question, look for all that is wanted, even if that was done a moment ago."""
         self._discover = True
 
+    def turn(self) -> None:
+        """With the next question, ask another broker, if there is one."""
+        self._turn = True
+
     def ask(self, number: int, *, complete: bool) -> None:
         """Ask in the background, unless something is under way.
 
@@ -177,9 +184,15 @@ class ClusterWatch:
         self.asked_at = now
         before = self.answer.latest if isinstance(self.answer, View) else {}
         committed = self.options.settings.read_committed
-        question = _Question(self._port, self.options.subscription, before, number, committed, complete)
-        look = partial(self._look, question, discover=due or self._discover)
-        self._discover = False
+        discover = due or self._discover
+        # The broker that was asked last may be cut off from the others, and not know what is new.
+        turn = discover or self._turn or 0 < self._discovery_interval_s <= now - self._turned_at
+        if turn:
+            self._turned_at = now
+        wanted = self.options.subscription
+        question = _Question(self._port, wanted, before, number, committed, complete, discover, turn)
+        look = partial(self._look, question)
+        self._discover = self._turn = False
         self._asked = in_background(self._pace.timed(look), f"evensplit-{self.options.id}-look")
 
     def is_due(self) -> bool:
@@ -266,17 +279,14 @@ class ClusterWatch:
         if self._proven is not None:
             self._proven[1].close()
 
-    def _look(self, asked: _Question, *, discover: bool) -> View:
+    def _look(self, asked: _Question) -> View:
         """A look; where all offsets are wanted, other ones until all of them can be believed, or the deadline."""
         deadline = Deadline.after(self.options.settings.request_timeout_ms / 1000)
-        now, interval_s = self._clock(), self._discovery_interval_s
-        if discover or 0 < interval_s <= now - self._turned_at:
-            # The broker that was asked last may be cut off from the others, and not know what is new.
+        if asked.turn:
             asked.port.turn()
-            self._turned_at = now
         while True:
             try:
-                return self._look_once(asked, discover=discover)
+                return self._look_once(asked)
             except _Unbelieved as error:
                 if deadline.passed:
                     advice = "see whether the brokers agree on who leads the partition"
@@ -285,9 +295,9 @@ class ClusterWatch:
             deadline.pause(UNBELIEVED_PAUSE_S)
             asked.port.turn()
 
-    def _look_once(self, asked: _Question, *, discover: bool) -> View:
+    def _look_once(self, asked: _Question) -> View:
         """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
-        listing, discovered = self._list(asked, discover=discover)
+        listing, discovered = self._list(asked)
         for _ in range(DELETIONS_MAX):
             try:
                 return self._measure(asked, listing, discovered=discovered)
@@ -295,15 +305,15 @@ class ClusterWatch:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 ids = listing.topic_ids
-                listing, discovered = self._list(asked, discover=discover)
+                listing, discovered = self._list(asked)
                 if ids.items() <= listing.topic_ids.items():
                     # All of it is still listed: brokers do not agree, or it may not be seen.
                     raise
         return self._measure(asked, listing, discovered=discovered)
 
-    def _list(self, asked: _Question, *, discover: bool) -> tuple[Listing, bool]:
+    def _list(self, asked: _Question) -> tuple[Listing, bool]:
         """The partitions that are looked at, and whether that was a discovery."""
-        port, wanted = asked.port, asked.wanted
+        port, wanted, discover = asked.port, asked.wanted, asked.discover
         listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
         if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
             # Something is missing from what is known: whether there is more to it, only a discovery can say.
