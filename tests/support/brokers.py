@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from evensplit.core.model import Subscription
-from evensplit.core.starting import TopicPartition
-from evensplit.kafka.port import Listing, LogEnd
+from evensplit.kafka.port import Listing
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 
@@ -15,7 +13,8 @@ from tests.support.clocks import Clock
 class Brokers(FakeKafka):
     """Brokers 0 .. `count` - 1 of the cluster `east`, whose topic `t` has ten records in each of its partitions.
 
-    `at`: the one that is asked; `down`: those that do not answer. `former`: broker -> the id that it names for `t`.
+    `at`: the one that is asked; `named`: it says who it is;
+    `down`: those that do not answer. `former`: broker -> the id that it names for `t`.
     `lacking`: those that do not know `t`. `turns`: how often another one was to be asked. `asked`: who was, each time.
     """
 
@@ -23,6 +22,7 @@ class Brokers(FakeKafka):
         super().__init__("east")
         self.count = count
         self.at = 0
+        self.named = True
         self.down: set[int] = set()
         self.former: dict[int, str] = {}
         self.lacking: set[int] = set()
@@ -58,8 +58,7 @@ class Brokers(FakeKafka):
         if self.at in self.former:
             known = self.former[self.at]
             partitions = tuple(one._replace(topic_id=known) if one.topic == "t" else one for one in partitions)
-        return replace(found, partitions=partitions)
-
+        return replace(found, partitions=partitions, broker=str(self.at) if self.named else "")
 
 
 class Passing(Clock):

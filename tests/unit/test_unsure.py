@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from evensplit.core.model import Cause
@@ -12,7 +14,7 @@ from tests.support.hosts import NONE, Source, ranges, restored
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
-OPTIONS = {"failOnDataLoss": "false", "kafka.request.timeout.ms": "5000"}
+OPTIONS: dict[str, Any] = {"failOnDataLoss": "false", "kafka.request.timeout.ms": "5000"}
 
 
 @pytest.mark.parametrize("interval", ["0", "1s", "5m"])
@@ -40,7 +42,7 @@ def test_a_former_leader_that_answers_for_good_ends_the_run_with_an_error(interv
     state = restored(Source(east).plan(NONE))
     east.let_former_lead("t", 0, epoch=2)
     one = Source(east, clock=Passing(), **OPTIONS, discoveryInterval=interval)
-    with pytest.raises(ClusterError, match="topic 't': a former leader answers for partition 0; .* for 5 s"):
+    with pytest.raises(ClusterError, match=r"topic 't': a former leader answers for partition 0; .* for 5 s"):
         one.plan(state, fix_ends=True)
     assert set(east.asked) == {0, 1}, "others were asked meanwhile"
 
@@ -63,6 +65,43 @@ def test_a_short_log_whose_topic_is_gone_ends_the_run_with_an_error(loss: str) -
     clock = Deleting()
     begun_s = clock.now_s
     one = Source(east, clock=clock, **{**OPTIONS, "failOnDataLoss": loss}, discoveryInterval="0")
-    with pytest.raises(ClusterError, match="topic 't': the log of partition 0 ends before its position"):
+    with pytest.raises(ClusterError, match=r"topic 't': the log of partition 0 ends before its position"):
         one.plan(state, fix_ends=True)
     assert clock.now_s - begun_s < 40
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("interval", ["0", "1s", "5m"])
+def test_a_doubt_that_stays_ends_the_run_with_an_error(interval: str, named: bool) -> None:
+    """Of two brokers one names another id than is read, for good, and nobody knows which of them is right."""
+    east = Brokers(2)
+    east.named = named
+    state = restored(Source(east).plan(NONE))
+    east.anew(1, records=0)
+    clock = Passing()
+    one = Source(east, clock=clock, **OPTIONS, discoveryInterval=interval)
+    begun_s = clock.now_s
+    with pytest.raises(ClusterError, match=r"topic 't': a broker says that its id is .* has not been settled for 7 s"):
+        one.plan(state, fix_ends=True)
+    assert clock.now_s - begun_s < 9
+
+
+@pytest.mark.parametrize("cut_off", [0, 1, 2])
+def test_what_most_brokers_say_is_read_by_a_run_that_ends(cut_off: int) -> None:
+    east = Brokers(3)
+    state = restored(Source(east).plan(NONE))
+    east.anew(cut_off)
+    end = Source(east, clock=Passing(), **OPTIONS).plan(state, fix_ends=True)
+    assert ranges(state, end) == {"east/t/0": (0, 25)}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_ends_that_may_be_those_of_another_topic_are_not_planned(named: bool) -> None:
+    """The leader is asked by the topic's name, and a broker that is cut off names the id that is read."""
+    east = Brokers(2)
+    east.named = named
+    state = restored(Source(east).plan(NONE))
+    east.anew(0)
+    one = Source(east, **{**OPTIONS, "kafka.request.timeout.ms": "500"})
+    with pytest.raises(ClusterError, match="topic 't', partition 0: expected topic id"):
+        one.plan(state, fix_ends=True)

@@ -132,6 +132,14 @@ class Session:
         self._rests: dict[Address, tuple[float, float]] = {}
         self._newest = Newest()
 
+    @property
+    def answering(self) -> str:
+        """The node id of the broker that answered last; empty for an address that the metadata does not name.
+
+        Behind another address can be any broker, and another one each time.
+        """
+        return next((str(node) for node, one in self.brokers.items() if one.address == self._answered), "")
+
     def close(self) -> None:
         """Close all connections."""
         for connection in self._connections.values():

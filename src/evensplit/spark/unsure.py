@@ -111,8 +111,12 @@ def _open(state: EnumeratorState, views: Collection[str]) -> list[_Open]:
     session = state.session
     found = [_Open(*key, _ANOTHER_ID.format(seen.topic_id), DOUBT_MS_MAX) for key, seen in session.doubts.items()]
     for key in session.sightings:
-        why = f"the log of partition {key.partition} ends before its position, and no other answer confirms or denies it"
+        why = (
+            f"the log of partition {key.partition} ends before its position, and no other answer confirms or denies it"
+        )
         found.append(_Open(key.cluster, key.topic, why, sighting_ms(session)))
-    for key in chain.from_iterable(session.late.values()):
-        found.append(_Open(key.cluster, key.topic, f"a former leader answers for partition {key.partition}", 0))
+    found.extend(
+        _Open(key.cluster, key.topic, f"a former leader answers for partition {key.partition}", 0)
+        for key in chain.from_iterable(session.late.values())
+    )
     return [one for one in found if one.cluster in views]

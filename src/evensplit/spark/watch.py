@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
-from evensplit.core.starting import EARLIEST, LATEST, Found, Lookups, TopicPartition
+from evensplit.core.starting import EARLIEST, Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
 from evensplit.kafka.deadline import Deadline
@@ -19,8 +19,10 @@ from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.options import ClusterOptions
 from evensplit.spark.pace import Pace
+from evensplit.spark.undecided import undecided_ends
 from evensplit.spark.view import Answer, View
 from evensplit.spark.withheld import Withheld
+from evensplit.spark.witnesses import Witnesses
 
 REFRESH_INTERVAL_S = 0.1
 """A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
@@ -39,7 +41,7 @@ UNBELIEVED_PAUSE_S = 0.1
 
 
 class _Unbelieved(ClusterError):
-    """An end that is needed is not to be believed. Goes no further than this module."""
+    """What is needed is not to be believed. Goes no further than this module."""
 
 
 class _Question(NamedTuple):
@@ -100,6 +102,7 @@ class ClusterWatch:
         self._epochs = LeaderEpochs()
         self._known: dict[TopicPartition, str] = {}
         self._earliest: dict[tuple[str, int, str], int] = {}
+        self._witnesses = Witnesses()
         self._lookups: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
         self._waited: dict[str, Future[Found]] = {}
         self._rejected: ClientSettings | None = None
@@ -136,6 +139,7 @@ class ClusterWatch:
             else:
                 self._port.close()
             self.options, self._port = options, self._connect(options)
+            self._witnesses = Witnesses()
         # What is under way was asked by the options before.
         self._asked = None
         self._listed_at = None
@@ -222,6 +226,7 @@ class ClusterWatch:
             self.proofs += not self.answered
             self._kafka_id, self.answered = view.listing.cluster_id, True
             self.looked_at, self.looked_until = self.asked_at, self._pace.ended_at
+            view = replace(view, words=self._witnesses.hear(view.listing))
             if view.whole:
                 self._listed_at = self.asked_at
             return view
@@ -289,9 +294,8 @@ class ClusterWatch:
                 return self._look_once(asked)
             except _Unbelieved as error:
                 if deadline.passed:
-                    advice = "see whether the brokers agree on who leads the partition"
-                    timeout = "retried in vain for kafka.request.timeout.ms"
-                    raise ClusterError(error.cluster, f"{error.detail}; {timeout}; {advice}") from None
+                    advice = "retried in vain for kafka.request.timeout.ms; see whether the brokers agree about it"
+                    raise ClusterError(error.cluster, f"{error.detail}; {advice}") from None
             deadline.pause(UNBELIEVED_PAUSE_S)
             asked.port.turn()
 
@@ -333,7 +337,7 @@ class ClusterWatch:
         ids = listing.topic_ids
         ends = port.list_ends(ids, complete=complete) if ids else {}
         latest = {key: end.offset for key, end in ends.items()}
-        undecided = _undecided(port, latest, complete=complete) if asked.committed and latest else {}
+        undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
         starts = self._starts(port, ids, complete=complete)
         if len(latest) < len(ends):
@@ -351,7 +355,8 @@ class ClusterWatch:
         # For topics that are named, every look is a discovery.
         named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
         whole = fully and (discovered or named)
-        return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0, epochs)
+        discovery = asked.number if whole else 0
+        return View(listing, whole, starts, latest, asked.number, undecided, discovery, epochs, asked.turn)
 
     def _topics(self) -> Topics:
         return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))
@@ -366,8 +371,14 @@ class ClusterWatch:
         grown = {key[0] for key, end in latest.items() if ids[key] and end > asked.before.get(key, 0)}
         if not grown:
             return
+        if asked.complete:
+            # There may be no later look that would correct what one broker says.
+            asked.port.turn()
         now = asked.port.list_partitions(Topics(tuple(sorted(grown)))).topic_ids
         for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
+            if asked.complete:
+                said = f"expected topic id {ids[key]}, found {now.get(key) or 'none'}"
+                raise _Unbelieved(self.options.id, f"topic {key[0]!r}, partition {key[1]}: {said}")
             del latest[key]
 
     def _starts(
@@ -383,14 +394,3 @@ class ClusterWatch:
             kept = frozenset((*key, ids[key]) for key in ids)
             self._earliest = {key: start for key, start in self._earliest.items() if key in kept}
         return {key: self._earliest[*key, ids[key]] for key in ids if (*key, ids[key]) in self._earliest}
-
-
-def _undecided(port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool) -> dict[TopicPartition, int]:
-    """Where the logs end that go on behind what is decided: a position there is no loss, it is only early.
-
-    Where nobody says that, the end of the log is not known, and is left out of `latest`.
-    """
-    ends = port.list_offsets(dict.fromkeys(latest, LATEST), complete=complete, undecided=True)
-    for key in latest.keys() - ends.keys():
-        del latest[key]
-    return {key: end for key, end in ends.items() if end > latest[key]}
