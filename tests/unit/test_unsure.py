@@ -105,3 +105,9 @@ def test_ends_that_may_be_those_of_another_topic_are_not_planned(named: bool) ->
     one = Source(east, **{**OPTIONS, "kafka.request.timeout.ms": "500"})
     with pytest.raises(ClusterError, match="topic 't', partition 0: expected topic id"):
         one.plan(state, fix_ends=True)
+
+
+def test_a_broker_that_does_not_know_a_topic_keeps_no_run_from_reading_it() -> None:
+    east = Brokers(2)
+    east.lacking = {0}
+    assert ranges(NONE, Source(east).plan(NONE)) == {"east/t/0": (0, 10)}

@@ -120,6 +120,11 @@ class Briefing:
         answer = answers.get(name)
         return isinstance(answer, View) and self._told.get(name) != answer.number
 
+    def asked_ms(self, state: EnumeratorState, name: str) -> int:
+        """When the last view of a cluster was asked for. It can have been there for long."""
+        age_ms = int((self._monotonic() - self._world.looked_at(name)) * 1000)
+        return (state.session.now_ms or 0) - max(0, age_ms)
+
     def tell_all(
         self, state: EnumeratorState, answers: Mapping[str, Answer], left_out: Sequence[str], *, patient: bool
     ) -> EnumeratorState:
@@ -225,9 +230,7 @@ class Briefing:
         return tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked)).state
 
     def _asked(self, state: EnumeratorState, name: str, view: View) -> Asked:
-        """How an answer came about. It can have been there for long."""
-        age_ms = int((self._monotonic() - self._world.looked_at(name)) * 1000)
-        return Asked((state.session.now_ms or 0) - max(0, age_ms), view.turned, view.words)
+        return Asked(self.asked_ms(state, name), view.turned, view.words)
 
     def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
         """Epochs of a cluster; the same object for the same tables, so that nobody has to compare them."""

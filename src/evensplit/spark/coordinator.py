@@ -346,7 +346,11 @@ class Coordinator:
 
     def _look_through(self, state: EnumeratorState, answers: Mapping[str, Answer], *, patient: bool) -> EnumeratorState:
         state = self._briefing.tell_all(state, answers, self._health.left_out, patient=patient)
-        return declare(state, self._skips.losses(answers, state))
+        return self._declare_skipped(state, answers)
+
+    def _declare_skipped(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> EnumeratorState:
+        losses = self._skips.losses(answers, state, lambda name: self._briefing.asked_ms(state, name))
+        return declare(state, losses)
 
     def _compare_stops(self, state: EnumeratorState) -> None:
         """Say where splits do not stop as the options say, once for each word of the options."""
@@ -364,14 +368,14 @@ class Coordinator:
         if not since:
             return state
         answers = self._world.refresh(patient=False, since=since)
-        state = declare(state, self._skips.losses(answers, state))
+        state = self._declare_skipped(state, answers)
         if self._skips.waits(state):
             log.info("something that was read is missing; waiting until that is sure (discoveryInterval)")
         while self._skips.waits(state):
             time.sleep(SIGHTING_INTERVAL_S)
             state = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
             answers = self._world.refresh(patient=False, discover=True)
-            state = declare(state, self._skips.losses(answers, state))
+            state = self._declare_skipped(state, answers)
         for name in self._skips.unchecked:
             log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
         return state

@@ -376,10 +376,12 @@ class ClusterWatch:
             asked.port.turn()
         now = asked.port.list_partitions(Topics(tuple(sorted(grown)))).topic_ids
         for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
-            if asked.complete:
-                said = f"expected topic id {ids[key]}, found {now.get(key) or 'none'}"
+            if not asked.complete:
+                del latest[key]
+            elif key in now:
+                # Not to know it would be another matter: that broker may lag behind.
+                said = f"expected topic id {ids[key]}, found {now[key]}"
                 raise _Unbelieved(self.options.id, f"topic {key[0]!r}, partition {key[1]}: {said}")
-            del latest[key]
 
     def _starts(
         self, port: ClusterPort, ids: Mapping[TopicPartition, str], *, complete: bool
