@@ -145,6 +145,10 @@ class Asked(NamedTuple):
     turned: bool = True
     words: Mapping[str, Mapping[str, tuple[str, ...]]] = _nothing()
 
+    def __repr__(self) -> str:
+        # In a line for people, all that was ever said is too much.
+        return f"Asked(at_ms={self.at_ms}, turned={self.turned}, words of {len(self.words)})"
+
 
 NOW = Asked()
 """An answer was asked for just now, of another broker than the one before; nobody knows of whom."""
