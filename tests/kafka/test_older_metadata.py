@@ -16,6 +16,7 @@ from evensplit.core.starting import Earliest
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka import session
+from evensplit.kafka.api import METADATA
 from evensplit.kafka.client import ClusterClient
 from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import parse_options
@@ -34,6 +35,12 @@ class Told(Scripted):
     def __init__(self, epoch: int, topic_id: uuid.UUID = OLD) -> None:
         super().__init__([])
         self.epoch, self.topic_id = epoch, topic_id
+        self.hangs_up = False
+
+    def answer(self, key: int, version: int, request: bytes) -> bytes | None:
+        if self.hangs_up and key == METADATA.key:
+            return None
+        return super().answer(key, version, request)
 
     def _metadata(self, api: Any, version: int) -> Any:
         response = super()._metadata(api, version)
@@ -61,10 +68,11 @@ def test_earlier_leader_epochs_are_not_believed_and_another_broker_is_asked(
         port.turn()
         ids(port)
         assert (one.asked.count("Metadata"), other.asked.count("Metadata")) == (2, 2)
-        # What was told once is not asked for again for a while.
+        # That it was wrong once does not keep it from being asked: it may be the one that knows better.
+        one.epoch = 6
         port.turn()
         ids(port)
-        assert (one.asked.count("Metadata"), other.asked.count("Metadata")) == (2, 3)
+        assert (one.asked.count("Metadata"), other.asked.count("Metadata")) == (3, 2)
         port.close()
 
 
@@ -86,6 +94,40 @@ def test_where_all_brokers_tell_what_is_older_the_error_says_so(connect: Callabl
         assert len(ids(port)) == 1, "it goes on when the metadata is as new as it was"
         port.close()
         assert len(ids(connect(server))) == 1
+
+
+def test_a_broker_that_hung_up_a_moment_ago_is_asked_when_it_is_its_turn(
+    connect: Callable[..., ClusterClient],
+) -> None:
+    """It may be the only one that knows better, so that it rests does not count."""
+    one, other = Told(0), Told(0, NEW)
+    with one as first, other as second:
+        port = connect(first, second)
+        told = set(ids(port))
+        other.hangs_up = True
+        for _ in range(3):
+            port.turn()
+            told.update(ids(port))
+        assert len(told) == 1
+        other.hangs_up = False
+        port.turn()
+        assert told.isdisjoint(ids(port))
+        port.close()
+
+
+def test_of_three_brokers_the_one_that_is_away_keeps_none_from_being_asked(
+    connect: Callable[..., ClusterClient],
+) -> None:
+    away, others = Told(0), (Told(0), Told(0))
+    away.hangs_up = True
+    with others[0] as first, away as second, others[1] as third:
+        port = connect(first, second, third)
+        ids(port)
+        for _ in range(6):
+            port.turn()
+            ids(port)
+        assert min(one.asked.count("Metadata") for one in others) >= 3
+        port.close()
 
 
 @pytest.mark.kafka
@@ -117,15 +159,14 @@ def test_what_one_server_does_not_know_is_found_through_another(own_kafka: Local
 
         wait_for(found, within_s=10)
         # It does not come and go with the server that is asked.
-        answers, begun = frozen.answers, time.monotonic()
+        begun = time.monotonic()
         wait_for(lambda: found() and time.monotonic() - begun > 2)
         assert read == ["1: 0..1"]
         assert sorted(key.partition for key, split in state.splits.items() if split.active) == [0, 1]
-        assert frozen.answers <= answers + 1, "a server that is behind is left alone for a while"
         one.close()
 
 
-def test_a_broker_that_does_not_answer_costs_its_turn_once(
+def test_a_broker_that_does_not_answer_costs_no_more_than_its_turn(
     connect: Callable[..., ClusterClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "TURN_S", 0.3)
@@ -140,7 +181,6 @@ def test_a_broker_that_does_not_answer_costs_its_turn_once(
             port.turn()
             ids(port)
             took.append(time.monotonic() - begun)
-        assert [one >= 0.3 for one in took] == [True, *[False] * 5]
         assert max(took) < 0.3 + SLACK_S
         # The longer it is away, the less often it is tried.
         with port._calls.call() as (one, _):
@@ -149,8 +189,8 @@ def test_a_broker_that_does_not_answer_costs_its_turn_once(
             for _ in range(8):
                 rests.append(one._rests[address][1])
                 one._rests[address] = (0.0, rests[-1])
-                one._let_rest(address)
-        assert rests == [30.0, 60.0, 120.0, 240.0, 480.0, 600.0, 600.0, 600.0]
+                one._let_rest(address, ClusterUnreachable("east", "it is away"))
+        assert rests == [2.0, 4.0, 8.0, 10.0, 10.0, 10.0, 10.0, 10.0]
         port.close()
 
 

@@ -13,6 +13,7 @@ from evensplit.spark.view import View
 from evensplit.spark.world import World
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
+from tests.support.waiting import wait_for
 
 
 class ChangingKafka(FakeKafka):
@@ -81,6 +82,23 @@ class Watched:
         answer = self.world.refresh(patient=True, discover=discover)["east"]
         assert isinstance(answer, View)
         return answer
+
+
+def in_passing(one: Watched, *, discover: bool = False) -> View:
+    """The next answer to a question that is not waited for, and need not be complete."""
+    number = one.world.count
+    answer = wait_for(
+        lambda: next(
+            (
+                view
+                for view in one.world.refresh(patient=False, discover=discover).values()
+                if isinstance(view, View) and view.number > number
+            ),
+            None,
+        )
+    )
+    assert answer is not None
+    return answer
 
 
 def topics(view: View) -> list[str]:

@@ -205,7 +205,7 @@ def test_a_run_to_the_end_does_not_wait_for_ever_until_it_is_sure(
     assert active(after) == ["east/a/0", "west/c/0"], "one answer removes nothing"
     said = [notice for notice in one.report().notices if "no other answer has confirmed" in notice]
     assert said == [
-        "west: missing from a complete answer, or named with another id, which no other answer has confirmed for 30 s "
+        "west: missing from a complete answer, which no other answer has confirmed for 30 s "
         "(3 times discoveryInterval); positions are kept, and the next run looks again"
     ]
     assert said[0] in caplog.text

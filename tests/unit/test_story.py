@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evensplit.core.events import (
+    Asked,
     BatchPlanned,
     ClustersListed,
     Event,
@@ -142,6 +143,8 @@ def test_why_a_split_is_not_there_any_more() -> None:
 
 def test_events_and_states_in_one_line() -> None:
     assert describe(ReaderRemoved(3)) == "ReaderRemoved(reader=3)"
+    late = LogsObserved("east", {}, asked=Asked(5, turned=False, words={"1": {"t": ("id-1",)}}))
+    assert describe(late) == "LogsObserved(cluster='east', answer=0, asked=Asked(at_ms=5, turned=False, words of 1))"
     assert describe(PartitionsListed("east", listed("t", 5))) == (
         "PartitionsListed(cluster='east', partitions=(ListedPartition(topic='t', partition=0, topic_id='id-1'), "
         "ListedPartition(topic='t', partition=1, topic_id='id-1'), "

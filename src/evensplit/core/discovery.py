@@ -194,7 +194,7 @@ def _take_complete(draft: Draft, event: PartitionsListed, keys: Sequence[SplitId
         # What partitions another incarnation has says nothing of those of this one.
         and key[:2] not in draft.session.doubts
     ]
-    for key in draft.missed(lacking):
+    for key in draft.missed(lacking, event.asked):
         loss = unread(draft, draft.splits[key], Cause.DELETED)
         if loss is None or lose(draft, loss):
             draft.retain(draft.splits[key])

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from evensplit.core.effects import Effect, Forget
+from evensplit.core.events import NOW, Asked
 from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId
 from evensplit.core.state import EnumeratorState
 
@@ -122,16 +123,23 @@ class Draft:
         self._owners_changed = self._owners_changed or split.owner is not None
         self.load_changed = self.load_changed or _is_load(split)
 
-    def missed(self, keys: Sequence[Key]) -> list[Key]:
-        """A complete answer lacks `keys`. Those that are gone: lacking for the second time, and long enough after."""
-        session = self.session
+    def asked_ms(self, asked: Asked) -> int:
+        """When an answer was asked for; never later than now."""
+        return self.now_ms if asked.at_ms is None else min(asked.at_ms, self.now_ms)
+
+    def missed(self, keys: Sequence[Key], asked: Asked = NOW) -> list[Key]:
+        """A complete answer lacks `keys`. Those that are gone: lacking for the second time, long enough after.
+
+        Only an answer for which others were asked than the one who gave the last one confirms what that one said.
+        """
+        session, at_ms = self.session, self.asked_ms(asked)
         if session.now_ms is None or not keys:
             return []
-        since: dict[SplitId | str, int] = {**dict.fromkeys(keys, session.now_ms), **session.missing_since}
+        since: dict[SplitId | str, int] = {**dict.fromkeys(keys, at_ms), **session.missing_since}
         gone = [
             key
             for key in keys
-            if key in session.missing_since and session.now_ms - since[key] >= session.discovery_interval_ms
+            if asked.turned and key in session.missing_since and at_ms - since[key] >= session.discovery_interval_ms
         ]
         for key in gone:
             del since[key]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from evensplit.core.model import EpochTable, ListedPartition, Loss, Readable, SplitId, Subscription
 from evensplit.core.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
@@ -133,6 +133,28 @@ class ClusterUnreachable:
     detail: str
 
 
+class Asked(NamedTuple):
+    """How an answer came about, as far as the host says.
+
+    `at_ms`: when it was asked for, since it can be taken in long afterwards; None: now.
+    `turned`: other brokers were asked than the one that answered before; did that one answer, no other can be had.
+    `words`: broker, by a name that means nothing to the enumerator, -> topic -> the ids by which it has named it, one
+    after the other, the last one by now; empty where it did not know the topic.
+    """
+
+    at_ms: int | None = None
+    turned: bool = True
+    words: Mapping[str, Mapping[str, tuple[str, ...]]] = _nothing()
+
+    def __repr__(self) -> str:
+        # In a line for people, all that was ever said is too much.
+        return f"Asked(at_ms={self.at_ms}, turned={self.turned}, words of {len(self.words)})"
+
+
+NOW = Asked()
+"""An answer was asked for just now, of another broker than the one before; nobody knows of whom."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionsListed:
     """A cluster's metadata answered: these are subscribed partitions of it, each once.
@@ -143,6 +165,7 @@ class PartitionsListed:
     not taken up.
     `answer`: the number of the answer, counted by the host. One below the last one comes too late and is passed over.
     One that is told again is no second one about the id of a topic, and whoever tells it again calls it not `complete`.
+    `asked`: how it came about.
     """
 
     cluster: str
@@ -151,6 +174,7 @@ class PartitionsListed:
     kafka_id: str = ""
     seen: tuple[ListedPartition, ...] = ()
     answer: int = 0
+    asked: Asked = NOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +183,7 @@ class LogsObserved:
 
     `ends`: split -> the offset of the next record to be written. `starts`: split -> the first offset that its log still
     has, as far as that was asked for. Both are of the incarnations that were listed last.
-    `answer`: the number of the answer, as for `PartitionsListed`.
+    `answer`: the number of the answer, and `asked`: how it came about, as for `PartitionsListed`.
     `epochs`: split -> the leader epochs of its log's records, as far as the brokers tell.
     """
 
@@ -168,6 +192,7 @@ class LogsObserved:
     starts: Mapping[SplitId, int] = field(default_factory=_nothing)
     answer: int = 0
     epochs: Mapping[SplitId, EpochTable] = field(default_factory=_nothing)
+    asked: Asked = NOW
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from evensplit.core.draft import Draft
 from evensplit.core.effects import RefuseCluster
@@ -19,8 +19,9 @@ from evensplit.core.state import Doubt, TopicName, recency
 Value = TypeVar("Value")
 
 ANSWERS_MIN = 2
-"""So many answers in a row have to name a new id of a topic, the host asking another broker for the second one. Where
-it was denied in between, so many have to name the known one until that counts again."""
+"""So many answers have to name a new id of a topic, the host asking another broker for the second one. Where nobody
+knows who answered, they have to come in a row; where it was denied in between, so many have to name the known one in a
+row until that counts again."""
 
 DOUBT_MS_MAX = 2_000
 """For so long, or for a discovery interval if that is shorter, they have to."""
@@ -137,11 +138,12 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     """The topics of an answer that it names with an id which is not to be believed, or not yet.
 
     `other`: what it says that is not as it is known. A topic that has a new id was created anew, or a broker lags
-    behind and names one that it had before. So a new id takes a second answer, and one that was replaced is never
-    believed again in this session. Until then, nothing that is said of such a topic counts.
+    behind and names one that it had before. So a new id takes a second answer, and brokers that agree; and one that was
+    replaced is never believed again in this session. Until then, nothing that is said of such a topic counts.
     """
     session, cluster = draft.session, event.cluster
-    known = _ids(draft, cluster, {one.topic for _, one in other if one.topic_id})
+    asked = {one.topic for _, one in other if one.topic_id}
+    known = _ids(draft, cluster, asked.union(topic for name, topic in session.doubts if name == cluster))
     found = {
         one.topic: one.topic_id
         for _, one in other
@@ -151,31 +153,68 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
         (one.topic, one.topic_id) for _, one in other if one.topic_id in session.former.get((cluster, one.topic), ())
     )
     doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
-    doubts.update(_denied(draft, event, found))
+    doubts.update(_denied(draft, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(draft, event, topic, topic_id)
         wait_ms = min(session.discovery_interval_ms, DOUBT_MS_MAX)
-        if seen.former or seen.answers < ANSWERS_MIN or draft.now_ms - seen.since_ms < wait_ms:
+        enough = seen.answers >= ANSWERS_MIN and draft.asked_ms(event.asked) - seen.since_ms >= wait_ms
+        enough = enough and event.asked.turned
+        if seen.former or not enough or not _heard(event, topic, topic_id, known.get(topic, ())).is_newer:
             doubts[cluster, topic] = seen
     if doubts or session.doubts:
         draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
     return frozenset(topic for name, topic in doubts if name == cluster)
 
 
+class _Heard(NamedTuple):
+    """How many brokers name a topic by another id than is known, and by a known one, the last time that each was asked.
+
+    `forward`: one of them had named a known id before. `back`: one that names a known id had named the other one
+    before. A broker may lag behind, but what it says only goes forward.
+    """
+
+    other: int
+    known: int
+    forward: bool
+    back: bool
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether the other id is the newer one, if more than one answer names it. Where all agree, it is."""
+        if self.forward != self.back:
+            return self.forward
+        return not self.known or self.other > self.known
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the known id is the newer one. Where two brokers are of two minds, nobody knows."""
+        return self.back if self.forward != self.back else self.known > self.other
+
+
+def _heard(event: PartitionsListed, topic: str, topic_id: str, known: Collection[str]) -> _Heard:
+    words = [ids for said in event.asked.words.values() if (ids := said.get(topic))]
+    others = [ids for ids in words if ids[-1] == topic_id]
+    same = [ids for ids in words if ids[-1] in known]
+    forward = any(one in known for ids in others for one in ids)
+    return _Heard(len(others), len(same), forward, any(topic_id in ids for ids in same))
+
+
 def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
     """What is to be said of an id that is not that of the splits, by all answers up to this one."""
-    session, key = draft.session, (event.cluster, topic)
+    session, key, asked_ms = draft.session, (event.cluster, topic), draft.asked_ms(event.asked)
     seen = session.doubts.get(key)
     if seen is None or seen.topic_id != topic_id:
         former = topic_id in session.former.get(key, ())
-        return Doubt(topic_id, 1, event.answer, draft.now_ms, former=former)
-    if event.answer <= seen.answer:
+        return Doubt(topic_id, 1, event.answer, asked_ms, former=former)
+    if event.answer <= seen.answer or not event.asked.turned:
         return seen
-    since_ms = seen.since_ms if seen.answers else draft.now_ms
-    return seen._replace(answers=seen.answers + 1, answer=event.answer, since_ms=since_ms)
+    since_ms = seen.since_ms if seen.answers else asked_ms
+    return seen._replace(answers=seen.answers + 1, answer=event.answer, since_ms=since_ms, denials=0)
 
 
-def _denied(draft: Draft, event: PartitionsListed, found: Collection[str]) -> dict[TopicName, Doubt]:
+def _denied(
+    draft: Draft, event: PartitionsListed, found: Collection[str], known: Mapping[str, Collection[str]]
+) -> dict[TopicName, Doubt]:
     """The doubts about a cluster's topics that stand although an answer named the known id: of two, one is old."""
     left: dict[TopicName, Doubt] = {}
     named = {one.topic for one in event.partitions}
@@ -188,6 +227,11 @@ def _denied(draft: Draft, event: PartitionsListed, found: Collection[str]) -> di
                 left[key] = seen
             continue
         if seen.former:
+            continue
+        heard = _heard(event, key[1], seen.topic_id, known.get(key[1], ()))
+        if heard.other or heard.known:
+            if not heard.is_older:
+                left[key] = seen
             continue
         if event.answer > seen.answer:
             seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)

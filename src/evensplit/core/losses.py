@@ -143,16 +143,17 @@ def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | N
 
 def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:
     """Note which logs end before their positions; what was seen often enough is lost."""
-    before = draft.session.sightings
+    before, asked_ms = draft.session.sightings, draft.asked_ms(event.asked)
     # A partition whose leader did not answer this time was not seen to be whole either.
     cut: dict[SplitId, int] = {}
     after = {key: seen for key, seen in before.items() if key.cluster != event.cluster or key not in event.ends}
     for split, end in behind:
         assert split.position is not None
-        seen = before.get(split.id, Sighting(0, end, -1, draft.now_ms))
+        seen = before.get(split.id, Sighting(0, end, -1, asked_ms))
         if seen.answer != event.answer:
             seen = Sighting(seen.answers + 1, min(seen.end, end), event.answer, seen.since_ms)
-        if seen.answers < SIGHTINGS_MAX or draft.now_ms - seen.since_ms < sighting_ms(draft.session):
+        enough = seen.answers >= SIGHTINGS_MAX and asked_ms - seen.since_ms >= sighting_ms(draft.session)
+        if not enough or not event.asked.turned:
             after[split.id] = seen
         elif lose(draft, Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
             # From there on are records that have never been read.

@@ -62,9 +62,10 @@ class Sighting(NamedTuple):
 class Doubt(NamedTuple):
     """A topic was listed with another id than its splits have.
 
-    `answers`: how many in a row named it, the first of them at `since_ms`; `answer` is the number of the last one that
-    was about the topic. `denials`: how many have named the known id since. `former`: the topic had it before, so it
-    never counts.
+    `answers`: how many named it, the first of them asked for at `since_ms`; `answer` is the number of the last one that
+    was about the topic. `denials`: how many have named the known id in a row, as long as nobody knows whose answers
+    these are: then those that name the other one count from none again. `former`: the topic had it before, so it never
+    counts.
     """
 
     topic_id: str

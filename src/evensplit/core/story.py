@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Any
 
-from evensplit.core.events import Event
+from evensplit.core.events import NOW, Event
 from evensplit.core.losses import describe_loss, extent, verdict
 from evensplit.core.model import Loss, Split, SplitId
 from evensplit.core.state import EnumeratorState, as_named, new_losses, renamed_clusters
@@ -219,7 +219,7 @@ def loads(state: EnumeratorState) -> Sequence[int]:
 def describe(event: Event) -> str:
     """An event in one short line; of long lists, the beginning and how long they are."""
     told = [(one.name, getattr(event, one.name)) for one in fields(event)]
-    shown = ", ".join(f"{name}={_shown(value)}" for name, value in told if value not in ((), {}, "", None))
+    shown = ", ".join(f"{name}={_shown(value)}" for name, value in told if value not in ((), {}, "", None, NOW))
     return f"{type(event).__name__}({shown})"
 
 

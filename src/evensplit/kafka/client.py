@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -55,7 +56,9 @@ class ClusterClient:
                 topics = None
         with self._calls.call() as (session, deadline):
             response = session.metadata(topics, deadline)
-        return list_subscribed(subscription, response.cluster_id or "", map(_topic_state, response.topics))
+            broker = session.answering
+        listing = list_subscribed(subscription, response.cluster_id or "", map(_topic_state, response.topics))
+        return replace(listing, broker=broker)
 
     def turn(self) -> None:
         """See `ClusterPort.turn`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from evensplit.core.model import EpochTable, ListedPartition, Partitions, Subscription, TopicPattern, Topics
@@ -41,6 +41,7 @@ class Listing:
     - `incomplete`: one sentence for each reason why `partitions` may lack something that exists. Empty: the answer is
       complete, and what is not in it does not exist.
     - `unlisted`: the topics that these sentences are about, in their order.
+    - `broker`: which broker says so, by a name that no other one has; empty where that is not known.
     """
 
     cluster_id: str
@@ -48,6 +49,7 @@ class Listing:
     missing: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
+    broker: str = field(default="", compare=False)
 
     @property
     def keys(self) -> tuple[TopicPartition, ...]:
@@ -83,7 +85,7 @@ class ClusterPort(Protocol):
         ...
 
     def turn(self) -> None:
-        """Let metadata be asked of another broker from now on, if there is one that has not just failed to answer.
+        """Let metadata be asked of other brokers the next time, and of the one that answered last if none of them does.
 
         One broker can be cut off from the others, and go on to say what was true before.
         """

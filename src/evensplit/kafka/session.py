@@ -28,14 +28,20 @@ HURRIED_S = 1.0
 UNKNOWN_TOPIC_GRACE_S = 2.0
 """A broker may not know yet of a topic that another one has; one that stays unknown for so long is not there."""
 
-FAILED_REST_S = 30.0
-"""So long a broker that failed to answer is asked only where no other one does; twice as long if it fails again."""
+FAILED_REST_S = 2.0
+"""So long a broker that failed to answer is asked after all others; twice as long if it fails again."""
 
-FAILED_REST_MAX_S = 600.0
-"""No broker rests for longer, however often it has failed."""
+FAILED_REST_MAX_S = 10.0
+"""No broker rests for longer, however often it has failed: it may be the only one that knows better."""
+
+OLDER_REST_S = 1.0
+"""So long rests one whose metadata was older than what was said before, as it is for a moment after each election."""
 
 TURN_S = 1.0
-"""So long a broker is waited for that is asked only because it is its turn, before those that have answered are."""
+"""So long a broker is waited for that is asked only because it is its turn, before the one that has answered is."""
+
+TURNS_MAX = 3
+"""So many others are asked at most, before the one that has answered is."""
 
 ATTEMPT_S = 1.0
 """So long one broker is waited for, if partitions may be left out."""
@@ -125,9 +131,17 @@ class Session:
         self._topic_ids: dict[str, str] = {}
         self._cluster_id = ""
         self._answered: Address | None = None
-        self._turned: Address | None = None
+        self._turned = False
         self._rests: dict[Address, tuple[float, float]] = {}
         self._newest = Newest()
+
+    @property
+    def answering(self) -> str:
+        """The node id of the broker that answered last; empty for an address that the metadata does not name.
+
+        Behind another address can be any broker, and another one each time.
+        """
+        return next((str(node) for node, one in self.brokers.items() if one.address == self._answered), "")
 
     def close(self) -> None:
         """Close all connections."""
@@ -136,14 +150,11 @@ class Session:
         self._connections.clear()
 
     def turn(self) -> None:
-        """Ask another broker the next time, if there is one that has not just failed to answer."""
-        addresses = list(dict.fromkeys([*self._broker_addresses(), *self.settings.addresses]))
-        if self._answered not in addresses:
-            return
-        at = addresses.index(self._answered) + 1
-        others = (*addresses[at:], *addresses[: at - 1])
-        self._turned = next((one for one in others if not self._is_resting(one)), None)
-        self._answered = self._turned or self._answered
+        """Ask others the next time, and the one that answered last only if none of them does.
+
+        Those that have just failed are asked, too: they may be the only ones that know better.
+        """
+        self._turned = self._answered is not None
 
     def connection(self, address: Address, deadline: Deadline) -> Connection:
         """The connection to `address`, opened if there is none that can be used."""
@@ -187,25 +198,26 @@ class Session:
         """The first response to a request that every broker can answer.
 
         Every address that is known is tried, again and again, until one answers or the deadline is over; the first time
-        for `patience_s` each at most. A response that `check` raises a `ClusterError` for counts as none. Those that
-        are to be heard, `prefer`, come before all others, even if they have just failed.
+        for `patience_s` each at most, and those whose turn it is for TURN_S. A response that `check` raises a
+        `ClusterError` for counts as none. Those that are to be heard, `prefer`, come before all others, even if they
+        have just failed.
         """
         backoff = Backoff(self.settings)
         failures: dict[Address, ClusterError] = {}
         while True:
-            addresses = list(dict.fromkeys([*sorted(prefer, key=self._is_resting), *self._addresses()]))
+            others = [*sorted(prefer, key=self._is_resting), *(self._others() if self._turned else [])]
+            self._turned = False
+            addresses = list(dict.fromkeys([*others, *self._addresses()]))
             for number, address in enumerate(addresses):
                 # A broker that takes its time shall leave some for the others.
                 share_s = deadline.remaining_s / (len(addresses) - number)
-                waits_its_turn = address == self._turned or address in prefer
-                limit_s = TURN_S if waits_its_turn and len(addresses) > 1 else patience_s
-                self._turned = None
+                limit_s = TURN_S if address in others and len(addresses) > 1 else patience_s
                 share = deadline.within(share_s if limit_s is None else min(share_s, limit_s))
                 try:
                     response = self.connection(address, share).request(api, build, share)
                     check(address, response)
                 except ClusterError as error:
-                    self._let_rest(address)
+                    self._let_rest(address, error)
                     # That time ran out tells less than what was wrong before.
                     if address not in failures or not share.passed:
                         failures[address] = error
@@ -261,7 +273,7 @@ class Session:
         return self.brokers.get(self._leaders.get(key[0], {}).get(key[1], -1))
 
     def _addresses(self) -> list[Address]:
-        """Where to ask: whoever answered last, or whose turn it is; open connections, bootstrap servers, all others.
+        """Where to ask: whoever answered last; open connections, bootstrap servers, all others.
 
         Those that have failed a short time ago come last.
         """
@@ -270,12 +282,21 @@ class Session:
         known = dict.fromkeys([*first, *usable, *self.settings.addresses, *self._broker_addresses()])
         return sorted(known, key=self._is_resting)
 
+    def _others(self) -> list[Address]:
+        """Whose turn it is: those behind the one that answered last, and of these the ones that rest last."""
+        addresses = list(dict.fromkeys([*self._broker_addresses(), *self.settings.addresses]))
+        at = addresses.index(self._answered) if self._answered in addresses else 0
+        others = [one for one in (*addresses[at:], *addresses[:at]) if one != self._answered]
+        return sorted(others, key=self._is_resting)[:TURNS_MAX]
+
     def _is_resting(self, address: Address) -> bool:
         return time.monotonic() < self._rests.get(address, (0.0, 0.0))[0]
 
-    def _let_rest(self, address: Address) -> None:
+    def _let_rest(self, address: Address, error: ClusterError) -> None:
         """It has failed. What fails again while it rests does not rest for longer."""
-        if not self._is_resting(address):
+        if isinstance(error, _OlderMetadata):
+            self._rests[address] = (time.monotonic() + OLDER_REST_S, FAILED_REST_S / 2)
+        elif not self._is_resting(address):
             _, last_s = self._rests.get(address, (0.0, FAILED_REST_S / 2))
             rest_s = min(2 * last_s, FAILED_REST_MAX_S)
             self._rests[address] = (time.monotonic() + rest_s, rest_s)

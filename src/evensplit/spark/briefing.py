@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from evensplit.core.effects import RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step, step
 from evensplit.core.events import (
+    Asked,
     ClusterUnreachable,
     Event,
     LogsObserved,
@@ -119,6 +120,11 @@ class Briefing:
         answer = answers.get(name)
         return isinstance(answer, View) and self._told.get(name) != answer.number
 
+    def asked_ms(self, state: EnumeratorState, name: str) -> int:
+        """When the last view of a cluster was asked for. It can have been there for long."""
+        age_ms = int((self._monotonic() - self._world.looked_at(name)) * 1000)
+        return (state.session.now_ms or 0) - max(0, age_ms)
+
     def tell_all(
         self, state: EnumeratorState, answers: Mapping[str, Answer], left_out: Sequence[str], *, patient: bool
     ) -> EnumeratorState:
@@ -184,9 +190,8 @@ class Briefing:
         known = state.clusters[name]
         again = known.discovered and self._discoveries.get(name) == view.discovery
         complete = view.whole and not again
-        listed = PartitionsListed(
-            name, view.bounded, complete, view.listing.cluster_id, view.unbounded, answer=view.number
-        )
+        asked, cluster_id = self._asked(state, name, view), view.listing.cluster_id
+        listed = PartitionsListed(name, view.bounded, complete, cluster_id, view.unbounded, view.number, asked)
         after = tell(state, listed)
         if complete:
             self._discoveries[name] = view.discovery
@@ -223,7 +228,11 @@ class Briefing:
                 ends[split.id] = min(split.position, end)
         starts = {SplitId(name, *key): start for key, start in view.earliest.items()}
         epochs = self._by_split(name, view.epochs)
-        return tell(state, LogsObserved(name, ends, starts, view.number, epochs)).state
+        asked = self._asked(state, name, view)
+        return tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked)).state
+
+    def _asked(self, state: EnumeratorState, name: str, view: View) -> Asked:
+        return Asked(self.asked_ms(state, name), view.turned, view.words)
 
     def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
         """Epochs of a cluster; the same object for the same tables, so that nobody has to compare them."""

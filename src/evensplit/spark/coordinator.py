@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.assigning import nobodys
@@ -92,7 +92,7 @@ class Coordinator:
         self._due_ms: int | None = None
         self._fixed = False
         self._fixing = False
-        self._unsure = Unsure(options.discovery_interval_ms)
+        self._unsure = Unsure(options.discovery_interval_ms, self._world.deadline_ms)
         self._stops: tuple[str, ...] = ()
         self._compared: Sequence[ClusterOptions] | None = None
         self._monotonic = monotonic
@@ -158,7 +158,10 @@ class Coordinator:
             self._fleet.refresh(opened, patient=patient)
             self._world.want(self._fleet.clusters)
             since = self._skips.asked(self._world.count)
-            answers = self._world.refresh(patient=patient, discover=self._discovers(opened.session), since=since)
+            session = opened.session
+            answers = self._world.refresh(
+                patient=patient, discover=self._discovers(session), turn=_unsure_of(session), since=since
+            )
             self._answers, self._seen = answers, self._versions()
             fresh = not opened.begun
             bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
@@ -187,11 +190,11 @@ class Coordinator:
             return True
         self._fleet.refresh(self._given, patient=False)
         self._world.want(self._fleet.clusters)
-        answers = self._world.refresh(patient=False, discover=self._discovers(self._session))
+        unsure = _unsure_of(self._session)
+        answers = self._world.refresh(patient=False, discover=self._discovers(self._session), turn=unsure)
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True
-        unsure = (*(key.cluster for key in self._session.sightings), *(name for name, _ in self._session.doubts))
-        if any(self._briefing.is_behind(name, answers) for name in dict.fromkeys(unsure)):
+        if any(self._briefing.is_behind(name, answers) for name in unsure):
             return True
         if self._briefing.retry_at is not None and self._monotonic() >= self._briefing.retry_at:
             return True
@@ -350,7 +353,11 @@ class Coordinator:
 
     def _look_through(self, state: EnumeratorState, answers: Mapping[str, Answer], *, patient: bool) -> EnumeratorState:
         state = self._briefing.tell_all(state, answers, self._health.left_out, patient=patient)
-        return declare(state, self._skips.losses(answers, state))
+        return self._declare_skipped(state, answers)
+
+    def _declare_skipped(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> EnumeratorState:
+        losses = self._skips.losses(answers, state, lambda name: self._briefing.asked_ms(state, name))
+        return declare(state, losses)
 
     def _compare_stops(self, state: EnumeratorState) -> None:
         """Say where splits do not stop as the options say, once for each word of the options."""
@@ -368,17 +375,26 @@ class Coordinator:
         if not since:
             return state
         answers = self._world.refresh(patient=False, since=since)
-        state = declare(state, self._skips.losses(answers, state))
+        state = self._declare_skipped(state, answers)
         if self._skips.waits(state):
             log.info("something that was read is missing; waiting until that is sure (discoveryInterval)")
         while self._skips.waits(state):
             time.sleep(SIGHTING_INTERVAL_S)
             state = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
             answers = self._world.refresh(patient=False, discover=True)
-            state = declare(state, self._skips.losses(answers, state))
+            state = self._declare_skipped(state, answers)
         for name in self._skips.unchecked:
             log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
         return state
+
+
+def _unsure_of(session: Session) -> Collection[str]:
+    """The clusters of which every answer counts, and that of another broker most."""
+    return {
+        *(key.cluster for key in session.sightings),
+        *(name for name, _ in session.doubts),
+        *(name for name, splits in session.late.items() if splits),
+    }
 
 
 def _some(names: Sequence[object]) -> str:

@@ -108,10 +108,7 @@ class Silence:
         return self._silent[name].longest_s >= self._limit_s(name)
 
     def _limit_s(self, name: str) -> float:
-        if self._limit_ms:
-            return self._limit_ms / 1000
-        options = self._world.options(name)
-        return options.settings.request_timeout_ms / 1000 if options is not None else 0.0
+        return (self._limit_ms or self._world.deadline_ms(name)) / 1000
 
     def _hear(self, name: str, one: _Cluster, view: View) -> None:
         """Let the time count until this answer was there."""

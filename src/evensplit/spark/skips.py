@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -142,11 +142,14 @@ class SkipCheck:
         wait_ms = SURE_WITHIN * session.discovery_interval_ms
         return any((session.now_ms or 0) - since_ms < wait_ms for since_ms in self.missing_since)
 
-    def losses(self, answers: Mapping[str, Answer], state: EnumeratorState) -> tuple[Loss, ...]:
+    def losses(
+        self, answers: Mapping[str, Answer], state: EnumeratorState, asked_ms: Callable[[str], int] | None = None
+    ) -> tuple[Loss, ...]:
         """What is not there any more, by the answers that are new enough; of the other clusters, later.
 
         One answer without a partition may be stale: what was read of it is deleted when a second complete one, an
         interval of `state` after the first, lacks it as well. Without a leader nobody knows what it still has.
+        `asked_ms`: when the view of a cluster was asked for; None: now.
         """
         self._follow(state.clusters)
         found: list[Loss] = []
@@ -157,7 +160,8 @@ class SkipCheck:
             # Of a topic that may be another one, nothing can be said yet.
             doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
             starts = {SplitId(name, *key): start for key, start in answer.earliest.items() if key[0] not in doubted}
-            deleted = self._deleted(name, answer, listed, state.session)
+            at_ms = (state.session.now_ms or 0) if asked_ms is None else asked_ms(name)
+            deleted = self._deleted(name, answer, listed, state.session, at_ms)
             settled = frozenset((*starts, *deleted))
             later: list[_Reading] = []
             for one in self._readings.pop(name):
@@ -191,17 +195,22 @@ class SkipCheck:
         self._readings = {name: readings for name, readings in self._readings.items() if name in clusters}
         self._missing = {key: seen for key, seen in self._missing.items() if key.cluster in clusters}
 
-    def _deleted(self, name: str, answer: View, listed: Collection[SplitId], session: Session) -> Collection[SplitId]:
-        """What was read and is deleted, as `answer` is not the first to say; notes what is missing from it."""
+    def _deleted(
+        self, name: str, answer: View, listed: Collection[SplitId], session: Session, at_ms: int
+    ) -> Collection[SplitId]:
+        """What was read and is deleted, as `answer` is not the first to say; notes what is missing from it.
+
+        It was asked for at `at_ms`. Only one for which others were asked confirms what was said before.
+        """
         read = {part.split for one in self._readings[name] if one.is_before(answer) for part in one.ranges}
         lacking = {key for key in read.difference(listed) if session.wants(key)}
         self._missing = {key: seen for key, seen in self._missing.items() if key.cluster != name or key in lacking}
         if not answer.whole:
             return ()
-        now_ms = session.now_ms or 0
         deleted: list[SplitId] = []
         for key in sorted(lacking):
-            seen = self._missing.setdefault(key, _Missing(now_ms, answer.discovery))
-            if seen.discovery != answer.discovery and now_ms - seen.since_ms >= session.discovery_interval_ms:
+            seen = self._missing.setdefault(key, _Missing(at_ms, answer.discovery))
+            another = answer.turned and seen.discovery != answer.discovery
+            if another and at_ms - seen.since_ms >= session.discovery_interval_ms:
                 deleted.append(key)
         return deleted

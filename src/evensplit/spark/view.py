@@ -9,6 +9,7 @@ from evensplit.core.model import EpochTable, ListedPartition
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError
 from evensplit.kafka.port import Listing
+from evensplit.spark.witnesses import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class View:
     gives neither is not in them.
     `undecided`: under read_committed, the end of each log that goes on behind that, with transactions that are open.
     `epochs`: the leader epochs of the logs in `latest`, where brokers tell them (KIP-320).
+    `turned`: other brokers were asked than the one that answered before. `words`: what each of them has said so far.
     `number`: the how-manieth answer of all it is, since one answer can be looked at several times. `discovery`: the
     number of the discovery that `whole` rests on, which can be an earlier answer; 0 where it is not whole.
     """
@@ -34,6 +36,8 @@ class View:
     undecided: Mapping[TopicPartition, int] = field(default_factory=dict)
     discovery: int = 0
     epochs: Mapping[TopicPartition, EpochTable] = field(default_factory=dict)
+    turned: bool = field(default=True, compare=False)
+    words: Words = field(default_factory=dict, compare=False)
 
     def same(self, other: object) -> bool:
         """Whether another answer says the same, whether it was a discovery or not."""

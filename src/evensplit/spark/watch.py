@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
-from evensplit.core.starting import EARLIEST, LATEST, Found, Lookups, TopicPartition
+from evensplit.core.starting import EARLIEST, Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
 from evensplit.kafka.deadline import Deadline
@@ -19,8 +19,10 @@ from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.options import ClusterOptions
 from evensplit.spark.pace import Pace
+from evensplit.spark.undecided import undecided_ends
 from evensplit.spark.view import Answer, View
 from evensplit.spark.withheld import Withheld
+from evensplit.spark.witnesses import Witnesses
 
 REFRESH_INTERVAL_S = 0.1
 """A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
@@ -39,7 +41,7 @@ UNBELIEVED_PAUSE_S = 0.1
 
 
 class _Unbelieved(ClusterError):
-    """An end that is needed is not to be believed. Goes no further than this module."""
+    """What is needed is not to be believed. Goes no further than this module."""
 
 
 class _Question(NamedTuple):
@@ -51,6 +53,8 @@ class _Question(NamedTuple):
     number: int
     committed: bool
     complete: bool
+    discover: bool
+    turn: bool
 
 
 class ClusterWatch:
@@ -93,10 +97,12 @@ class ClusterWatch:
         self._asked: Future[View] | None = None
         self._listed_at: float | None = None
         self._discover = False
+        self._turn = False
         self._turned_at = 0.0
         self._epochs = LeaderEpochs()
         self._known: dict[TopicPartition, str] = {}
         self._earliest: dict[tuple[str, int, str], int] = {}
+        self._witnesses = Witnesses()
         self._lookups: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
         self._waited: dict[str, Future[Found]] = {}
         self._rejected: ClientSettings | None = None
@@ -133,6 +139,7 @@ class ClusterWatch:
             else:
                 self._port.close()
             self.options, self._port = options, self._connect(options)
+            self._witnesses = Witnesses()
         # What is under way was asked by the options before.
         self._asked = None
         self._listed_at = None
@@ -163,6 +170,10 @@ class ClusterWatch:
         """With the next question, look for all that is wanted, even if that was done a moment ago."""
         self._discover = True
 
+    def turn(self) -> None:
+        """With the next question, ask another broker, if there is one."""
+        self._turn = True
+
     def ask(self, number: int, *, complete: bool) -> None:
         """Ask in the background, unless something is under way.
 
@@ -177,9 +188,15 @@ class ClusterWatch:
         self.asked_at = now
         before = self.answer.latest if isinstance(self.answer, View) else {}
         committed = self.options.settings.read_committed
-        question = _Question(self._port, self.options.subscription, before, number, committed, complete)
-        look = partial(self._look, question, discover=due or self._discover)
-        self._discover = False
+        discover = due or self._discover
+        # The broker that was asked last may be cut off from the others, and not know what is new.
+        turn = discover or self._turn or 0 < self._discovery_interval_s <= now - self._turned_at
+        if turn:
+            self._turned_at = now
+        wanted = self.options.subscription
+        question = _Question(self._port, wanted, before, number, committed, complete, discover, turn)
+        look = partial(self._look, question)
+        self._discover = self._turn = False
         self._asked = in_background(self._pace.timed(look), f"evensplit-{self.options.id}-look")
 
     def is_due(self) -> bool:
@@ -209,6 +226,7 @@ class ClusterWatch:
             self.proofs += not self.answered
             self._kafka_id, self.answered = view.listing.cluster_id, True
             self.looked_at, self.looked_until = self.asked_at, self._pace.ended_at
+            view = replace(view, words=self._witnesses.hear(view.listing))
             if view.whole:
                 self._listed_at = self.asked_at
             return view
@@ -266,28 +284,24 @@ class ClusterWatch:
         if self._proven is not None:
             self._proven[1].close()
 
-    def _look(self, asked: _Question, *, discover: bool) -> View:
+    def _look(self, asked: _Question) -> View:
         """A look; where all offsets are wanted, other ones until all of them can be believed, or the deadline."""
         deadline = Deadline.after(self.options.settings.request_timeout_ms / 1000)
-        now, interval_s = self._clock(), self._discovery_interval_s
-        if discover or 0 < interval_s <= now - self._turned_at:
-            # The broker that was asked last may be cut off from the others, and not know what is new.
+        if asked.turn:
             asked.port.turn()
-            self._turned_at = now
         while True:
             try:
-                return self._look_once(asked, discover=discover)
+                return self._look_once(asked)
             except _Unbelieved as error:
                 if deadline.passed:
-                    advice = "see whether the brokers agree on who leads the partition"
-                    timeout = "retried in vain for kafka.request.timeout.ms"
-                    raise ClusterError(error.cluster, f"{error.detail}; {timeout}; {advice}") from None
+                    advice = "retried in vain for kafka.request.timeout.ms; see whether the brokers agree about it"
+                    raise ClusterError(error.cluster, f"{error.detail}; {advice}") from None
             deadline.pause(UNBELIEVED_PAUSE_S)
             asked.port.turn()
 
-    def _look_once(self, asked: _Question, *, discover: bool) -> View:
+    def _look_once(self, asked: _Question) -> View:
         """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
-        listing, discovered = self._list(asked, discover=discover)
+        listing, discovered = self._list(asked)
         for _ in range(DELETIONS_MAX):
             try:
                 return self._measure(asked, listing, discovered=discovered)
@@ -295,15 +309,15 @@ class ClusterWatch:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 ids = listing.topic_ids
-                listing, discovered = self._list(asked, discover=discover)
+                listing, discovered = self._list(asked)
                 if ids.items() <= listing.topic_ids.items():
                     # All of it is still listed: brokers do not agree, or it may not be seen.
                     raise
         return self._measure(asked, listing, discovered=discovered)
 
-    def _list(self, asked: _Question, *, discover: bool) -> tuple[Listing, bool]:
+    def _list(self, asked: _Question) -> tuple[Listing, bool]:
         """The partitions that are looked at, and whether that was a discovery."""
-        port, wanted = asked.port, asked.wanted
+        port, wanted, discover = asked.port, asked.wanted, asked.discover
         listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
         if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
             # Something is missing from what is known: whether there is more to it, only a discovery can say.
@@ -323,7 +337,7 @@ class ClusterWatch:
         ids = listing.topic_ids
         ends = port.list_ends(ids, complete=complete) if ids else {}
         latest = {key: end.offset for key, end in ends.items()}
-        undecided = _undecided(port, latest, complete=complete) if asked.committed and latest else {}
+        undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
         starts = self._starts(port, ids, complete=complete)
         if len(latest) < len(ends):
@@ -341,7 +355,8 @@ class ClusterWatch:
         # For topics that are named, every look is a discovery.
         named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
         whole = fully and (discovered or named)
-        return View(listing, whole, starts, latest, asked.number, undecided, asked.number if whole else 0, epochs)
+        discovery = asked.number if whole else 0
+        return View(listing, whole, starts, latest, asked.number, undecided, discovery, epochs, asked.turn)
 
     def _topics(self) -> Topics:
         return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))
@@ -356,9 +371,17 @@ class ClusterWatch:
         grown = {key[0] for key, end in latest.items() if ids[key] and end > asked.before.get(key, 0)}
         if not grown:
             return
+        if asked.complete:
+            # There may be no later look that would correct what one broker says.
+            asked.port.turn()
         now = asked.port.list_partitions(Topics(tuple(sorted(grown)))).topic_ids
         for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
-            del latest[key]
+            if not asked.complete:
+                del latest[key]
+            elif key in now:
+                # Not to know it would be another matter: that broker may lag behind.
+                said = f"expected topic id {ids[key]}, found {now[key]}"
+                raise _Unbelieved(self.options.id, f"topic {key[0]!r}, partition {key[1]}: {said}")
 
     def _starts(
         self, port: ClusterPort, ids: Mapping[TopicPartition, str], *, complete: bool
@@ -373,14 +396,3 @@ class ClusterWatch:
             kept = frozenset((*key, ids[key]) for key in ids)
             self._earliest = {key: start for key, start in self._earliest.items() if key in kept}
         return {key: self._earliest[*key, ids[key]] for key in ids if (*key, ids[key]) in self._earliest}
-
-
-def _undecided(port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool) -> dict[TopicPartition, int]:
-    """Where the logs end that go on behind what is decided: a position there is no loss, it is only early.
-
-    Where nobody says that, the end of the log is not known, and is left out of `latest`.
-    """
-    ends = port.list_offsets(dict.fromkeys(latest, LATEST), complete=complete, undecided=True)
-    for key in latest.keys() - ends.keys():
-        del latest[key]
-    return {key: end for key, end in ends.items() if end > latest[key]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
 
@@ -67,7 +67,12 @@ class World:
             self.version += 1
 
     def refresh(
-        self, *, patient: bool, discover: bool = False, since: Mapping[str, int] | None = None
+        self,
+        *,
+        patient: bool,
+        discover: bool = False,
+        turn: Collection[str] = (),
+        since: Mapping[str, int] | None = None,
     ) -> Mapping[str, Answer]:
         """The last answer of each cluster, by its id: a view, or the error that came instead.
 
@@ -75,6 +80,7 @@ class World:
         and has its whole request deadline. Without, batches wait `clusterWait` for an answer, and not at all for a
         cluster that failed to answer the last time; meanwhile its last answer stands.
         `discover`: with the next question, look for new partitions even where that was done a moment ago.
+        `turn`: clusters of which another broker is asked with the next question.
         `since`: cluster -> answers to questions before this one (a value of `count`) are too old: ask again.
 
         Raises:
@@ -84,6 +90,8 @@ class World:
         for name, watch in self._watches.items():
             if discover:
                 watch.discover()
+            if name in turn:
+                watch.turn()
             if patient or name in too_old or watch.is_due():
                 self._ask(watch, complete=patient)
         begun = self._clock()
@@ -120,6 +128,11 @@ class World:
             if kafka_id and isinstance(watch.answer, View) and watch.answer.listing.cluster_id == kafka_id:
                 return self.options(name)
         return None
+
+    def deadline_ms(self, name: str) -> int:
+        """The request deadline of a cluster; 0 if it is not one of these, or has not answered yet."""
+        options = self.options(name)
+        return 0 if options is None else options.settings.request_timeout_ms
 
     @property
     def proven(self) -> int:

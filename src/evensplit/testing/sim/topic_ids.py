@@ -16,7 +16,7 @@ Topic = tuple[str, str]
 
 
 class Said(NamedTuple):
-    """A topic is said to have another id: by answers in a row, as many as `times`, and `denied` by others since."""
+    """A topic is said to have another id: by answers in a row, as many as `times`, or `denied` by so many in a row."""
 
     topic_id: str
     times: int
@@ -69,7 +69,7 @@ class TopicIds:
                     said = Said(topic_id, 1, event.answer, now_ms, 0)
                 elif event.answer > said.answer:
                     since_ms = said.since_ms if said.times else now_ms
-                    said = Said(topic_id, said.times + 1, event.answer, since_ms, said.denied)
+                    said = Said(topic_id, said.times + 1, event.answer, since_ms, 0)
                 lags = lags or topic_id in former
                 waited = now_ms - said.since_ms >= min(interval_ms, WAIT_MS_MAX)
                 if topic_id in former or said.times < ANSWERS_MIN or not waited:

@@ -1,0 +1,69 @@
+"""A cluster in memory of several brokers, some of which are cut off and say what was true before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evensplit.core.model import Subscription
+from evensplit.kafka.port import Listing
+from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.clocks import Clock
+
+
+class Brokers(FakeKafka):
+    """Brokers 0 .. `count` - 1 of the cluster `east`, whose topic `t` has ten records in each of its partitions.
+
+    `at`: the one that is asked; `named`: it says who it is;
+    `down`: those that do not answer. `former`: broker -> the id that it names for `t`.
+    `lacking`: those that do not know `t`. `turns`: how often another one was to be asked. `asked`: who was, each time.
+    """
+
+    def __init__(self, count: int, partitions: int = 1) -> None:
+        super().__init__("east")
+        self.count = count
+        self.at = 0
+        self.named = True
+        self.down: set[int] = set()
+        self.former: dict[int, str] = {}
+        self.lacking: set[int] = set()
+        self.turns = 0
+        self.asked: list[int] = []
+        self.topic_id = self.create_topic("t", partitions)
+        for partition in range(partitions):
+            self.append("t", partition, 10)
+
+    def anew(self, *cut_off: int, records: int = 25) -> str:
+        """Create `t` anew; these brokers do not hear of it. Its new id."""
+        self.former.update(dict.fromkeys(cut_off, self.topic_id))
+        self.topic_id = self.recreate_topic("t")
+        self.append("t", 0, records)
+        return self.topic_id
+
+    def let_former_lead(self, topic: str, partition: int, epoch: int) -> None:
+        """Let a leader from before answer, whose epoch this was."""
+        log = self._topics[topic].logs[partition]
+        log.epochs = [one for one in log.epochs if one.epoch <= epoch]
+
+    def turn(self) -> None:
+        self.turns += 1
+        others = [(self.at + step) % self.count for step in range(1, self.count + 1)]
+        self.at = next((one for one in others if one not in self.down), self.at)
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        found = super().list_partitions(subscription)
+        self.asked.append(self.at)
+        partitions = found.partitions
+        if self.at in self.lacking:
+            partitions = tuple(one for one in partitions if one.topic != "t")
+        if self.at in self.former:
+            known = self.former[self.at]
+            partitions = tuple(one._replace(topic_id=known) if one.topic == "t" else one for one in partitions)
+        return replace(found, partitions=partitions, broker=str(self.at) if self.named else "")
+
+
+class Passing(Clock):
+    """A clock that goes on by itself."""
+
+    def __call__(self) -> float:
+        self.now_s += 0.02
+        return self.now_s

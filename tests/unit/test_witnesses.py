@@ -1,0 +1,192 @@
+"""Who lags behind, only several brokers can tell: which ids they name, and which ones they named before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from evensplit.core.events import Asked, LogsObserved, PartitionsListed, TimePassed
+from evensplit.core.model import Cause, ListedPartition, SplitId
+from evensplit.core.state import EnumeratorState, new_losses
+from evensplit.errors import ClusterError
+from evensplit.kafka.port import Listing
+from evensplit.spark.witnesses import IDS_MAX, Witnesses
+from tests.support.brokers import Brokers
+from tests.support.clocks import Clock
+from tests.support.enumeration import ONE, TWO, Enumeration, listed, running
+from tests.support.hosts import NONE, Source
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
+KEY = SplitId("east", "t", 0)
+OPTIONS = {"failOnDataLoss": "false", "discoveryInterval": "2s", "unreachableTimeout": "8s"}
+
+
+class Told:
+    """Brokers tell an enumerator which id the topic has, one a second. `running` has `id-t`."""
+
+    def __init__(self) -> None:
+        self.one = running()
+        self.witnesses = Witnesses()
+
+    def say(self, *words: tuple[str, str]) -> Enumeration:
+        for broker, topic_id in words:
+            partitions = listed("t", 2, topic_id)
+            heard = self.witnesses.hear(Listing("", partitions, broker=broker))
+            now_ms = (self.one.state.session.now_ms or 0) + 1000
+            self.one.tell(TimePassed(now_ms), PartitionsListed("east", partitions, asked=Asked(words=heard)))
+        return self.one
+
+
+@pytest.mark.parametrize(
+    "words, topic_id, doubted",
+    [
+        pytest.param("a:2 a:2", "id-t", True, id="too soon"),
+        pytest.param("a:2 a:2 a:2", "id-2", False, id="one alone, as nobody else can be had"),
+        pytest.param("a:2 b:t a:2 b:t a:2 b:t a:2", "id-t", True, id="a tie"),
+        pytest.param("a:2 b:t c:2 a:2", "id-2", False, id="two of three"),
+        pytest.param("a:2 b:t c:t", "id-t", False, id="one of three"),
+        pytest.param("a:2 b:t c:t a:2 b:t c:t a:2 b:t", "id-t", False, id="one of three, again and again"),
+        pytest.param("a:t b:t a:2 b:t a:2", "id-2", False, id="one that has gone forward"),
+        pytest.param("a:t b:t a:2 b:t c:t b:t a:2", "id-2", False, id="one that has gone forward, against two"),
+        pytest.param("a:2 b:t a:t", "id-t", False, id="one that has gone forward to what is known"),
+        pytest.param("a:2 b:t a:2 b:2", "id-2", False, id="the other one follows"),
+    ],
+)
+def test_the_newer_id_is_the_one_that_brokers_go_on_to(words: str, topic_id: str, doubted: bool) -> None:
+    said = [(broker, f"id-{name}") for broker, _, name in (word.partition(":") for word in words.split())]
+    one = Told().say(*said)
+    assert one.state.splits[ONE].topic_id == topic_id
+    assert bool(one.state.session.doubts) == doubted
+
+
+def test_an_id_that_was_replaced_does_not_come_back_by_a_majority() -> None:
+    told = Told()
+    told.say(("a", "id-2"), ("a", "id-2"), ("a", "id-2"))
+    one = told.say(*(2 * [("b", "id-t"), ("c", "id-t"), ("d", "id-t")]))
+    assert one.state.splits[ONE].topic_id == "id-2"
+
+
+def test_a_broker_that_did_not_know_the_topic_for_a_while_votes_for_no_id() -> None:
+    witnesses = Witnesses()
+    topic: Sequence[ListedPartition] = listed("t", 1, "id-1")
+    for partitions in (topic, (), (), topic, topic):
+        words = witnesses.hear(Listing("", tuple(partitions), broker="a"))
+    assert words == {"a": {"t": ("id-1", "", "id-1")}}
+    assert witnesses.hear(Listing("", (), broker="")) is words
+    for number in range(2 * IDS_MAX):
+        words = witnesses.hear(Listing("", listed("t", 1, f"id-{number}"), broker="a"))
+    assert len(words["a"]["t"]) == IDS_MAX
+
+
+def test_brokers_that_say_the_same_share_the_memory() -> None:
+    witnesses = Witnesses()
+    for broker in "ab":
+        words = witnesses.hear(Listing("", listed("t", 1), broker=broker))
+    assert words["a"] is words["b"]
+
+
+# A query that goes on, over several brokers
+
+
+def run(source: Source, state: EnumeratorState, clock: Clock, within_s: float) -> list[EnumeratorState]:
+    """Plan five times a second, for so long; the states, each of them the end of a batch or the same as before."""
+    states = [state]
+    for _ in range(int(within_s * 5)):
+        clock.now_s += 0.2
+        states.append(source.plan(states[-1]))
+    return states
+
+
+def started(east: Brokers, clock: Clock) -> tuple[Source, EnumeratorState]:
+    source = Source(east, clock=clock, **OPTIONS)  # type: ignore[arg-type]
+    return source, source.plan(NONE)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_one_broker_that_is_cut_off_for_good_does_not_keep_a_new_topic_from_being_read(
+    count: int, clock: Clock
+) -> None:
+    east = Brokers(count)
+    source, state = started(east, clock)
+    state = run(source, state, clock, 2 * count)[-1]
+    topic_id = east.anew(0)
+    states = run(source, state, clock, 20)
+    assert states[-1].splits[KEY].topic_id == topic_id
+    assert states[-1].splits[KEY].position == 25
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_two_brokers_of_two_minds_are_an_error_in_the_end(named: bool, clock: Clock) -> None:
+    """Nothing shows which of them is right, and that they contradict each other by turns does not put the error off."""
+    east = Brokers(2)
+    east.named = named
+    source, state = started(east, clock)
+    topic_id = east.topic_id
+    east.anew(1 - east.at)
+    begun_s = clock.now_s
+    with pytest.raises(ClusterError, match="topic 't'"):
+        run(source, state, clock, 60)
+    assert 8 <= clock.now_s - begun_s < 12
+    assert topic_id == state.splits[KEY].topic_id
+
+
+# One broker is not two, and to take an answer in late is not time
+
+
+@pytest.mark.parametrize("interval_s", [2, 20])
+def test_a_topic_that_one_broker_does_not_know_is_not_gone_because_it_says_so_twice(
+    interval_s: int, clock: Clock
+) -> None:
+    east = Brokers(2)
+    source = Source(east, clock=clock, subscribe="t", failOnDataLoss="false", discoveryInterval=f"{interval_s}s")
+    state = source.plan(NONE)
+    east.lacking = {1 - east.at}
+    east.append("t", 0, 3)
+    for _ in range(20 * interval_s):
+        clock.now_s += 0.2
+        state = source.plan(state)
+        assert state.splits[KEY].active
+    assert new_losses(NONE, state) == ()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_topic_that_no_broker_knows_is_gone(count: int, clock: Clock) -> None:
+    east = Brokers(count)
+    source, state = started(east, clock)
+    east.lacking = set(range(count))
+    states = run(source, state, clock, 5)
+    assert not states[-1].splits[KEY].active
+
+
+def test_what_is_taken_in_late_was_asked_for_early() -> None:
+    one = running(loss="declare", discovery_interval_ms=2_000)
+    first, soon, later = (Asked(at_ms) for at_ms in (1_000, 1_150, 3_000))
+    one.tell(PartitionsListed("east", listed("t", 1, "id-t"), asked=first), TimePassed(9_000))
+    one.tell(PartitionsListed("east", listed("t", 1, "id-t"), asked=soon))
+    assert one.lives()["east/t/1"] == "assigned"
+    one.tell(PartitionsListed("east", listed("t", 1, "id-t"), asked=later._replace(turned=False)))
+    assert one.lives()["east/t/1"] == "assigned", "it may be the same broker that says so"
+    one.tell(PartitionsListed("east", listed("t", 1, "id-t"), asked=later))
+    assert one.lives()["east/t/1"] == "retained"
+
+
+def test_so_was_an_end_that_is_too_early() -> None:
+    one = running(loss="declare", discovery_interval_ms=1)
+    one.tell(TimePassed(9_000))
+    for number, asked in enumerate((Asked(1_000), Asked(1_100), Asked(1_200), Asked(4_000, turned=False))):
+        one.tell(LogsObserved("east", {TWO: 7}, answer=number, asked=asked))
+        assert one.state.losses == ()
+    one.tell(LogsObserved("east", {TWO: 7}, answer=5, asked=Asked(4_000)))
+    assert [loss.cause for loss in one.state.losses] == [Cause.TRUNCATED]
+
+
+def test_a_new_id_takes_two_answers_that_are_asked_for_at_two_times() -> None:
+    one = running()
+    one.tell(TimePassed(9_000))
+    for at_ms, turned in ((1_000, True), (1_100, True), (5_000, False)):
+        one.tell(PartitionsListed("east", listed("t", 2, "id-2"), asked=Asked(at_ms, turned=turned)))
+        assert one.state.splits[ONE].topic_id == "id-t"
+    one.tell(PartitionsListed("east", listed("t", 2, "id-2"), asked=Asked(5_100)))
+    assert one.state.splits[ONE].topic_id == "id-2"
