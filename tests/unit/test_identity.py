@@ -8,6 +8,7 @@ import pytest
 
 from evensplit.core.effects import Effect, ReportLoss, ResolveStart
 from evensplit.core.events import (
+    BatchOpened,
     BatchPlanned,
     ClustersListed,
     Event,
@@ -257,6 +258,26 @@ def test_an_answer_that_names_a_former_id_is_no_first_discovery() -> None:
     more = PartitionsListed("east", (*listed("t", 2, "id-t"), *listed("u", 1, "id-u")))
     one.tell(more)
     assert resolved(one) == [ResolveStart("east", (OTHER,), StartBy.EARLIEST)], "what it has can be added"
+
+
+@pytest.mark.parametrize("loss", ["fail", "declare"])
+def test_a_new_process_in_which_splits_of_one_topic_have_two_ids_waits_for_a_second_answer(loss: str) -> None:
+    """The topic was created anew with fewer partitions, and what is not there any more is still to be removed."""
+    one = running(2, 2, loss=loss)
+    one.tell(BatchOpened())
+    one.hear_twice(PartitionsListed("east", listed("t", 1, "id-new")))
+    one.tell(OffsetsResolved({ONE: 0}), BatchPlanned({ONE: 5}))
+    kept = one.checkpoint()
+    assert ids(one) == {"east/t/0": "id-new", "east/t/1": "id-t"}
+    one.restart(kept, loss=loss)
+    one.tell(TimePassed(10_000), ClustersListed((EAST,)))
+    assert reported(one.tell(PartitionsListed("east", listed("t", 2, "id-t")))) == []
+    assert ids(one) == {"east/t/0": "id-new", "east/t/1": "id-t"}
+    assert one.state.session.former == {}
+    lost = reported(one.hear_twice(PartitionsListed("east", listed("t", 2, "id-new"))))
+    assert lost == [(Loss(TWO, Cause.RECREATED, 10), loss == "fail")]
+    assert ids(one) == {"east/t/0": "id-new", "east/t/1": "id-t" if loss == "fail" else "id-new"}
+    assert one.state.session.doubts == {}
 
 
 def test_a_new_process_does_not_know_former_ids() -> None:

@@ -149,9 +149,13 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
         for _, one in other
         if one.topic_id and one.topic_id not in known.get(one.topic, (one.topic_id,))
     }
+    former = session.former
     found.update(
-        (one.topic, one.topic_id) for _, one in other if one.topic_id in session.former.get((cluster, one.topic), ())
+        (one.topic, one.topic_id)
+        for key, one in other
+        if one.topic_id in former.get((cluster, one.topic), ()) or _is_another(draft, key, one)
     )
+    known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
     doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
     doubts.update(_denied(draft, event, found, known))
     for topic, topic_id in found.items():
@@ -164,6 +168,18 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     if doubts or session.doubts:
         draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
     return frozenset(topic for name, topic in doubts if name == cluster)
+
+
+def _is_another(draft: Draft, key: SplitId, listed: ListedPartition) -> bool:
+    """Whether a split that is read has another id than it is listed with, and it is not known which is the newer one.
+
+    Other splits of its topic may have the listed id already: of a topic that was created anew, those go first that the
+    new one has.
+    """
+    split = draft.get(key)
+    if split is None or not split.active or split.position is None or not (split.topic_id and listed.topic_id):
+        return False
+    return split.topic_id not in (listed.topic_id, *draft.session.former.get((key.cluster, key.topic), ()))
 
 
 class _Heard(NamedTuple):

@@ -104,4 +104,11 @@ class TopicIds:
             ids = active.get(topic) or away.get(topic) or [topic_id]
             if topic_id and (topic_id not in ids or topic_id in self.former.get((event.cluster, topic), {})):
                 other[topic] = True
+        for one in event.partitions:
+            key = SplitId(event.cluster, one.topic, one.partition)
+            listed, former = splits.get(key), self.former.get((event.cluster, one.topic), {})
+            read = listed is not None and listed.active and not listed.finished and key in marks
+            # Others of its topic may have the listed id; of that of this one nobody knows whether it is the older one.
+            if read and one.topic_id and known[key] and known[key] not in (one.topic_id, *former):
+                other[one.topic] = True
         return other
