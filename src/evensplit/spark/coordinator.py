@@ -198,9 +198,7 @@ class Coordinator:
             return True
         if self._briefing.retry_at is not None and self._monotonic() >= self._briefing.retry_at:
             return True
-        if self._health.has_news(answers) or self._minimum.has_news():
-            return True
-        return self._world.look_ups_done()
+        return self._health.has_news(answers) or self._minimum.has_news() or self._world.look_ups_done()
 
     @property
     def questions(self) -> int:
