@@ -142,6 +142,8 @@ class Spark:
             made.cpu_ms[name] = (time.process_time() - cpu_began) * 1e3
         if end != start:
             made.wall_ms[LISTENER], made.cpu_ms[LISTENER] = self._watching.take(start, end, self.report)
+        if end != start:
+            self._reader.commit(json.loads(end))
         self.offset = end
         return made
 

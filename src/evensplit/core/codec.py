@@ -138,14 +138,20 @@ def revision_of(document: Mapping[str, Any]) -> int:
 
 def same(after: EnumeratorState, before: EnumeratorState) -> bool:
     """Whether `after` says nothing new: what belongs to the batch that `before` is the end of does not count."""
-    return not new_losses(before, after) and _without_batch(after) == _without_batch(before)
+    if new_losses(before, after) or after.splits.keys() != before.splits.keys():
+        return False
+    if not all(map(_alike, after.splits.values(), map(before.splits.__getitem__, after.splits))):
+        return False
+    return replace(after, splits=before.splits, losses=(), revision=0) == replace(before, losses=(), revision=0)
 
 
-def _without_batch(state: EnumeratorState) -> EnumeratorState:
-    splits = state.splits
-    if any(split.first is not None or split.read_from is not None for split in splits.values()):
-        splits = {key: split._replace(first=None, since=0, read_from=None) for key, split in splits.items()}
-    return replace(state, splits=splits, losses=(), revision=0)
+def _alike(split: Split, other: Split) -> bool:
+    """Whether the two differ at most in what belongs to a batch."""
+    if split is other:
+        return True
+    if split.position != other.position:
+        return False
+    return split._replace(first=None, since=0, read_from=None) == other._replace(first=None, since=0, read_from=None)
 
 
 def _encode_body(state: EnumeratorState) -> dict[str, Any]:

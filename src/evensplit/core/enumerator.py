@@ -199,7 +199,7 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
         raise TransitionError(
             "a batch was planned before the first discovery was done; expected a start for every split"
         )
-    declares = draft.session.loss == DECLARE
+    session, declares = draft.session, draft.session.loss == DECLARE
     read: list[SplitId] = []
     for key in sorted(event.ends):
         split, end = draft.get(key), event.ends[key]
@@ -214,13 +214,12 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
             raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
         if end > position:
             read.append(key)
-            epoch = _last_epoch(draft.session, key, end)
+            epoch = _last_epoch(session, key, end)
             draft.put(split._replace(position=end, epoch=epoch, read_from=position if declares else None))
     _note_unread(draft, frozenset(read))
     draft.read = tuple(read)
     draft.revision += 1
     draft.begun = True
-    session = draft.session
     declared = (*session.declared, *((draft.revision, loss) for loss in session.undeclared))
     draft.tell(declared=declared, undeclared=(), open=False)
 
@@ -238,9 +237,11 @@ def _note_unread(draft: Draft, read: Collection[SplitId]) -> None:
 
 def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
     """The epoch of the last record before `offset`; None where no answer is known of a log that goes so far."""
-    if session.ends.get(key.cluster, {}).get(key, -1) < offset:
+    tables = session.leader_epochs.get(key.cluster)
+    table = tables.get(key) if tables else None
+    if not table or session.ends[key.cluster].get(key, -1) < offset:
         return None
-    return epoch_before(session.leader_epochs.get(key.cluster, {}).get(key, ()), offset)
+    return epoch_before(table, offset)
 
 
 _NEW = None

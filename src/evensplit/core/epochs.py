@@ -12,7 +12,10 @@ from evensplit.core.model import EpochTable
 
 def epoch_before(table: EpochTable, offset: int) -> int | None:
     """The epoch of the last record before `offset` in a log with the epochs of `table`; None where it is not known."""
-    return next((entry.epoch for entry in table if entry.start < offset), None)
+    for entry in table:
+        if entry.start < offset:
+            return entry.epoch
+    return None
 
 
 def is_older(table: EpochTable, epoch: int) -> bool:

@@ -107,8 +107,9 @@ def _epochs(
     bounds: dict[SplitId, tuple[int, int]] = {}
     for task in tasks:
         for one in task.ranges:
-            first, behind = bounds.get(one.split, (one.start, one.end))
-            bounds[one.split] = min(first, one.start), max(behind, one.end)
+            part = bounds.get(one.split)
+            # Most splits are not cut.
+            bounds[one.split] = one[1:] if part is None else (min(part[0], one.start), max(part[1], one.end))
     found: dict[SplitId, RangeEpochs] = {}
     for split, (first, behind) in bounds.items():
         known = end.splits[split]
