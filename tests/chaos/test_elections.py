@@ -25,18 +25,10 @@ from evensplit.spark.read import read_partition
 from evensplit.testing import LocalKafka, admin
 from tests.support.reading import Reading, options_of
 from tests.support.records import Draft, produce
-from tests.support.replicas import all_in_sync
+from tests.support.replicas import UNCLEAN, all_in_sync
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-UNCLEAN = {
-    "unclean.leader.election.enable": "true",
-    "min.insync.replicas": "1",
-    "replica.lag.time.max.ms": "3000",
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
-}
 
 BOTH = 50
 """So many records each topic has on both brokers."""

@@ -13,18 +13,10 @@ from evensplit.kafka.pool import Pool
 from evensplit.testing import LocalKafka, admin
 from tests.support.lanes import lane, topic_id, values
 from tests.support.records import Draft, produce
-from tests.support.replicas import all_in_sync
+from tests.support.replicas import UNCLEAN, all_in_sync
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-UNCLEAN = {
-    "unclean.leader.election.enable": "true",
-    "min.insync.replicas": "1",
-    "replica.lag.time.max.ms": "3000",
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
-}
 
 
 @pytest.fixture(scope="module")

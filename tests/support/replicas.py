@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from evensplit.testing import LocalKafka, admin
 
+UNCLEAN = {
+    "unclean.leader.election.enable": "true",
+    "min.insync.replicas": "1",
+    "replica.lag.time.max.ms": "3000",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+"""Properties of brokers that prefer to lose records to having no leader, and soon notice that one is gone."""
+
 
 def all_in_sync(kafka: LocalKafka, topic: str) -> bool:
     """Whether every broker knows every replica of the topic to have all that is committed.

@@ -7,77 +7,21 @@ from collections.abc import Mapping
 
 import pytest
 
-from evensplit.core.model import Cause, HandedOut, Loss, Split, SplitId
+from evensplit.core.model import Split, SplitId
 from evensplit.core.starting import Latest, TopicPartition
-from evensplit.core.state import EnumeratorState, new_losses
+from evensplit.core.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable, MetadataError
-from evensplit.kafka.port import ClusterPort
-from evensplit.metadata import ClusterMetadata, Metadata, Stream
+from evensplit.metadata import Metadata, Stream
 from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import ClusterOptions, parse_options
+from evensplit.spark.options import parse_options
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, idle_until, ranges, restored
 from tests.support.metadata_answers import metadata
+from tests.support.metadata_hosts import Service, active, cluster, go_on, host, kafka
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
-
-
-class Service:
-    """Answers with what it holds, or fails with it."""
-
-    def __init__(self, answer: Metadata | Exception) -> None:
-        self.answer = answer
-
-    def read(self) -> Metadata:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def close(self) -> None:
-        self.answer = MetadataError("closed", ["it is closed"])
-
-
-def kafka(name: str, *topics: str, records: int = 10) -> FakeKafka:
-    """A cluster with topics of one partition."""
-    found = FakeKafka(name)
-    for topic in topics:
-        found.create_topic(topic)
-        found.append(topic, 0, records)
-    return found
-
-
-def cluster(name: str, *topics: str, starting: str | None = None) -> ClusterMetadata:
-    return ClusterMetadata(name, (f"{name}:9092",), topics, starting_offsets=starting)
-
-
-def host(fakes: Mapping[str, FakeKafka], service: Service, clock: Clock, **options: str) -> Coordinator:
-    def connect(wanted: ClusterOptions) -> ClusterPort:
-        return fakes[wanted.id]
-
-    return Coordinator(
-        parse_options({"metadata": "f.yaml", "discoveryInterval": "10s", **options}),
-        readers_default=1,
-        starting_default=Latest(),
-        connect=connect,
-        opened=lambda _: service,
-        clock=clock,
-        monotonic=clock,
-    )
-
-
-def go_on(one: Coordinator, state: EnumeratorState, clock: Clock, times: int = 6) -> EnumeratorState:
-    """Batch after batch, longer apart than what is missing has to be missing for."""
-    for _ in range(times):
-        clock.now_s += 11
-        wait_for(lambda: one.has_news() or True)
-        state = one.plan(state, limited=False)
-    return state
-
-
-def active(state: EnumeratorState) -> list[str]:
-    return [str(key) for key, split in state.splits.items() if split.active]
 
 
 @pytest.mark.parametrize("retention, batch", [("7d", {}), ("1h", {"west/b/0": (0, 10)})])
@@ -209,19 +153,6 @@ def test_a_run_to_the_end_does_not_wait_for_ever_until_it_is_sure(
         "(3 times discoveryInterval); positions are kept, and the next run looks again"
     ]
     assert said[0] in caplog.text
-
-
-def test_without_discovery_a_renamed_cluster_is_read_on_at_once(clock: Clock) -> None:
-    """There is no second answer that could confirm the first one, and Kafka's id of the cluster is the same."""
-    fakes = {"old": kafka("one", "a"), "new": kafka("one", "a")}
-    state = host(fakes, Service(metadata(cluster("old", "a"))), clock).plan(NONE, limited=False)
-    one = host(fakes, Service(metadata(cluster("new", "a"))), clock, discoveryInterval="0")
-    after = one.plan(restored(state), limited=False)
-    assert ranges(state, after) == {}
-    assert active(after) == ["new/a/0"]
-    fakes["new"].append("a", 0, 5)
-    later = one.plan(after, limited=False)
-    assert ranges(after, later) == {"new/a/0": (10, 15)}
 
 
 def test_without_discovery_a_service_that_is_down_at_a_restart_is_asked_again(clock: Clock) -> None:
@@ -390,17 +321,3 @@ def test_a_cluster_that_has_not_answered_yet_is_said() -> None:
     assert source.coordinator.report().unreachable == {"west": "cluster 'west': it has not answered yet"}
     hold.set()
     wait_for(lambda: source.plan(first) is not None and not source.coordinator.report().unreachable)
-
-
-def test_what_was_skipped_before_a_cluster_was_renamed_is_declared_under_its_new_name(clock: Clock) -> None:
-    """Nobody has looked since it was read when the metadata begins to call it otherwise."""
-    east = kafka("east", "a")
-    service = Service(metadata(cluster("east", "a")))
-    one = host({"east": east, "north": east}, service, clock, failOnDataLoss="false", startingOffsets="earliest")
-    end = one.plan(NONE, limited=False)
-    one.partitions(NONE, end)
-    east.delete_records("a", 0, 7)
-    service.answer = metadata(cluster("north", "a"))
-    after = go_on(one, end, clock, times=3)
-    assert list(after.clusters) == ["north"]
-    assert new_losses(end, after) == (Loss(SplitId("north", "a", 0), Cause.AGED_OUT, 0, 7, 7, HandedOut.EARLIER),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -20,12 +19,10 @@ from evensplit.core.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.losses import describe_loss, extent, skipped
+from evensplit.core.losses import skipped
 from evensplit.core.model import Cause, HandedOut, ListedPartition, Loss, Range, SplitId, StartBy
 from evensplit.core.plan import batch_ranges
 from evensplit.core.settings import DECLARE, FAIL, Settings
-from evensplit.core.state import EnumeratorState
-from evensplit.core.story import changes, happened
 from tests.support.enumeration import EAST, INTERVAL_MS, ONE, TWO, WEST, Enumeration, listed
 
 
@@ -353,50 +350,6 @@ def test_a_loss_that_is_noticed_between_two_batches_is_of_the_second() -> None:
     first, second = Loss(ONE, Cause.OUT_OF_RANGE, 3, 5, 2), Loss(TWO, Cause.OUT_OF_RANGE, 0, 5, 5)
     one.tell(RecordsLost((first,)), BatchPlanned({}), RecordsLost((second,)), BatchOpened())
     assert one.commit().losses == (second,)
-
-
-# What is said of it
-
-
-@pytest.mark.parametrize(
-    "loss, said, size",
-    [
-        (Loss(ONE, Cause.RECREATED, 4), "deleted and created anew", "offsets from 4 on were lost is not known"),
-        (Loss(ONE, Cause.DELETED, 4, 5, 1), "it was deleted", "At most 1 offset from 4 on"),
-        (Loss(ONE, Cause.TRUNCATED, 4, 2), "ends at offset 2, before the position 4", "is not known"),
-        (Loss(ONE, Cause.AGED_OUT, 4, 9, 5), "begins at offset 9, behind the position 4", "At most 5 offsets from 4"),
-        (
-            Loss(ONE, Cause.OUT_OF_RANGE, 4, 9, 5),
-            "start at offset 4.*begins at( offset)? 9",
-            "At most 5 offsets from 4",
-        ),
-        (
-            Loss(ONE, Cause.AGED_OUT, 4, 9, 5, HandedOut.BEFORE_RESTART),
-            "begins at offset 9; offsets from 4 on were handed out in the last batch before the restart, and whether "
-            "they were read before they went is not known",
-            "Up to 5 offsets from 4 on may be unread",
-        ),
-        (
-            Loss(ONE, Cause.DELETED, 4, None, 1, HandedOut.EARLIER),
-            "it was deleted; offsets from 4 on were handed out in an earlier batch, and whether they were read",
-            "Up to 1 offset from 4 on may be unread",
-        ),
-    ],
-    ids=lambda value: str(value.cause) if isinstance(value, Loss) else "",
-)
-def test_a_loss_says_what_happened_and_how_much(loss: Loss, said: str, size: str) -> None:
-    with pytest.raises(AssertionError, match=said):
-        raise AssertionError(describe_loss(loss))
-    assert size in extent(loss)
-
-
-@pytest.mark.parametrize("handed_out, said", [(None, "lost"), *((one, "perhaps lost") for one in HandedOut)])
-def test_what_may_have_been_read_is_only_perhaps_lost(handed_out: HandedOut | None, said: str) -> None:
-    loss = Loss(ONE, Cause.AGED_OUT, 4, 9, 5, handed_out)
-    sentence = f"{describe_loss(loss)}. {extent(loss)}"
-    before = EnumeratorState()
-    assert changes(before, replace(before, losses=(loss,))).sentences() == (f"{said} {ONE}: {sentence}",)
-    assert happened(ONE, before, replace(before, losses=(loss,))) == (f"{said} records: {sentence}",)
 
 
 def test_a_split_is_moved_by_a_loss_together_with_its_owner() -> None:
