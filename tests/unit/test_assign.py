@@ -199,6 +199,11 @@ class TestWhatItRefuses:
     def test_numbers_among_names(self) -> None:
         assert "expected one of the two" in refused([], ["a", 1])[0]
 
+    def test_numbers_among_the_names_of_previous_owners(self) -> None:
+        splits = partitions("t", 2)
+        (problem,) = refused(splits, ["a"], previous=dict(zip(splits, ["b", 1], strict=True)), policy="global")
+        assert problem.startswith("previous owners have to be all numbers or all names: ")
+
     def test_an_unknown_policy(self) -> None:
         assert refused([], 1, policy="best") == (
             "policy is 'best'; expected one of balanced, sticky, fair, hash, round-robin, global",

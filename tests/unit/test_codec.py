@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from evensplit.core.codec import decode, encode, same
+from evensplit.core.codec import decode, encode, revision_of, same
 from evensplit.core.model import Cause, ClusterState, Loss, Split, SplitId
 from evensplit.core.report import Report, decode_report, encode_report, lag
 from evensplit.core.state import EnumeratorState, Session
@@ -178,6 +178,14 @@ def test_first_positions_belong_to_the_batch_and_not_to_the_world() -> None:
     splits = {key: Split(key, split.topic_id, split.position, None, split.owner) for key, split in one.splits.items()}
     assert same(one, replace(one, splits=splits))
     assert not same(one, replace(one, splits=splits, readers=3))
+
+
+def test_a_document_tells_its_revision_undecoded() -> None:
+    """Older formats have none, and what others wrote has none of ours."""
+    assert revision_of(encode(unusual_v4())) == 17
+    assert [revision_of(document) for document in ({}, {"revision": 17}, {"evensplit": 3}, {"evensplit": "4"})] == [
+        0
+    ] * 4
 
 
 def test_how_many_batches_there_were_and_what_the_last_one_read_is_no_news() -> None:

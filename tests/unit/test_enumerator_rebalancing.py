@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evensplit.core.assign import POLICIES
+from evensplit.core.assigning import nobodys
 from evensplit.core.effects import Assign, Revoke
 from evensplit.core.events import (
     BatchPlanned,
@@ -212,12 +213,14 @@ def test_readers_get_only_what_they_may_read() -> None:
         "west/t/1": 1,
         "west/u/0": None,
     }
+    assert nobodys(one.state) == {SplitId("west", "u", 0)}
     one.tell(SplitsGivenBack(0, {SplitId("west", "u", 0): 0}))
     assert one.owners()["west/u/0"] is None
     one.tell(SettingsChanged(Settings()))
     assert one.loads() == [2, 2, 2]
     one.tell(SettingsChanged(Settings(), eligible={2: ()}))
     assert one.loads() == [3, 3, 0]
+    assert not nobodys(one.state)
 
 
 def test_generations_go_up_with_every_change_of_an_owner_and_only_then() -> None:

@@ -137,7 +137,7 @@ def test_json_has_every_key_always_and_in_order() -> None:
             "position": 20,
             "found": 50,
             "offsetsMax": 30,
-            "what": "its log begins at offset 50, behind the position 20: it was cut off unread. "
+            "what": "its log begins at offset 50, after position 20: what was between went unread. "
             "At most 30 offsets from 20 on were lost",
         }
     ]

@@ -19,12 +19,12 @@ from evensplit.core.state import Doubt, TopicName, recency
 Value = TypeVar("Value")
 
 ANSWERS_MIN = 2
-"""So many answers have to name a new id of a topic, the host asking another broker for the second one. Where nobody
-knows who answered, they have to come in a row; where it was denied in between, so many have to name the known one in a
-row until that counts again."""
+"""So many answers have to name a new id of a topic until it is believed; the host asks another broker for the second.
+Where nobody knows who answered, they have to come in a row, and it takes as many that name the known id until that is
+believed again."""
 
 DOUBT_MS_MAX = 2_000
-"""For so long, or for a discovery interval if that is shorter, they have to."""
+"""So much time has to pass from the first to the last of these answers; less, if a discovery interval is less."""
 
 FORMER_MAX = 8
 """So many former ids of one topic are remembered."""
@@ -60,7 +60,7 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
     if twins and is_new(draft, cluster):
         _rename(draft, max(twins, key=recency), cluster)
     elif any(one.removed_at_ms is None for one in twins):
-        # It is about to be removed.
+        # Its other name is not listed any more, and is about to be removed. Until then this answer does not count.
         return False
     if not draft.clusters[cluster.id].kafka_id:
         draft.clusters[cluster.id] = replace(draft.clusters[cluster.id], kafka_id=kafka_id)
@@ -91,7 +91,7 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
         draft.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
         if before.id in draft.session.identified and split.position is not None:
-            # The state before does not say which cluster it was, so nobody could find the position in it.
+            # Older states have the position under a name without the cluster's id, so it could not be found in them.
             begun = draft.started(split, split.position)
             split = begun._replace(epoch=split.epoch, read_from=split.read_from)
         draft.put(split)
@@ -231,7 +231,10 @@ def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str
 def _denied(
     draft: Draft, event: PartitionsListed, found: Collection[str], known: Mapping[str, Collection[str]]
 ) -> dict[TopicName, Doubt]:
-    """The doubts about a cluster's topics that stand although an answer named the known id: of two, one is old."""
+    """The doubts about a cluster's topics that stand, although this answer does not name the doubted id.
+
+    It may come from a broker that lags behind.
+    """
     left: dict[TopicName, Doubt] = {}
     named = {one.topic for one in event.partitions}
     for key, seen in draft.session.doubts.items():
@@ -266,9 +269,10 @@ def note_former(draft: Draft, known: Split) -> None:
 
 def _ids(draft: Draft, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:
     """Topic -> the ids that its splits have which are read, or where none is, those that are retained."""
-    found: dict[bool, dict[str, dict[str, bool]]] = {True: {}, False: {}}
+    read: dict[str, dict[str, bool]] = {}
+    retained: dict[str, dict[str, bool]] = {}
     for key, split in draft.splits.items() if topics else ():
         counts = key.cluster == cluster and split.topic_id and split.position is not None and not split.finished
         if counts and key.topic in topics:
-            found[split.active].setdefault(key.topic, {})[split.topic_id] = True
-    return {**found[False], **found[True]}
+            (read if split.active else retained).setdefault(key.topic, {})[split.topic_id] = True
+    return {**retained, **read}

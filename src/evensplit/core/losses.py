@@ -81,9 +81,9 @@ def logs_observed(draft: Draft, event: LogsObserved) -> None:
         elif (start := event.starts.get(key)) is not None and start > split.position:
             aged.append((split, start))
     seen = draft.session.ends.get(event.cluster, {})
-    others = {split.id for split, _ in replaced}
     # A stale broker may say less than was seen before; what was seen of another log does not count.
-    reached = {key: end if key in others else max(end, seen.get(key, end)) for key, end in event.ends.items()}
+    reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
+    reached.update((split.id, event.ends[split.id]) for split, _ in replaced)
     draft.tell(
         ends={**draft.session.ends, event.cluster: {**seen, **reached}},
         leader_epochs={**draft.session.leader_epochs, event.cluster: _epochs_of(event, reached, behind)},
@@ -105,10 +105,10 @@ def _epochs_of(
     event: LogsObserved, reached: Mapping[SplitId, int], behind: Sequence[tuple[Split, int]]
 ) -> Mapping[SplitId, EpochTable]:
     """The epochs of logs that go as far as their positions, and as they ever did; of others, the rest is not known."""
+    if not behind and reached == event.ends:
+        return event.epochs
     short = {key for key, end in event.ends.items() if end < reached[key]}
     short.update(split.id for split, _ in behind)
-    if not short:
-        return event.epochs
     return {key: table for key, table in event.epochs.items() if key not in short}
 
 
@@ -136,6 +136,7 @@ def _is_former(split: Split | None, table: EpochTable) -> bool:
 
 
 def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | None:
+    # The same table again says nothing new: the log was compared with it when it came.
     if split.epoch is None or split.position is None or table is seen:
         return None
     return replaced_from(table, split.position, split.epoch, seen)
@@ -238,7 +239,9 @@ def _describe_unread(loss: Loss) -> str:
                 f"{loss.position} had been read up to"
             )
         case Cause.AGED_OUT:
-            return f"its log begins at offset {loss.found}, behind the position {loss.position}: it was cut off unread"
+            return (
+                f"its log begins at offset {loss.found}, after position {loss.position}: what was between went unread"
+            )
     return (
         f"reading was to start at offset {loss.position}, which its log, that begins at offset {loss.found}, does not "
         "have; with failOnDataLoss=false it is read from there"

@@ -200,7 +200,7 @@ class Cause(StrEnum):
     REPLACED = "replaced"
     """Other records than those that were read stand before the position: an unclean leader election put them there."""
     AGED_OUT = "aged-out"
-    """The log begins behind the position."""
+    """The log begins after the position."""
     OUT_OF_RANGE = "out-of-range"
     """Reading was to start at an offset that the log does not have."""
 

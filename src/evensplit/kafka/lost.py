@@ -92,7 +92,7 @@ def unheard(
 
 
 def starts_later(read: PartitionRead, first: int, behind: int) -> DataLossError:
-    """The log has offsets `first` to `behind` (exclusive), and begins behind the position."""
+    """The log has offsets `first` to `behind` (exclusive), and begins after the position."""
     return _lost(
         read,
         f"its log now has {_offsets(first, behind)}: what comes before was deleted, by retention or on request. Let "

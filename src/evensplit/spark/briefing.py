@@ -85,6 +85,10 @@ def _believed(state: EnumeratorState, name: str, view: View) -> Iterator[tuple[S
     return (one for one in ends if one[0] not in late) if late else ends
 
 
+def _is_known(state: EnumeratorState, kafka_id: str) -> bool:
+    return any(one.kafka_id == kafka_id for one in state.clusters.values() if kafka_id)
+
+
 class Briefing:
     """What the core has been told in this session, so that each answer counts once.
 
@@ -181,13 +185,12 @@ class Briefing:
     def _list_partitions(
         self, state: EnumeratorState, name: str, view: View, found: Starts, *, patient: bool
     ) -> EnumeratorState:
-        # An answer with gaps is not a first discovery, and never says what is not there. One that is known by another
-        # name was discovered before.
-        known_ids = {one.kafka_id for one in state.clusters.values() if one.kafka_id}
-        if state.clusters[name].initial and not view.whole and view.listing.cluster_id not in known_ids:
+        known = state.clusters[name]
+        # An answer with gaps is not a first discovery, and never says what is not there. A cluster that is known under
+        # another name was discovered before.
+        if known.initial and not view.whole and not _is_known(state, view.listing.cluster_id):
             return state
         # A discovery that is looked at again is no second one; only for the first one it makes no difference.
-        known = state.clusters[name]
         again = known.discovered and self._discoveries.get(name) == view.discovery
         complete = view.whole and not again
         asked, cluster_id = self._asked(state, name, view), view.listing.cluster_id
@@ -222,7 +225,7 @@ class Briefing:
         self._told[name] = view.number
         ends = {SplitId(name, *key): end for key, end in view.latest.items()}
         for key, end in view.undecided.items():
-            # A position among what is not decided yet is no loss; one behind the real end of the log is.
+            # A position among what is not decided yet is no loss; one after the real end of the log is.
             split = state.splits.get(SplitId(name, *key))
             if split is not None and split.position is not None and ends.get(split.id, end) < split.position:
                 ends[split.id] = min(split.position, end)
