@@ -3,7 +3,7 @@
 # Tests run WORKERS files at a time, each worker with brokers and a Spark session of its own; 0: one by one.
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 
 py := .venv/bin/python

@@ -36,6 +36,7 @@ def positions(state: EnumeratorState, cluster: str) -> Offsets:
     }
 
 
+@pytest.mark.slow
 def test_a_running_and_an_idle_query_commit_what_is_committed_in_spark(
     spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

@@ -31,6 +31,7 @@ def aged(broker: LocalKafka, topic: str, values: range, ages_h: range, now_ms: i
     produce(broker.bootstrap_servers, topic, drafts)
 
 
+@pytest.mark.slow
 def test_each_strategy_on_two_clusters_and_earliest_for_all_that_is_later(
     spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

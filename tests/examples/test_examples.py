@@ -66,6 +66,7 @@ def run(name: str, *arguments: object, within: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_word_count(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     lines = [f"Is this word number {n % 3}? This word is." for n in range(500)]
     east.create_topic(topic, partitions=4)
@@ -105,6 +106,7 @@ def test_windows(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     assert late == "2 came too late"
 
 
+@pytest.mark.slow
 def test_two_regions(east: LocalKafka, west: LocalKafka, topic: str, tmp_path: Path) -> None:
     brokers = {"dublin": east, "oregon": west}
     cents = {"dublin": [n * 31 % 977 for n in range(300)], "oregon": [n * 17 % 499 for n in range(211)]}
@@ -130,6 +132,7 @@ def witnessed(broker: LocalKafka, topic: str, partitions: int) -> list[tuple[int
     return sorted((one.partition, one.offset, (one.value or b"").decode()) for one in found)
 
 
+@pytest.mark.slow
 def test_duckdb_has_each_record_once_although_a_batch_is_repeated(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     east.create_topic(topic, partitions=2)
     numbers(east.bootstrap_servers, topic, range(250), partitions=2)

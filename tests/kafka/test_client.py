@@ -48,6 +48,7 @@ def own() -> Iterator[LocalKafka]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_any_bootstrap_server_will_do(kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     kafka.create_topic(topic)
@@ -77,6 +78,7 @@ def test_no_server_answers(connect: Callable[..., ClusterClient]) -> None:
     assert "check kafka.bootstrap.servers" in message
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_paused_broker(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     own.create_topic(topic)
@@ -101,6 +103,7 @@ def test_paused_broker(own: LocalKafka, topic: str, connect: Callable[..., Clust
         assert port.list_offsets({(topic, 0): EARLIEST}) == {(topic, 0): 0}
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_broker_that_dies_and_comes_back(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     own.create_topic(topic)

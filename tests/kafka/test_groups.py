@@ -62,6 +62,7 @@ def test_every_version(
     assert witnessed(kafka, topic, topic, 3) == [0, -1001, 13]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_first_group_of_a_cluster_and_a_coordinator_that_dies(
     own_kafka: LocalKafka, topic: str, connect: Callable[..., ClusterClient]

@@ -126,6 +126,7 @@ def test_broker_that_dies_and_comes_back_while_it_is_read(own: LocalKafka, topic
     assert found == expected
 
 
+@pytest.mark.slow
 def test_broker_that_dies_for_good(own: LocalKafka, topic: str, pool: Pool) -> None:
     own.create_topic(topic)
     expected = spread(own, topic)

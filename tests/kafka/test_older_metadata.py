@@ -76,6 +76,7 @@ def test_earlier_leader_epochs_are_not_believed_and_another_broker_is_asked(
         port.close()
 
 
+@pytest.mark.slow
 def test_where_all_brokers_tell_what_is_older_the_error_says_so(connect: Callable[..., ClusterClient]) -> None:
     script, why = Told(0), "topic 't', partition 0: expected leader epoch 5 or a later one, found 4"
     with script as server:

@@ -86,6 +86,7 @@ def test_a_cluster_that_hung_is_read_at_once_when_it_is_back(
     assert slowest_s < BACK_WITHIN_S
 
 
+@pytest.mark.slow
 def test_a_partition_whose_broker_is_gone_is_an_error_that_names_it(topic: str, start: Callable[..., Query]) -> None:
     with LocalKafka(brokers=2) as two:
         two.create_topic(topic, 2)

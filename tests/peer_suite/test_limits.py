@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("no_
 LONG_MAX = 2**63 - 1
 
 
+@pytest.mark.slow
 def test_the_limit_is_shared_in_proportion_also_over_a_restart_and_once_ignores_it(
     spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path
 ) -> None:

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("no_
 FROM_SECOND = [-22, -21, -12, -11, 2, 12]
 
 
+@pytest.mark.slow
 def test_a_time_for_each_partition(spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path) -> None:
     """Scenario 16. The restart goes on; the times are for a new query only."""
     east.create_topic(topic, 5)

@@ -36,6 +36,7 @@ def small_ones(writer: Writer) -> None:
         write(writer, values)
 
 
+@pytest.mark.slow
 def test_what_is_committed_in_limited_batches(
     spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

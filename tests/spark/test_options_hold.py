@@ -127,6 +127,7 @@ def test_what_a_batch_query_refuses(
         assert part in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_stream_demands_the_names_of_all_partitions_and_a_group_does_not(
     spark: SparkSession, timed: LocalKafka, tmp_path: Path, checkpoint: Path
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.records import numbers
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
+@pytest.mark.slow
 def test_without_register_the_source_is_found_and_with_it_the_parallelism_is_known(
     spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_run_with_nothing_new_writes_no_batch(
     assert committed(checkpoint) == [0]
 
 
+@pytest.mark.slow
 def test_a_run_that_declares_losses_ends_with_a_batch_by_which_nothing_is_left_to_be_looked_at(
     spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

@@ -157,7 +157,7 @@ def kept_topics(owned: Owned, group: Group) -> Owned:
 subscriptions = st.lists(st.sets(st.sampled_from("tuv"), min_size=1), min_size=2, max_size=5)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.fixed_dictionaries({"t": st.integers(1, 6), "u": st.integers(1, 6), "v": st.integers(1, 6)}),
     subscriptions,
