@@ -41,7 +41,7 @@ test-slow: setup ## The slow tests; some need the Spark of `make bench-peer`, wh
 test-matrix: setup ## Core tests on every Python and Spark that is supported (ARGS="--only py3.11-spark4.2")
 	@$(py) -m tools.matrix $(ARGS)
 
-coverage: setup ## Whether the tests run every branch of the core (about 3 minutes)
+coverage: setup ## Whether the tests run every branch of the core (about 7 minutes)
 	@mkdir -p build
 	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" $(ARGS)
 	@$(py) -m coverage report

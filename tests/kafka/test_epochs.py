@@ -59,7 +59,7 @@ class Two:
 
     def elect(self) -> None:
         """Another leader, which has all that there is."""
-        before = self.port.list_ends([KEY])[KEY].epoch
+        before = self.port.list_ends([KEY]).epochs[KEY]
         self.kafka.kill(self.leader())
         self.fake.elect(TOPIC, 0)
         self.wait_for_epoch(before + 1)
@@ -67,15 +67,15 @@ class Two:
 
     def lose(self, count: int) -> None:
         """Another leader, which lacks the last `count` records."""
-        leader, end = self.leader(), self.port.list_ends([KEY])[KEY]
+        leader, ends = self.leader(), self.port.list_ends([KEY])
         self.kafka.kill(1 - leader)
         admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers})
         wait_for(lambda: admin.list_topics(TOPIC, timeout=20).topics[TOPIC].partitions[0].isrs == [leader])
         self.append(count)
         self.kafka.kill(leader)
-        self.fake.truncate(TOPIC, 0, end.offset)
+        self.fake.truncate(TOPIC, 0, ends.offsets[KEY])
         self.kafka.broker(1 - leader).start()
-        self.wait_for_epoch(end.epoch + 1)
+        self.wait_for_epoch(ends.epochs[KEY] + 1)
 
     def delete_before(self, offset: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers})
@@ -88,16 +88,16 @@ class Two:
 
         def has_come() -> bool:
             try:
-                return self.port.list_ends([KEY])[KEY].epoch >= epoch
+                return self.port.list_ends([KEY]).epochs[KEY] >= epoch
             except ClusterError:
                 return False
 
         wait_for(has_come, what="a new leader")
-        while self.fake.list_ends([KEY])[KEY].epoch < self.port.list_ends([KEY])[KEY].epoch:
+        while self.fake.list_ends([KEY]).epochs[KEY] < self.port.list_ends([KEY]).epochs[KEY]:
             self.fake.elect(*KEY)
 
     def table_of(self, port: ClusterPort, start: int | None = None) -> EpochTable:
-        epoch = port.list_ends([KEY])[KEY].epoch
+        epoch = port.list_ends([KEY]).epochs[KEY]
         begins = port.list_offsets({KEY: EARLIEST}) if start is None else {KEY: start}
         return port.list_epochs({KEY: epoch}, begins)[KEY]
 
@@ -143,7 +143,7 @@ def test_tables_over_elections(two: Two, monkeypatch: pytest.MonkeyPatch) -> Non
     assert two.port.list_epochs({KEY: epoch}, {}) == {KEY: ()}, "who knows no such request has nothing to tell"
     monkeypatch.undo()
     monkeypatch.setattr("evensplit.kafka.client.LIST_OFFSETS", replace(LIST_OFFSETS, highest=3))
-    assert two.port.list_ends([KEY]) == {KEY: (34, -1)}
+    assert two.port.list_ends([KEY]) == ({KEY: 34}, {KEY: -1})
     monkeypatch.undo()
     two.delete_before(15)
     assert two.table() == two.table(0)

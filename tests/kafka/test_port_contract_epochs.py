@@ -6,7 +6,7 @@ import pytest
 
 from evensplit.errors import BrokerError
 from evensplit.kafka import client
-from evensplit.kafka.port import LogEnd
+from evensplit.kafka.port import LogEnds
 from tests.support.contract import Cluster
 
 
@@ -14,10 +14,12 @@ def test_ends_tell_the_leaders_epochs(cluster: Cluster, prefix: str) -> None:
     cluster.create_topic(prefix, 3)
     cluster.append(prefix, 2, 5)
     wanted = [(prefix, 2), (prefix, 0)]
-    assert list(cluster.port.list_ends(wanted).items()) == [((prefix, 2), LogEnd(5, 0)), ((prefix, 0), LogEnd(0, 0))]
-    assert cluster.port.list_ends([]) == {}
+    ends = cluster.port.list_ends(wanted)
+    assert list(ends.offsets.items()) == [((prefix, 2), 5), ((prefix, 0), 0)]
+    assert ends.epochs == dict.fromkeys(wanted, 0)
+    assert cluster.port.list_ends([]) == ({}, {})
     some = [(f"{prefix}-nowhere", 0), (prefix, 1), (prefix, 3)]
-    assert cluster.port.list_ends(some, complete=False) == {(prefix, 1): LogEnd(0, 0)}
+    assert cluster.port.list_ends(some, complete=False) == LogEnds({(prefix, 1): 0}, {(prefix, 1): 0})
 
 
 def test_ends_of_what_is_decided(cluster: Cluster, prefix: str) -> None:
@@ -25,9 +27,9 @@ def test_ends_of_what_is_decided(cluster: Cluster, prefix: str) -> None:
     cluster.append(prefix, 0, 3)
     key = prefix, 0
     with cluster.transaction(prefix, 0, 4, timestamp_ms=1):
-        assert cluster.committed_port.list_ends([key]) == {key: LogEnd(3, 0)}
-        assert cluster.committed_port.list_ends([key], undecided=True) == {key: LogEnd(7, 0)}
-        assert cluster.port.list_ends([key]) == {key: LogEnd(7, 0)}
+        assert cluster.committed_port.list_ends([key]) == ({key: 3}, {key: 0})
+        assert cluster.committed_port.list_ends([key], undecided=True) == ({key: 7}, {key: 0})
+        assert cluster.port.list_ends([key]) == ({key: 7}, {key: 0})
 
 
 def test_ends_of_what_does_not_exist(cluster: Cluster, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:

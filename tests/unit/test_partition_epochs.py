@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +37,10 @@ def test_every_task_gets_those_of_its_splits_for_the_whole_batch() -> None:
     )
     assert first.epochs == {ONE: RangeEpochs(10, 3, 40, 5), OTHER: RangeEpochs(0, -1, 7, 5)}
     assert second.epochs == {ONE: RangeEpochs(10, 3, 40, 5)}
+    again = pickle.loads(pickle.dumps(first))
+    assert vars(again) == vars(first)
+    assert [type(one) for one in again.ranges] == [Range, Range]
+    assert [(type(split), type(one)) for split, one in again.epochs.items()] == [(SplitId, RangeEpochs)] * 2
 
 
 def test_epochs_of_other_offsets_or_another_topic_are_left_out() -> None:

@@ -10,7 +10,7 @@ import pytest
 from evensplit.core.model import EpochTable
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.port import LogEnd
+from evensplit.kafka.port import LogEnds
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.worlds import ChangingKafka, Watched, in_passing, options
@@ -27,7 +27,7 @@ class Electing(ChangingKafka):
         super().__init__("east")
         self.asked: list[dict[TopicPartition, int]] = []
         self.turns = 0
-        self.former: dict[TopicPartition, LogEnd] = {}
+        self.former: dict[TopicPartition, tuple[int, int]] = {}
         self.silent: set[TopicPartition] = set()
         self.without: set[TopicPartition] = set()
         self.create_topic("t", 2)
@@ -39,9 +39,13 @@ class Electing(ChangingKafka):
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> Mapping[TopicPartition, LogEnd]:
-        found = super().list_ends(partitions, complete=complete, undecided=undecided)
-        return {key: self.former.get(key, end) for key, end in found.items()}
+    ) -> LogEnds:
+        ends, epochs = map(dict, super().list_ends(partitions, complete=complete, undecided=undecided))
+        former = {key: told for key, told in self.former.items() if key in ends}
+        return LogEnds(
+            {**ends, **{key: end for key, (end, _) in former.items()}},
+            {**epochs, **{key: epoch for key, (_, epoch) in former.items()}},
+        )
 
     def list_epochs(
         self,
@@ -94,7 +98,7 @@ def test_the_end_of_a_former_leader_is_left_out(east: Electing) -> None:
     one = watched(east)
     east.elect("t", 0)
     whole = one.look()
-    east.former["t", 0] = LogEnd(4, 0)
+    east.former["t", 0] = (4, 0)
     found = in_passing(one)
     assert (found.latest, found.whole) == ({("t", 1): 0}, False)
     assert found.epochs == {("t", 1): ((0, 0),)}
@@ -110,7 +114,7 @@ def test_what_is_not_decided_is_left_out_with_it(east: Electing) -> None:
     one = Watched({"e:9092": east.isolated()}, options(**{"kafka.isolation.level": "read_committed"}))
     whole = one.look()
     assert (whole.latest["t", 0], whole.undecided) == (10, {("t", 0): 13})
-    east.former["t", 0] = LogEnd(4, 0)
+    east.former["t", 0] = (4, 0)
     found = in_passing(one)
     assert (found.latest, found.undecided) == ({("t", 1): 0}, {})
 
@@ -119,7 +123,7 @@ def test_the_end_of_a_former_leader_is_waited_for_where_all_are_needed(east: Ele
     one = watched(east)
     east.elect("t", 0)
     one.look()
-    east.former["t", 0] = LogEnd(4, 0)
+    east.former["t", 0] = (4, 0)
     answer = one.world.refresh(patient=True)["east"]
     assert isinstance(answer, ClusterError)
     assert str(answer) == (
@@ -169,7 +173,7 @@ def test_a_leader_that_tells_none_after_one_that_did_is_believed(east: Electing)
     one = watched(east)
     east.elect("t", 0)
     one.look()
-    east.former["t", 0] = LogEnd(12, -1)
+    east.former["t", 0] = (12, -1)
     found = one.look()
     assert (found.latest["t", 0], found.epochs) == (12, {("t", 1): ((0, 0),)})
 
@@ -236,26 +240,26 @@ def test_a_look_that_was_given_up_does_not_take_back_what_another_one_has_heard_
 
     def look_again() -> None:
         elected.elect(*A)
-        assert one.check(elected, IDS, elected.list_ends([A]), {}).refused == {}
+        assert one.check(elected, IDS, elected.list_ends([A]).epochs, {}).refused == {}
 
     elected.happens = look_again
-    late = elected.list_ends([A])
+    late = elected.list_ends([A]).epochs
     why = "the leader that answered is a former one: expected leader epoch 2 or a later one, found 1"
     assert one.check(elected, IDS, late, {}).refused == {A: why}
     assert one.check(elected, IDS, late, {}).refused == {A: why}
-    assert one.check(elected, IDS, elected.list_ends([A]), {}).tables == {A: ((2, 10), (0, 0))}
+    assert one.check(elected, IDS, elected.list_ends([A]).epochs, {}).tables == {A: ((2, 10), (0, 0))}
 
 
 def test_a_look_that_was_given_up_leaves_another_one_what_it_needs(elected: Meanwhile) -> None:
     """It was one for other topics, and what is not listed is forgotten in the end."""
     one = LeaderEpochs()
-    first = one.check(elected, IDS, elected.list_ends([A]), {})
+    first = one.check(elected, IDS, elected.list_ends([A]).epochs, {})
     other = ("c", 0)
     elected.create_topic("c")
     elected.happens = lambda: [
-        one.check(elected, {other: f"id-{number}"}, elected.list_ends([other]), {}) for number in range(3)
+        one.check(elected, {other: f"id-{number}"}, elected.list_ends([other]).epochs, {}) for number in range(3)
     ]
-    found = one.check(elected, IDS, elected.list_ends([A, B]), {})
+    found = one.check(elected, IDS, elected.list_ends([A, B]).epochs, {})
     assert (found.refused, found.tables[A], sorted(found.tables)) == ({}, first.tables[A], [A, B])
 
 

@@ -47,14 +47,15 @@ def conclude(draft: Draft) -> EnumeratorState:
 
 def _owned(draft: Draft) -> dict[SplitId, int]:
     """Whose each split is, or was when the batch was opened."""
-    taken = draft.session.taken
-    owners = {key: split.owner for key, split in draft.splits.items() if split.owner is not None}
-    return {**{key: owner for key, owner in taken.items() if key in draft.splits}, **owners}
+    splits = draft.splits
+    owners = {key: split.owner for key, split in splits.items() if split.owner is not None}
+    return {**{key: owner for key, owner in draft.session.taken.items() if key in splits}, **owners}
 
 
 def _check_read(draft: Draft) -> None:
+    splits = draft.splits
     for key in draft.read:
-        split = draft.splits[key]
+        split = splits[key]
         if split.owner is None and not split.finished:
             raise TransitionError(f"a batch was planned to end at {split.position} for {key}, which nobody may read")
 

@@ -237,11 +237,13 @@ def _note_unread(draft: Draft, read: Collection[SplitId]) -> None:
 
 def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
     """The epoch of the last record before `offset`; None where no answer is known of a log that goes so far."""
-    tables = session.leader_epochs.get(key.cluster)
+    cluster = key[0]
+    tables = session.leader_epochs.get(cluster)
     table = tables.get(key) if tables else None
-    if not table or session.ends[key.cluster].get(key, -1) < offset:
+    if not table or session.ends[cluster].get(key, -1) < offset:
         return None
-    return epoch_before(table, offset)
+    # Mostly, no leader has changed for long.
+    return table[0].epoch if table[0].start < offset else epoch_before(table, offset)
 
 
 _NEW = None

@@ -22,7 +22,14 @@ from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.groups import commit, fetch_committed
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, Listing, LogEnd, TopicState, access_advice, list_subscribed
+from evensplit.kafka.port import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Listing,
+    LogEnds,
+    TopicState,
+    access_advice,
+    list_subscribed,
+)
 from evensplit.kafka.session import ATTEMPT_S, HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
 from evensplit.kafka.staleness import topic_id
@@ -81,12 +88,12 @@ class ClusterClient:
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> Mapping[TopicPartition, LogEnd]:
+    ) -> LogEnds:
         """See `ClusterPort.list_ends`."""
         with self._calls.call() as (session, deadline):
             wanted = dict.fromkeys(partitions, LATEST)
-            lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided, with_epochs=True)
-            return lookup.run() if complete else lookup.run_twice()
+            lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided)
+            return LogEnds(lookup.run() if complete else lookup.run_twice(), lookup.epochs)
 
     def list_epochs(
         self,
@@ -114,7 +121,7 @@ class ClusterClient:
         """
         with self._calls.call(timeout_s) as (session, deadline):
             lookup = _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id, timeout_s)
-            return int(lookup.run()[key])
+            return lookup.run()[key]
 
     def leaders(
         self,
@@ -171,7 +178,7 @@ class ClusterClient:
 class _OffsetLookup:
     """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there.
 
-    `with_epochs`: what is found are offsets with the epochs of the leaders that gave them, and not offsets alone.
+    `epochs`: those of the leaders that gave the offsets.
     """
 
     def __init__(
@@ -183,10 +190,8 @@ class _OffsetLookup:
         timeout_s: float | None = None,
         *,
         undecided: bool = False,
-        with_epochs: bool = False,
     ) -> None:
         self._session = session
-        self._with_epochs = with_epochs
         self._isolation_level = int(session.settings.read_committed and not undecided)
         self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
         self._wanted = wanted
@@ -194,12 +199,13 @@ class _OffsetLookup:
         own = f"within {session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
         self._timeout = own if timeout_s is None else "in time"
         self._local = EARLIEST_LOCAL in wanted.values()
-        self._found: dict[TopicPartition, Any] = {}
+        self._found: dict[TopicPartition, int] = {}
+        self.epochs: dict[TopicPartition, int] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
         # What the metadata does not have. A leader may not know yet what the metadata has already.
         self._absent: Collection[TopicPartition] = ()
 
-    def run(self) -> Mapping[TopicPartition, Any]:
+    def run(self) -> Mapping[TopicPartition, int]:
         grace = Deadline.after(UNKNOWN_TOPIC_GRACE_S)
         backoff = Backoff(self._session.settings)
         refresh = False
@@ -228,7 +234,7 @@ class _OffsetLookup:
             refresh = True
         return {key: self._found[key] for key in self._wanted}
 
-    def run_twice(self) -> Mapping[TopicPartition, Any]:
+    def run_twice(self) -> Mapping[TopicPartition, int]:
         """Like `run`, but after a second attempt without what is still not there."""
         leaders = self._find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
         self._try(leaders, self._deadline.within(ATTEMPT_S))
@@ -301,7 +307,7 @@ class _OffsetLookup:
                 if one.error_code:
                     self._refused(key, int(one.error_code))
                 else:
-                    self._found[key] = LogEnd(one.offset, one.leader_epoch) if self._with_epochs else one.offset
+                    self._found[key], self.epochs[key] = one.offset, one.leader_epoch
 
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(

@@ -216,7 +216,7 @@ class Homes:
             self._note_no_leader(read, leaders.unknown[read.key])
             return None
         read.follows, read.empties, read.topic_id = False, 0, topic_id
-        read.leader_epoch = leaders.epochs.get(read.key, -1)
+        read.leader_epoch = leaders.epochs[read.split.topic][read.split.partition]
         if topic_id and read.leader_epoch >= 0:
             # A topic that keeps its id has no earlier epoch again: who leads under one was cut off.
             read.leader_epoch = read.epoch_seen = max(read.leader_epoch, read.epoch_seen, read.epoch, read.epoch_last)

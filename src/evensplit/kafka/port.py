@@ -62,11 +62,11 @@ class Listing:
         return {(one.topic, one.partition): one.topic_id for one in self.partitions}
 
 
-class LogEnd(NamedTuple):
-    """The end of a log, and the epoch of the leader that told it, or -1 if it does not tell (before Kafka 2.1)."""
+class LogEnds(NamedTuple):
+    """The ends of logs, and the epochs of the leaders that told them: -1 where one does not tell (before Kafka 2.1)."""
 
-    offset: int
-    epoch: int
+    offsets: Mapping[TopicPartition, int]
+    epochs: Mapping[TopicPartition, int]
 
 
 class ClusterPort(Protocol):
@@ -118,7 +118,7 @@ class ClusterPort(Protocol):
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> Mapping[TopicPartition, LogEnd]:
+    ) -> LogEnds:
         """The end of each log in `partitions`, as `list_offsets` has it, and the epoch of the leader that told it.
 
         What is promised and raised is what `list_offsets` promises and raises.

@@ -79,7 +79,7 @@ class Leaders:
     """Who leads which partition. `unknown` has Kafka's error code for each partition without a known leader.
 
     `topic_ids` has those of the partitions' topics, as `ListedPartition.topic_id`, where the brokers have them.
-    `epochs`: the leader epoch (KIP-320) of each partition in `known`; -1 where the brokers do not say.
+    `epochs`: topic -> partition -> the epoch of its leader (KIP-320); -1 where the brokers do not say.
     `answered`: where the broker listens that has said so now; None if nobody was asked. `brokers`: where all of the
     cluster do, by the same account.
     """
@@ -87,7 +87,7 @@ class Leaders:
     known: Mapping[TopicPartition, Broker]
     unknown: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
-    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    epochs: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     answered: Address | None = None
     brokers: Sequence[Address] = ()
 
@@ -245,8 +245,8 @@ class Session:
         codes: dict[str, int] = {}
         answered: Address | None = None
         refresh = refresh or _differ(cluster_id, self._cluster_id)
+        topics = sorted({topic for topic, _ in partitions})
         if refresh or not all(self._leader(key) for key in partitions):
-            topics = sorted({topic for topic, _ in partitions})
             response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id, prefer=prefer)
             answered = self._answered
             codes = {topic.name: int(topic.error_code) for topic in response.topics if topic.error_code}
@@ -263,8 +263,8 @@ class Session:
         return Leaders(
             known,
             unknown,
-            topic_ids={topic: self._topic_ids.get(topic, "") for topic, _ in partitions},
-            epochs={key: self._epochs[key[0]][key[1]] for key in known},
+            topic_ids={topic: self._topic_ids.get(topic, "") for topic in topics},
+            epochs={topic: self._epochs.get(topic, {}) for topic in topics},
             answered=answered,
             brokers=self._broker_addresses(),
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evensplit.core.model import EpochTable
 from evensplit.core.starting import TopicPartition
-from evensplit.kafka.port import ClusterPort, LogEnd
+from evensplit.kafka.port import ClusterPort
 
 _FORMER = "the leader that answered is a former one: expected leader epoch {known} or a later one, found {found}"
 _UNTOLD = "its leader, of epoch {found}, does not tell which epochs its log has"
@@ -35,31 +35,29 @@ class LeaderEpochs:
         # By topic, partition and topic id. Two of them: pairs would be work for the garbage collector at every look.
         self._latest: dict[tuple[str, int, str], int] = {}
         self._found: dict[tuple[str, int, str], EpochTable] = {}
-        self._believed: dict[TopicPartition, tuple[str, int]] = {}
+        self._believed: tuple[Mapping[TopicPartition, str], Mapping[TopicPartition, int]] = {}, {}
         self._tables: Mapping[TopicPartition, EpochTable] = {}
 
     def check(
         self,
         port: ClusterPort,
         ids: Mapping[TopicPartition, str],
-        ends: Mapping[TopicPartition, LogEnd],
+        epochs: Mapping[TopicPartition, int],
         starts: Mapping[TopicPartition, int],
     ) -> Checked:
-        """Whether `ends` can be believed; looks the tables up that are not known yet. Raises what `list_epochs` raises.
+        """Whether leaders of `epochs` can be believed; looks up the tables that are not known yet.
 
-        `ids`: those of the topics, of all `ends`; `starts`: where the logs begin. As long as nothing changes, `tables`
-        is one and the same object.
+        `ids`: those of the topics, of all in `epochs` at least; `starts`: where the logs begin. As long as nothing
+        changes, `tables` is one and the same object. Raises what `list_epochs` raises.
         """
         tables: dict[TopicPartition, EpochTable] = {}
         refused: dict[TopicPartition, str] = {}
         later: dict[TopicPartition, int] = {}
         with self._lock:
-            believed = self._believed
-            if len(ends) == len(believed) and all(
-                believed.get(key) == (ids[key], epoch) for key, (_, epoch) in ends.items()
-            ):
+            # Mostly, nothing has changed, and two mappings are compared in less time than their entries.
+            if (ids, epochs) == self._believed:
                 return Checked(self._tables, {})
-            for key, (_, epoch) in ends.items():
+            for key, epoch in epochs.items():
                 known = self._latest.get((*key, ids[key]), -1)
                 # Without an id, a topic that was created anew is not told from the one before.
                 if epoch > known or (0 <= epoch < known and not ids[key]):
@@ -81,7 +79,7 @@ class LeaderEpochs:
                 else:
                     self._latest[*key, ids[key]] = epoch
                     self._found[*key, ids[key]] = tables[key] = found[key]
-            self._believe(ids, {key: end.epoch for key, end in ends.items() if key not in refused}, tables)
+            self._believe(ids, {key: epoch for key, epoch in epochs.items() if key not in refused}, tables)
             return Checked(self._tables, refused)
 
     def _believe(
@@ -90,7 +88,7 @@ class LeaderEpochs:
         epochs: Mapping[TopicPartition, int],
         tables: Mapping[TopicPartition, EpochTable],
     ) -> None:
-        self._believed = {key: (ids[key], epoch) for key, epoch in epochs.items()}
+        self._believed = ids, epochs
         tables = {key: table for key, table in tables.items() if table}
         if tables != self._tables:
             self._tables = tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
@@ -53,6 +54,16 @@ class ReaderPartition(InputPartition):
         self.batch_bytes_max = batch_bytes_max
         self.late = late or Late()
         self.epochs = epochs or {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled. Plain tuples in place of named ones, each of which would take a call in Python."""
+        ranges = [(*split, start, end) for split, start, end in self.ranges]
+        return {**self.__dict__, "ranges": ranges, "epochs": [(*split, *one) for split, one in self.epochs.items()]}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        ranges = tuple(Range(SplitId(*row[:3]), *row[3:]) for row in state["ranges"])
+        epochs = {SplitId(*row[:3]): RangeEpochs(*row[3:]) for row in state["epochs"]}
+        self.__dict__.update({**state, "ranges": ranges, "epochs": epochs})
 
     def __repr__(self) -> str:
         return (
@@ -106,15 +117,16 @@ def _epochs(
     """What the states know of the leader epochs before and in the batch, for each split of which they know any."""
     bounds: dict[SplitId, tuple[int, int]] = {}
     for task in tasks:
-        for one in task.ranges:
-            part = bounds.get(one.split)
+        for key, first, behind in task.ranges:
+            part = bounds.get(key)
             # Most splits are not cut.
-            bounds[one.split] = one[1:] if part is None else (min(part[0], one.start), max(part[1], one.end))
+            bounds[key] = (first, behind) if part is None else (min(part[0], first), max(part[1], behind))
+    earlier, revision = ({}, 0) if start is None else (start.splits, start.revision)
     found: dict[SplitId, RangeEpochs] = {}
     for split, (first, behind) in bounds.items():
         known = end.splits[split]
         # Where reading began anew after the start, what was read before that need not be in this log.
-        same = start.splits.get(split) if start is not None and known.since <= start.revision else None
+        same = earlier.get(split) if known.since <= revision else None
         before = _epoch_before(first, same, known.topic_id)
         last = _epoch_before(behind, known, known.topic_id)
         if before >= 0 or last >= 0:

@@ -14,7 +14,7 @@ from evensplit.core.starting import EARLIEST, Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing, LogEnds
 from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.options import ClusterOptions
@@ -335,14 +335,14 @@ class ClusterWatch:
         """Where the logs of what is listed begin and end."""
         port, complete = asked.port, asked.complete
         ids = listing.topic_ids
-        ends = port.list_ends(ids, complete=complete) if ids else {}
-        latest = {key: end.offset for key, end in ends.items()}
+        ends = port.list_ends(ids, complete=complete) if ids else LogEnds({}, {})
+        latest, leader_epochs = dict(ends.offsets), ends.epochs
         undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
         starts = self._starts(port, ids, complete=complete)
-        if len(latest) < len(ends):
-            ends = {key: ends[key] for key in latest}
-        epochs, refused = self._epochs.check(port, ids, ends, starts)
+        if len(latest) < len(leader_epochs):
+            leader_epochs = {key: leader_epochs[key] for key in latest}
+        epochs, refused = self._epochs.check(port, ids, leader_epochs, starts)
         if refused and complete:
             (topic, partition), why = next(iter(refused.items()))
             raise _Unbelieved(self.options.id, f"topic {topic!r}, partition {partition}: {why}")
@@ -351,7 +351,7 @@ class ClusterWatch:
             undecided.pop(key, None)
         if discovered:
             self._known = ids
-        fully = not listing.incomplete and all(key in latest and key in starts for key in ids)
+        fully = not listing.incomplete and ids.keys() <= latest.keys() and ids.keys() <= starts.keys()
         # For topics that are named, every look is a discovery.
         named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
         whole = fully and (discovered or named)
