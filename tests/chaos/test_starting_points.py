@@ -131,7 +131,8 @@ def test_an_offset_beyond_the_end(
     assert (loss.split, loss.cause, loss.position, loss.found) == (SplitId("west", topic, 0), Cause.OUT_OF_RANGE, 11, 0)
 
 
-@pytest.mark.parametrize("kind", ["available now", pytest.param("running", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["available now", "running"])
 def test_reading_that_stops(
     spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path, kind: str
 ) -> None:

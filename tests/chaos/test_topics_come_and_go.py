@@ -19,6 +19,7 @@ from tests.support.waiting import wait_for
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
+@pytest.mark.slow
 def test_topics_and_partitions_are_added_and_removed_through_the_metadata(
     spark: SparkSession, east: LocalKafka, to_east: Writer, topic: str, fleet: FleetFile, checkpoint: Path
 ) -> None:

@@ -175,6 +175,7 @@ def test_several_leaders_and_one_that_fails(topic: str, connect: Callable[..., C
                 three.broker(node_id).resume()
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_no_offset_at_all(own: LocalKafka, topic: str, connect: Callable[..., ClusterClient]) -> None:
     own.create_topic(topic)

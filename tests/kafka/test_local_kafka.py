@@ -93,6 +93,7 @@ def paused(kafka: LocalKafka) -> Iterator[None]:
 # --- outages -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_data_survive_sigkill_and_a_restart_on_the_same_port(own_kafka: LocalKafka) -> None:
     own_kafka.create_topic("kept")
     values = [b"%d" % number for number in range(500)]

@@ -79,6 +79,7 @@ def test_a_topic_that_is_created_anew_under_the_run_is_declared_without_fail_on_
     assert {(loss.split, loss.cause) for loss in losses} >= {(SplitId("default", topic, 0), Cause.RECREATED)}
 
 
+@pytest.mark.slow
 def test_a_batch_that_fails_fails_again_though_partitions_were_added_meanwhile(
     spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

@@ -20,7 +20,7 @@ from evensplit.errors import EvenSplitError
 from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, laws, simulate
 from tests.sim.planted import PLANTED
 
-SEEDS_QUICK = 12
+SEEDS_QUICK = 8
 SEEDS = 540
 EVENTS = 2_000
 PROCESSES = 2

@@ -312,7 +312,7 @@ class Enumeration(RuleBasedStateMachine):
         assert check(self.state) == ()
 
 
-Enumeration.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+Enumeration.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestEnumeration = Enumeration.TestCase
 
 

@@ -188,6 +188,7 @@ def waits(query: LiveQuery, total: int, read: int) -> None:
     assert len(query.rows()) == read
 
 
+@pytest.mark.slow
 def test_a_batch_waits_for_its_minimum(spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path) -> None:
     east.create_topic(topic, partitions=3)
     write(east, topic, 10, 5, 1)

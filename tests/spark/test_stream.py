@@ -71,6 +71,7 @@ def test_a_restart_neither_loses_nor_repeats(
     assert sorted(int(row[3]) for row in written(spark, sink)) == list(range(300))
 
 
+@pytest.mark.slow
 def test_a_run_with_nothing_new_writes_no_batch(
     spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path
 ) -> None:
@@ -175,6 +176,7 @@ def test_owners_are_even_and_stay(spark: SparkSession, east: LocalKafka, topic: 
     assert sorted(Counter(owners[0].values()).values()) == [2, 2, 3]
 
 
+@pytest.mark.slow
 def test_another_number_of_readers_moves_as_little_as_it_can(
     spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path
 ) -> None:

@@ -20,7 +20,7 @@ EXACT = ("balanced", "sticky", "fair")
 FAR_OFF = (10**6, -(10**6), 1 << 70)
 
 
-def made(policy: str, *, weighted: bool, seeds: int = 20) -> Iterator[tuple[Instance, Assignment]]:
+def made(policy: str, *, weighted: bool, seeds: int = 12) -> Iterator[tuple[Instance, Assignment]]:
     """Assignments of many kinds of instances, each with something to change."""
     for seed in range(seeds):
         rng = random.Random(seed)
