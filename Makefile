@@ -43,7 +43,7 @@ test-matrix: setup ## Core tests on every Python and Spark that is supported (AR
 
 coverage: setup ## Whether the tests run every branch of the core (about 7 minutes)
 	@mkdir -p build
-	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" $(ARGS)
+	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" --hypothesis-profile=thorough $(ARGS)
 	@$(py) -m coverage report
 
 check: setup ## Format, lint, types, import contract, Rust lint and tests: all of them, then what failed

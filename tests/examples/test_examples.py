@@ -66,7 +66,6 @@ def run(name: str, *arguments: object, within: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.slow
 def test_word_count(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     lines = [f"Is this word number {n % 3}? This word is." for n in range(500)]
     east.create_topic(topic, partitions=4)

@@ -6,7 +6,7 @@ import pytest
 
 from evensplit.errors import BrokerError
 from evensplit.kafka import client
-from evensplit.kafka.port import LogEnds
+from evensplit.kafka.port import EndsAndEpochs
 from tests.support.contract import Cluster
 
 
@@ -19,7 +19,7 @@ def test_ends_tell_the_leaders_epochs(cluster: Cluster, prefix: str) -> None:
     assert ends.epochs == dict.fromkeys(wanted, 0)
     assert cluster.port.list_ends([]) == ({}, {})
     some = [(f"{prefix}-nowhere", 0), (prefix, 1), (prefix, 3)]
-    assert cluster.port.list_ends(some, complete=False) == LogEnds({(prefix, 1): 0}, {(prefix, 1): 0})
+    assert cluster.port.list_ends(some, complete=False) == EndsAndEpochs({(prefix, 1): 0}, {(prefix, 1): 0})
 
 
 def test_ends_of_what_is_decided(cluster: Cluster, prefix: str) -> None:

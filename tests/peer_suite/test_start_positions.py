@@ -31,7 +31,6 @@ def subscription(kind: str, topic: str) -> dict[str, str]:
     return {kind: wanted[kind]}
 
 
-@pytest.mark.slow
 def test_offsets_of_each_partition_with_words_for_the_ends_among_them(
     spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

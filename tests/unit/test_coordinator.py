@@ -296,7 +296,7 @@ def test_a_recreated_topic_of_which_nothing_was_seen_in_this_run_is_a_loss_of_un
     "tells, said",
     [
         (True, "an unclean leader election replaced its records from offset 4 on, and position 10 had been read up to"),
-        (False, "its log ends at offset 4, before the position 10"),
+        (False, "its log ends at offset 4, before position 10"),
     ],
     ids=["epochs", "no epochs"],
 )

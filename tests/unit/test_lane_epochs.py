@@ -175,7 +175,7 @@ def test_one_leaders_word_that_the_log_does_not_grow_is_not_enough() -> None:
 
 
 def told(by: tuple[str, int]) -> Leaders:
-    return Leaders({}, {}, {}, answered=by, brokers=[A, B])
+    return Leaders({}, {}, {}, {}, answered=by, brokers=[A, B])
 
 
 def test_who_may_know_better() -> None:

@@ -18,7 +18,7 @@ from tests.support.enumeration import ONE
     [
         (Loss(ONE, Cause.RECREATED, 4), "deleted and created anew", "offsets from 4 on were lost is not known"),
         (Loss(ONE, Cause.DELETED, 4, 5, 1), "it was deleted", "At most 1 offset from 4 on"),
-        (Loss(ONE, Cause.TRUNCATED, 4, 2), "ends at offset 2, before the position 4", "is not known"),
+        (Loss(ONE, Cause.TRUNCATED, 4, 2), "ends at offset 2, before position 4", "is not known"),
         (Loss(ONE, Cause.AGED_OUT, 4, 9, 5), "begins at offset 9, after position 4", "At most 5 offsets from 4"),
         (
             Loss(ONE, Cause.OUT_OF_RANGE, 4, 9, 5),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.model import SplitId
@@ -82,7 +82,6 @@ def sums(totals: Totals) -> list[tuple[str, object, int]]:
     return found
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_sums_never_go_down_and_are_what_the_batches_did(steps: list[str]) -> None:
     batches = played(steps)
@@ -102,7 +101,6 @@ def test_sums_never_go_down_and_are_what_the_batches_did(steps: list[str]) -> No
     assert view.totals.batches == len(batches)
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_it_is_pure_and_a_repetition_changes_nothing(steps: list[str]) -> None:
     batches = played(steps)
@@ -111,7 +109,6 @@ def test_it_is_pure_and_a_repetition_changes_nothing(steps: list[str]) -> None:
     assert list(view.splits()) == list(view.splits())
 
 
-@settings(max_examples=50)
 @given(STEPS)
 def test_happenings_count_every_split_that_something_happened_to(steps: list[str]) -> None:
     view: View | None = None

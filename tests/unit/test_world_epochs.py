@@ -10,7 +10,7 @@ import pytest
 from evensplit.core.model import EpochTable
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.port import LogEnds
+from evensplit.kafka.port import EndsAndEpochs
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.worlds import ChangingKafka, Watched, in_passing, options
@@ -39,10 +39,10 @@ class Electing(ChangingKafka):
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> LogEnds:
+    ) -> EndsAndEpochs:
         ends, epochs = map(dict, super().list_ends(partitions, complete=complete, undecided=undecided))
         former = {key: told for key, told in self.former.items() if key in ends}
-        return LogEnds(
+        return EndsAndEpochs(
             {**ends, **{key: end for key, (end, _) in former.items()}},
             {**epochs, **{key: epoch for key, (_, epoch) in former.items()}},
         )
@@ -248,6 +248,21 @@ def test_a_look_that_was_given_up_does_not_take_back_what_another_one_has_heard_
     assert one.check(elected, IDS, late, {}).refused == {A: why}
     assert one.check(elected, IDS, late, {}).refused == {A: why}
     assert one.check(elected, IDS, elected.list_ends([A]).epochs, {}).tables == {A: ((2, 10), (0, 0))}
+
+
+def test_what_was_believed_at_first_is_not_if_another_look_has_heard_of_a_later_leader(elected: Meanwhile) -> None:
+    one = LeaderEpochs()
+    one.check(elected, IDS, elected.list_ends([A]).epochs, {})
+
+    def look_again() -> None:
+        elected.elect(*A)
+        assert one.check(elected, IDS, elected.list_ends([A]).epochs, {}).refused == {}
+
+    late = elected.list_ends([A, B]).epochs
+    elected.happens = look_again
+    found = one.check(elected, IDS, late, {})
+    assert (list(found.refused), list(found.tables)) == ([A], [B])
+    assert list(one.check(elected, IDS, late, {}).refused) == [A]
 
 
 def test_a_look_that_was_given_up_leaves_another_one_what_it_needs(elected: Meanwhile) -> None:

@@ -242,7 +242,7 @@ def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
     table = tables.get(key) if tables else None
     if not table or session.ends[cluster].get(key, -1) < offset:
         return None
-    # Mostly, no leader has changed for long.
+    # Usually the offset is in the latest epoch, which is the first entry.
     return table[0].epoch if table[0].start < offset else epoch_before(table, offset)
 
 

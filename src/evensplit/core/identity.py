@@ -91,7 +91,8 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
         draft.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
         if before.id in draft.session.identified and split.position is not None:
-            # Older states have the position under a name without the cluster's id, so it could not be found in them.
+            # Older states know the cluster by its old name and without Kafka's id of it, so the position could not be
+            # found in them.
             begun = draft.started(split, split.position)
             split = begun._replace(epoch=split.epoch, read_from=split.read_from)
         draft.put(split)

@@ -230,7 +230,7 @@ def _describe_unread(loss: Loss) -> str:
             return f"it was deleted{unread}"
         case Cause.TRUNCATED:
             return (
-                f"its log ends at offset {loss.found}, before the position {loss.position} that was read up to: "
+                f"its log ends at offset {loss.found}, before position {loss.position}, which was read up to: "
                 "records were lost by an unclean leader election, or the topic was created anew"
             )
         case Cause.REPLACED:

@@ -24,8 +24,8 @@ from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.groups import commit, fetch_committed
 from evensplit.kafka.port import (
     UNKNOWN_TOPIC_OR_PARTITION,
+    EndsAndEpochs,
     Listing,
-    LogEnds,
     TopicState,
     access_advice,
     list_subscribed,
@@ -88,12 +88,12 @@ class ClusterClient:
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> LogEnds:
+    ) -> EndsAndEpochs:
         """See `ClusterPort.list_ends`."""
         with self._calls.call() as (session, deadline):
             wanted = dict.fromkeys(partitions, LATEST)
             lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided)
-            return LogEnds(lookup.run() if complete else lookup.run_twice(), lookup.epochs)
+            return EndsAndEpochs(lookup.run() if complete else lookup.run_twice(), lookup.epochs)
 
     def list_epochs(
         self,

@@ -62,11 +62,12 @@ class Listing:
         return {(one.topic, one.partition): one.topic_id for one in self.partitions}
 
 
-class LogEnds(NamedTuple):
-    """The ends of logs, and the epochs of the leaders that told them: -1 where one does not tell (before Kafka 2.1)."""
+class EndsAndEpochs(NamedTuple):
+    """The ends of logs, in the order in which they were asked for, and the epochs of the leaders that told them."""
 
     offsets: Mapping[TopicPartition, int]
     epochs: Mapping[TopicPartition, int]
+    """For each of `offsets`, and perhaps of more, in any order. -1: it does not tell its epoch (before Kafka 2.1)."""
 
 
 class ClusterPort(Protocol):
@@ -118,7 +119,7 @@ class ClusterPort(Protocol):
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> LogEnds:
+    ) -> EndsAndEpochs:
         """The end of each log in `partitions`, as `list_offsets` has it, and the epoch of the leader that told it.
 
         What is promised and raised is what `list_offsets` promises and raises.

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -87,7 +87,7 @@ class Leaders:
     known: Mapping[TopicPartition, Broker]
     unknown: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
-    epochs: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    epochs: Mapping[str, Mapping[int, int]]
     answered: Address | None = None
     brokers: Sequence[Address] = ()
 

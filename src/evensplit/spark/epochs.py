@@ -47,14 +47,14 @@ class LeaderEpochs:
     ) -> Checked:
         """Whether leaders of `epochs` can be believed; looks up the tables that are not known yet.
 
-        `ids`: those of the topics, of all in `epochs` at least; `starts`: where the logs begin. As long as nothing
-        changes, `tables` is one and the same object. Raises what `list_epochs` raises.
+        `ids`: the topic id of each key of `epochs`, and perhaps of more; `starts`: where the logs begin. As long as
+        nothing changes, `tables` is one and the same object. Raises what `list_epochs` raises.
         """
         tables: dict[TopicPartition, EpochTable] = {}
         refused: dict[TopicPartition, str] = {}
         later: dict[TopicPartition, int] = {}
         with self._lock:
-            # Mostly, nothing has changed, and two mappings are compared in less time than their entries.
+            # Usually nothing has changed, and whole mappings are compared faster than their entries in a loop.
             if (ids, epochs) == self._believed:
                 return Checked(self._tables, {})
             for key, epoch in epochs.items():
@@ -69,14 +69,15 @@ class LeaderEpochs:
             former = {key: self._found.get((*key, ids[key]), ()) for key in later if ids[key]}
         found = port.list_epochs(later, starts, former) if later else {}
         with self._lock:
-            for key, epoch in later.items():
-                known = self._latest.get((*key, ids[key]), -1)
-                if key not in found:
-                    refused[key] = _UNTOLD.format(found=epoch)
-                elif epoch < known and ids[key]:
+            for key in [*tables, *later]:
+                epoch, known = epochs[key], self._latest.get((*key, ids[key]), -1)
+                if epoch < known and ids[key]:
                     # Another look has heard of a later one meanwhile.
                     refused[key] = _FORMER.format(known=known, found=epoch)
-                else:
+                    tables.pop(key, None)
+                elif key in later and key not in found:
+                    refused[key] = _UNTOLD.format(found=epoch)
+                elif key in later:
                     self._latest[*key, ids[key]] = epoch
                     self._found[*key, ids[key]] = tables[key] = found[key]
             self._believe(ids, {key: epoch for key, epoch in epochs.items() if key not in refused}, tables)

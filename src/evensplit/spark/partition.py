@@ -56,7 +56,7 @@ class ReaderPartition(InputPartition):
         self.epochs = epochs or {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled. Plain tuples in place of named ones, each of which would take a call in Python."""
+        """What is pickled: plain tuples, since pickle calls Python code for each named one."""
         ranges = [(*split, start, end) for split, start, end in self.ranges]
         return {**self.__dict__, "ranges": ranges, "epochs": [(*split, *one) for split, one in self.epochs.items()]}
 

@@ -14,7 +14,7 @@ from evensplit.core.starting import EARLIEST, Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing, LogEnds
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, EndsAndEpochs, Listing
 from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.options import ClusterOptions
@@ -335,7 +335,7 @@ class ClusterWatch:
         """Where the logs of what is listed begin and end."""
         port, complete = asked.port, asked.complete
         ids = listing.topic_ids
-        ends = port.list_ends(ids, complete=complete) if ids else LogEnds({}, {})
+        ends = port.list_ends(ids, complete=complete) if ids else EndsAndEpochs({}, {})
         latest, leader_epochs = dict(ends.offsets), ends.epochs
         undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
@@ -344,7 +344,7 @@ class ClusterWatch:
             leader_epochs = {key: leader_epochs[key] for key in latest}
         epochs, refused = self._epochs.check(port, ids, leader_epochs, starts)
         if refused and complete:
-            (topic, partition), why = next(iter(refused.items()))
+            (topic, partition), why = min(refused.items())
             raise _Unbelieved(self.options.id, f"topic {topic!r}, partition {partition}: {why}")
         for key in refused:
             del latest[key]

@@ -20,8 +20,8 @@ from evensplit.kafka.epochs import EpochWalk
 from evensplit.kafka.port import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
+    EndsAndEpochs,
     Listing,
-    LogEnds,
     TopicState,
     check_commit,
     explain_refused_commit,
@@ -258,10 +258,10 @@ class FakeKafka:
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
-    ) -> LogEnds:
+    ) -> EndsAndEpochs:
         """See `ClusterPort.list_ends`. The offsets are those of `list_offsets`."""
         found = self.list_offsets(dict.fromkeys(partitions, LATEST), complete=complete, undecided=undecided)
-        return LogEnds(found, {key: self._leader_epoch(key) for key in found})
+        return EndsAndEpochs(found, {key: self._leader_epoch(key) for key in found})
 
     def list_epochs(
         self,

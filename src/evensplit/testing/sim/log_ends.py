@@ -19,7 +19,7 @@ SHORT_MS_MIN = 3_000
 
 
 def observe_logs(model: Model, event: LogsObserved, before: EnumeratorState) -> None:
-    """A log that begins behind its position has lost what was before; one that ends before it, after a while."""
+    """A log that begins after its position has lost what was before; one that ends before it, after a while."""
     cluster = before.clusters.get(event.cluster)
     if cluster is None or cluster.removed_at_ms is not None:
         return
