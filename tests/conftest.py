@@ -27,8 +27,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A machine that is busy with brokers is no reason for a property to fail. `make test` is to be short, so `make coverage`
-# tries more examples; where few say little, a test asks for more by itself.
+# A machine that is busy with brokers is no reason for a property to fail. `make test` is to be short, so
+# `make coverage` tries more examples; where few say little, a test asks for more by itself.
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=100)
