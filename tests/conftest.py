@@ -34,6 +34,9 @@ settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, p
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=100)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# A Spark that lives for minutes gains little from the second compiler, and shares two processors with it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 _names = count()
 
 
