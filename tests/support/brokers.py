@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evensplit.core.model import Subscription
+from evensplit.core.model import Subscription, TopicPattern
 from evensplit.kafka.port import Listing
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
@@ -55,6 +55,8 @@ class Brokers(FakeKafka):
         partitions = found.partitions
         if self.at in self.lacking:
             partitions = tuple(one for one in partitions if one.topic != "t")
+            if not isinstance(subscription, TopicPattern):
+                found = replace(found, missing=("topic 't' does not exist",))
         if self.at in self.former:
             known = self.former[self.at]
             partitions = tuple(one._replace(topic_id=known) if one.topic == "t" else one for one in partitions)

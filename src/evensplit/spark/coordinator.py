@@ -154,16 +154,16 @@ class Coordinator:
         if self._fixed:
             return self._register(self._look_back(opened))
         while True:
-            patient = fix_ends or not opened.begun
+            fresh = not opened.begun
+            patient = fix_ends or fresh
             self._fleet.refresh(opened, patient=patient)
             self._world.want(self._fleet.clusters)
             since = self._skips.asked(self._world.count)
             session = opened.session
             answers = self._world.refresh(
-                patient=patient, discover=self._discovers(session), turn=_unsure_of(session), since=since
+                patient=patient, fresh=fresh, discover=self._discovers(session), turn=_unsure_of(session), since=since
             )
             self._answers, self._seen = answers, self._versions()
-            fresh = not opened.begun
             bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
             self._health.check(answers, fresh=fresh, complete=fix_ends, bear=bear)
             state = self._register(self._look_through(opened, answers, patient=patient))

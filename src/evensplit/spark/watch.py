@@ -10,13 +10,15 @@ from functools import partial
 from typing import NamedTuple
 
 from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
-from evensplit.core.starting import EARLIEST, Found, Lookups, TopicPartition
+from evensplit.core.starting import Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, EndsAndEpochs, Listing
 from evensplit.kafka.settings import ClientSettings
+from evensplit.spark.agreement import Unbelieved, joined
 from evensplit.spark.epochs import LeaderEpochs
+from evensplit.spark.log_starts import LogStarts
 from evensplit.spark.options import ClusterOptions
 from evensplit.spark.pace import Pace
 from evensplit.spark.undecided import undecided_ends
@@ -40,12 +42,11 @@ UNBELIEVED_PAUSE_S = 0.1
 """How long after ends that cannot be believed those who need all of them look again."""
 
 
-class _Unbelieved(ClusterError):
-    """What is needed is not to be believed. Goes no further than this module."""
-
-
 class _Question(NamedTuple):
-    """What a cluster is asked, how and of whom; `before`: the ends by its last answer."""
+    """What a cluster is asked, how and of whom.
+
+    `before`: the ends by its last answer. `compare`: two brokers are asked what there is.
+    """
 
     port: ClusterPort
     wanted: Subscription
@@ -55,6 +56,7 @@ class _Question(NamedTuple):
     complete: bool
     discover: bool
     turn: bool
+    compare: bool
 
 
 class ClusterWatch:
@@ -90,7 +92,6 @@ class ClusterWatch:
         self._pace = Pace(clock, worked)
         self._withheld = Withheld()
         self._discovery_interval_s = discovery_interval_s
-        self._watch_starts = watch_starts
         self._port = connect(options)
         self._kafka_id = ""
         self._proven: tuple[ClusterOptions, ClusterPort] | None = None
@@ -98,10 +99,11 @@ class ClusterWatch:
         self._listed_at: float | None = None
         self._discover = False
         self._turn = False
+        self._compare = False
         self._turned_at = 0.0
         self._epochs = LeaderEpochs()
         self._known: dict[TopicPartition, str] = {}
-        self._earliest: dict[tuple[str, int, str], int] = {}
+        self._log_starts = LogStarts(watched=watch_starts)
         self._witnesses = Witnesses()
         self._lookups: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
         self._waited: dict[str, Future[Found]] = {}
@@ -174,6 +176,10 @@ class ClusterWatch:
         """With the next question, ask another broker, if there is one."""
         self._turn = True
 
+    def compare(self) -> None:
+        """With the next question, ask two brokers what there is: one may not know all of it yet."""
+        self._compare = True
+
     def ask(self, number: int, *, complete: bool) -> None:
         """Ask in the background, unless something is under way.
 
@@ -194,9 +200,9 @@ class ClusterWatch:
         if turn:
             self._turned_at = now
         wanted = self.options.subscription
-        question = _Question(self._port, wanted, before, number, committed, complete, discover, turn)
+        question = _Question(self._port, wanted, before, number, committed, complete, discover, turn, self._compare)
         look = partial(self._look, question)
-        self._discover = self._turn = False
+        self._discover = self._turn = self._compare = False
         self._asked = in_background(self._pace.timed(look), f"evensplit-{self.options.id}-look")
 
     def is_due(self) -> bool:
@@ -292,7 +298,7 @@ class ClusterWatch:
         while True:
             try:
                 return self._look_once(asked)
-            except _Unbelieved as error:
+            except Unbelieved as error:
                 if deadline.passed:
                     advice = "retried in vain for kafka.request.timeout.ms; see whether the brokers agree about it"
                     raise ClusterError(error.cluster, f"{error.detail}; {advice}") from None
@@ -317,6 +323,17 @@ class ClusterWatch:
 
     def _list(self, asked: _Question) -> tuple[Listing, bool]:
         """The partitions that are looked at, and whether that was a discovery."""
+        listing, discovered = self._list_of_one(asked)
+        if asked.compare:
+            asked.port.turn()
+            listing = joined(self.options.id, listing, other := self._list_of_one(asked)[0])
+            if listing is not other:
+                # What it does not know, it cannot say the leaders of.
+                asked.port.turn()
+        return listing, discovered
+
+    def _list_of_one(self, asked: _Question) -> tuple[Listing, bool]:
+        """The same, as one broker has it."""
         port, wanted, discover = asked.port, asked.wanted, asked.discover
         listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
         if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
@@ -339,13 +356,13 @@ class ClusterWatch:
         latest, leader_epochs = dict(ends.offsets), ends.epochs
         undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
         self._drop_replaced(asked, ids, latest)
-        starts = self._starts(port, ids, complete=complete)
+        starts = self._log_starts.find(port, ids, complete=complete)
         if len(latest) < len(leader_epochs):
             leader_epochs = {key: leader_epochs[key] for key in latest}
         epochs, refused = self._epochs.check(port, ids, leader_epochs, starts)
         if refused and complete:
             (topic, partition), why = min(refused.items())
-            raise _Unbelieved(self.options.id, f"topic {topic!r}, partition {partition}: {why}")
+            raise Unbelieved(self.options.id, f"topic {topic!r}, partition {partition}: {why}")
         for key in refused:
             del latest[key]
             undecided.pop(key, None)
@@ -380,19 +397,4 @@ class ClusterWatch:
                 del latest[key]
             elif key in now:
                 # Not to know it would be another matter: that broker may lag behind.
-                said = f"expected topic id {ids[key]}, found {now[key]}"
-                raise _Unbelieved(self.options.id, f"topic {key[0]!r}, partition {key[1]}: {said}")
-
-    def _starts(
-        self, port: ClusterPort, ids: Mapping[TopicPartition, str], *, complete: bool
-    ) -> dict[TopicPartition, int]:
-        """The starts of the logs; where they are not watched, as they were when each was first seen."""
-        asked = [key for key in ids if self._watch_starts or (*key, ids[key]) not in self._earliest]
-        if asked:
-            found = port.list_offsets(dict.fromkeys(asked, EARLIEST), complete=complete)
-            self._earliest.update(((*key, ids[key]), start) for key, start in found.items())
-        if len(self._earliest) > len(ids):
-            # What is not listed is looked up anew when it comes back.
-            kept = frozenset((*key, ids[key]) for key in ids)
-            self._earliest = {key: start for key, start in self._earliest.items() if key in kept}
-        return {key: self._earliest[*key, ids[key]] for key in ids if (*key, ids[key]) in self._earliest}
+                raise Unbelieved.two_ids(self.options.id, f"topic {key[0]!r}, partition {key[1]}", ids[key], now[key])

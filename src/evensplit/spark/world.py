@@ -70,6 +70,7 @@ class World:
         self,
         *,
         patient: bool,
+        fresh: bool = False,
         discover: bool = False,
         turn: Collection[str] = (),
         since: Mapping[str, int] | None = None,
@@ -79,6 +80,7 @@ class World:
         A cluster is left in peace for a moment after each answer. With `patient`, every cluster is asked in any case
         and has its whole request deadline. Without, batches wait `clusterWait` for an answer, and not at all for a
         cluster that failed to answer the last time; meanwhile its last answer stands.
+        `fresh`: nothing is known yet, so two brokers of each cluster are asked what there is.
         `discover`: with the next question, look for new partitions even where that was done a moment ago.
         `turn`: clusters of which another broker is asked with the next question.
         `since`: cluster -> answers to questions before this one (a value of `count`) are too old: ask again.
@@ -88,6 +90,8 @@ class World:
         """
         too_old = since or {}
         for name, watch in self._watches.items():
+            if fresh:
+                watch.compare()
             if discover:
                 watch.discover()
             if name in turn:

@@ -1,0 +1,110 @@
+"""Two brokers that do not know the same: what there is, is what either of them knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from evensplit.core.model import ListedPartition, Subscription
+from evensplit.errors import ClusterError, SubscriptionError
+from evensplit.kafka.port import Listing
+from evensplit.spark.agreement import Unbelieved, joined
+from tests.support.brokers import Brokers, Passing
+from tests.support.hosts import NONE, Source, ranges
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
+BOTH = {"east/t/0": (0, 10), "east/t/1": (0, 10)}
+
+
+def listing(*names: str, missing: tuple[str, ...] = (), gaps: tuple[str, ...] = (), broker: str = "1") -> Listing:
+    """One partition for each `topic/partition/id`; nobody can list the topics in `gaps`."""
+    found = [name.split("/") for name in names]
+    partitions = tuple(ListedPartition(topic, int(number), topic_id) for topic, number, topic_id in found)
+    return Listing("k", partitions, missing, tuple(f"{topic}: why" for topic in gaps), gaps, broker)
+
+
+FEW, MANY = listing("t/0/a", missing=("u is not there",)), listing("t/0/a", "t/1/a", "u/0/b", broker="2")
+
+
+@pytest.mark.parametrize("one, other", [(FEW, MANY), (MANY, FEW)])
+def test_who_knows_more_is_right(one: Listing, other: Listing) -> None:
+    found = joined("east", one, other)
+    assert (found, found.broker) == (MANY, "2")
+
+
+def test_where_each_knows_what_the_other_does_not_all_of_it_is_there() -> None:
+    one = listing("t/0/a", "t/1/a", missing=("u", "w"), gaps=("x", "y"))
+    other = listing("t/0/a", "u/0/b", "x/0/c", missing=("w",), gaps=("z",), broker="2")
+    found = joined("east", one, other)
+    assert found == listing("t/0/a", "t/1/a", "u/0/b", "x/0/c", missing=("w",), gaps=("y", "z"))
+    assert found.broker == "", "no broker has said all of this"
+
+
+def test_two_ids_of_one_topic_are_not_to_be_believed() -> None:
+    with pytest.raises(Unbelieved, match=r"cluster 'east': topic 't': expected topic id a, found b"):
+        joined("east", listing("t/0/a"), listing("t/0/b", "t/1/b"))
+
+
+class Lagging(Brokers):
+    """Broker 0 does not know the second partition of `t`."""
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        found = super().list_partitions(subscription)
+        if self.asked[-1]:
+            return found
+        return replace(found, partitions=tuple(one for one in found.partitions if not one.partition))
+
+
+@pytest.mark.parametrize("wanted", [{"subscribe": "t"}, {"subscribePattern": "^t"}])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("batch", [True, False])
+def test_a_new_query_reads_what_only_one_broker_knows(wanted: dict[str, Any], first: int, batch: bool) -> None:
+    east = Lagging(2, partitions=2)
+    east.at = first
+    assert ranges(NONE, Source(east, **wanted).plan(NONE, fix_ends=batch)) == BOTH
+
+
+def test_what_only_one_broker_knew_at_the_start_does_not_pass_for_new() -> None:
+    """Otherwise its records from before the query would be read."""
+    east, clock = Lagging(2, partitions=2), Passing()
+    one = Source(east, start="latest", clock=clock)
+    state = one.plan(NONE)
+    assert ranges(NONE, state) == {}
+    east.append("t", 1, 5)
+    clock.now_s += 60
+    assert ranges(state, one.plan(state)) == {"east/t/1": (10, 15)}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_topic_that_only_one_broker_knows_is_not_missing(first: int) -> None:
+    east = Brokers(2)
+    east.at, east.lacking = first, {0}
+    assert ranges(NONE, Source(east, subscribe="t").plan(NONE)) == {"east/t/0": (0, 10)}
+
+
+def test_a_topic_that_no_broker_knows_is_missing() -> None:
+    east = Brokers(2)
+    east.lacking = {0, 1}
+    with pytest.raises(SubscriptionError, match="topic 't' does not exist"):
+        Source(east, subscribe="t").plan(NONE)
+    assert set(east.asked) == {0, 1}
+
+
+def test_brokers_that_name_two_ids_for_good_end_the_query_with_an_error() -> None:
+    east = Brokers(2)
+    east.anew(0)
+    with pytest.raises(ClusterError, match=r"topic 't': expected topic id .*; see whether the brokers agree about it"):
+        Source(east, **{"kafka.request.timeout.ms": "500"}).plan(NONE)
+
+
+def test_a_query_that_goes_on_asks_one_broker_at_a_time() -> None:
+    east, clock = Brokers(3), Passing()
+    one = Source(east, clock=clock)
+    state = one.plan(NONE)
+    asked = len(east.asked)
+    clock.now_s += 60
+    one.plan(state)
+    assert len(east.asked) == asked + 1
