@@ -167,6 +167,27 @@ def test_what_one_server_does_not_know_is_found_through_another(own_kafka: Local
         one.close()
 
 
+@pytest.mark.kafka
+@pytest.mark.parametrize("fix_ends", [True, False], ids=["to-the-end", "on-and-on"])
+def test_what_the_first_server_does_not_know_is_read_by_a_new_query(own_kafka: LocalKafka, fix_ends: bool) -> None:
+    own_kafka.create_topic("t", 2)
+    produce(own_kafka.bootstrap_servers, "t", [Draft(b"one"), Draft(b"other", partition=1)])
+
+    def freeze(response: Any) -> None:
+        response.topics[0].partitions = response.topics[0].partitions[:1]
+
+    with MetadataProxy(("127.0.0.1", own_kafka.broker(0).port), freeze) as frozen:
+        servers = f"{frozen.servers},{own_kafka.bootstrap_servers}"
+        options = parse_options({"kafka.bootstrap.servers": servers, "subscribe": "t"})
+        one = Coordinator(options, readers_default=1, starting_default=Earliest())
+        start = EnumeratorState()
+        end = one.plan(start, limited=False, fix_ends=fix_ends)
+        found = [f"{part.split.partition}: {part.start}..{part.end}" for part in batch_ranges(start, end)]
+        one.close()
+        assert found == ["0: 0..1", "1: 0..1"]
+        assert frozen.answers, "it was asked first"
+
+
 def test_a_broker_that_does_not_answer_costs_no_more_than_its_turn(
     connect: Callable[..., ClusterClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
