@@ -10,6 +10,7 @@ from evensplit.core.events import (
     BatchPlanned,
     ClustersListed,
     ClusterUnreachable,
+    Event,
     OffsetsResolved,
     PartitionsListed,
     ReaderRegistered,
@@ -17,7 +18,19 @@ from evensplit.core.events import (
 )
 from evensplit.core.model import Cause, Loss, SplitId, StartBy
 from evensplit.core.settings import Settings
-from tests.support.enumeration import DAY_MS, EAST, INTERVAL_MS, ONE, THREE, TWO, WEST, listed, resolved, running
+from tests.support.enumeration import (
+    DAY_MS,
+    EAST,
+    INTERVAL_MS,
+    ONE,
+    THREE,
+    TWO,
+    WEST,
+    Enumeration,
+    listed,
+    resolved,
+    running,
+)
 
 # What is back, and what is forgotten
 
@@ -145,3 +158,46 @@ def test_a_retained_topic_that_was_created_anew_is_never_fatal(loss: str) -> Non
     ] == [(Loss(TWO, Cause.RECREATED, 10, 12, 2), False)]
     assert one.state.splits[TWO].position is None
     assert one.lives()["east/t/1"] == "unassigned"
+
+
+def lost(one: Enumeration, *events: Event) -> list[Loss]:
+    return [effect.loss for effect in one.tell(*events) if isinstance(effect, ReportLoss)]
+
+
+def gone_with_unread() -> Enumeration:
+    """Partition 1 was deleted with 10 to 11 unread, and that is declared."""
+    one = running(loss="declare", end=12)
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    assert lost(one, less, TimePassed(1000 + INTERVAL_MS), less) == [Loss(TWO, Cause.DELETED, 10, 12, 2)]
+    return one
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_was_declared_when_a_topic_was_deleted_is_not_declared_again_when_it_comes_back(restarted: bool) -> None:
+    one = gone_with_unread()
+    if restarted:
+        one.restart(one.commit(), loss="declare")
+        one.tell(TimePassed(2 * INTERVAL_MS), ClustersListed((EAST,)))
+    one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
+    assert [loss for loss in one.state.losses if loss.split == TWO] == [Loss(TWO, Cause.DELETED, 10, 12, 2)]
+    assert (one.state.splits[TWO].topic_id, one.state.splits[TWO].position) == ("id-2", None)
+    assert not one.state.splits[TWO].settled
+
+
+def test_a_deletion_of_what_had_been_read_stays_no_loss_after_a_restart() -> None:
+    one = running(loss="declare")
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    assert lost(one, less, TimePassed(1000 + INTERVAL_MS), less) == []
+    one.restart(one.commit(), loss="declare")
+    one.tell(TimePassed(2 * INTERVAL_MS), ClustersListed((EAST,)))
+    one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
+    assert [loss.split for loss in one.state.losses] == [ONE], "of which nobody knows how far it went"
+
+
+def test_a_deleted_topic_that_was_there_after_all_can_be_lost_again() -> None:
+    one = gone_with_unread()
+    one.tell(PartitionsListed("east", listed("t", 2, "id-t")))
+    assert (one.lives()["east/t/1"], one.state.splits[TWO].settled) == ("assigned", False)
+    one.observe({TWO: 13})
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    assert lost(one, less, TimePassed(9 * INTERVAL_MS), less) == [Loss(TWO, Cause.DELETED, 10, 13, 3)]

@@ -10,7 +10,7 @@ from evensplit.core.draft import Draft
 from evensplit.core.effects import ListPartitions, ResolveStart
 from evensplit.core.events import ClustersListed, ClusterUnreachable, OffsetsResolved, PartitionsListed, TimePassed
 from evensplit.core.identity import doubt, is_new, note_former, recognised
-from evensplit.core.losses import lose, unread
+from evensplit.core.losses import lose, settle, unread
 from evensplit.core.model import (
     Cause,
     ClusterState,
@@ -197,7 +197,7 @@ def _take_complete(draft: Draft, event: PartitionsListed, keys: Sequence[SplitId
     for key in draft.missed(lacking, event.asked):
         loss = unread(draft, draft.splits[key], Cause.DELETED)
         if loss is None or lose(draft, loss):
-            draft.retain(draft.splits[key])
+            draft.retain(settle(draft, draft.splits[key], loss))
 
 
 def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
@@ -217,7 +217,7 @@ def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) ->
     if topic_id != known.topic_id and known.position is None:
         draft.ended.append(key)
     if known.removed_at_ms is not None or topic_id != known.topic_id:
-        draft.put(known._replace(topic_id=topic_id, removed_at_ms=None))
+        draft.put(known._replace(topic_id=topic_id, removed_at_ms=None, settled=False))
     return draft.get(key)
 
 

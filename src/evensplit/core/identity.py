@@ -87,7 +87,7 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
     for key, split in [(key, split) for key, split in draft.splits.items() if key.cluster == before.id]:
         renamed = key._replace(cluster=after.id)
         # What went with the cluster's name is back; what was gone before it is not.
-        back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms
+        back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
         draft.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
         if before.id in draft.session.identified and split.position is not None:
