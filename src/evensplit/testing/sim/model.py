@@ -257,7 +257,7 @@ class Model:
             for key, split in splits.items():
                 lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
                 if lacking and not self.ids.is_doubted(key):
-                    self._lacks(key, split)
+                    self._lacks(key, split, event)
 
     def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:
         """A split is there, in an incarnation that is to be believed."""
@@ -280,14 +280,28 @@ class Model:
                 self._ended(key)
         self.settled.pop(key, None)
 
-    def _lacks(self, key: SplitId, split: Split) -> None:
-        """A complete answer lacks a split: the second one in a row says that it was deleted."""
+    def _lacks(self, key: SplitId, split: Split, event: PartitionsListed) -> None:
+        """A complete answer lacks a split: the second one in a row says that it was deleted.
+
+        What is not read any more was deleted where the topic is another one by now.
+        """
         missed(self, key)
+        if split.removed_at_ms is not None and key not in self.settled and self._is_replaced(key, event):
+            loss = self._unread(key, Cause.DELETED)
+            if loss is not None:
+                self.lose(loss, settled=True)
+            self._settle(key, loss)
         if not split.active or not self.is_gone(key):
             return
         loss = self._unread(key, Cause.DELETED)
         if loss is None or self.lose(loss):
             self._settle(key, loss)
+
+    def _is_replaced(self, key: SplitId, event: PartitionsListed) -> bool:
+        """Whether the topic of a split that is not listed is another one by now."""
+        named = [one.topic_id for one in event.partitions if one.topic == key.topic and one.topic_id]
+        seen = any((one.topic, one.partition) == key[1:] for one in event.seen)
+        return bool(named and self.known[key]) and self.known[key] not in named and not seen
 
     def _settle(self, key: SplitId, loss: Loss | None) -> None:
         """What was unread of a split is declared once; only what is seen of its log from now on is not."""
