@@ -52,8 +52,9 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
         draft.effects.append(
             RefuseCluster(
                 cluster.id,
-                f"it is the same Kafka cluster ({kafka_id}) as {named[0]!r}, so records could be read twice: "
-                "name it once, with all of its topics",
+                f"it is the Kafka cluster ({kafka_id}) that is known as {named[0]!r}, which is listed as well, so "
+                f"records could be read twice: name it once, with all of its topics; if {named[0]!r} is to be another "
+                "cluster from now on, give that one an id of its own",
             )
         )
         return False
