@@ -207,9 +207,9 @@ def test_a_deleted_topic_that_was_there_after_all_can_be_lost_again() -> None:
 # What is retained of a topic that comes back with fewer partitions
 
 
-def returned(loss: str = "fail", end: int | None = 12, **settings: object) -> Enumeration:
+def returned(loss: str = "fail", end: int | None = 12) -> Enumeration:
     """The cluster had left the options, with a topic of two partitions, and is listed again."""
-    one = running(loss=loss, end=end, **settings)
+    one = running(loss=loss, end=end)
     one.tell(ClustersListed(()), TimePassed(1000 + INTERVAL_MS), ClustersListed(()))
     assert set(one.lives().values()) == {"retained"}
     one.tell(ClustersListed((EAST,)))
