@@ -40,7 +40,7 @@ def test_two_clusters_of_the_options_that_are_one(
     }
     with LiveQuery(spark, checkpoint, clusters=json.dumps(clusters)) as query:
         error = query.error()
-        assert f"it is the same Kafka cluster ({east.cluster_id}) as 'east'" in error
+        assert f"it is the Kafka cluster ({east.cluster_id}) that is known as 'east'" in error
         assert "twin" in error
         assert query.rows() == []
         assert offset_files(checkpoint) == []
@@ -63,7 +63,7 @@ def test_a_cluster_that_the_metadata_name_by_a_second_id(
         query.expect(to_east.witness(topic))
         fleet.put("twin", relay.servers, topic)
         error = query.error()
-        assert f"it is the same Kafka cluster ({east.cluster_id}) as 'east'" in error
+        assert f"it is the Kafka cluster ({east.cluster_id}) that is known as 'east'" in error
         assert query.rows() == to_east.witness(topic)
 
 

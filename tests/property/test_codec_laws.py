@@ -67,7 +67,10 @@ def splits_of(draw: st.DrawFn, keys: Sequence[SplitId], readers: int) -> list[Sp
             splits.append(Split(key, topic_id, position, first, stop=stop, finished=True))
         else:
             owner = draw(st.none() | st.integers(0, readers - 1)) if readers and removed_at_ms is None else None
-            splits.append(Split(key, topic_id, position, first, owner, stop, removed_at_ms=removed_at_ms))
+            settled = removed_at_ms is not None and draw(st.booleans())
+            splits.append(
+                Split(key, topic_id, position, first, owner, stop, removed_at_ms=removed_at_ms, settled=settled)
+            )
     epochs, sinces, reads = draw(alike(st.integers(0, 2**31 - 1))), draw(alike(revisions)), draw(alike(offsets))
     near_read = draw(alike(st.integers(1, 10**4)))
     return [

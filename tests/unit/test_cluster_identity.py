@@ -52,10 +52,27 @@ def test_two_clusters_that_are_one_are_refused() -> None:
     one.tell(answered("east", "same"), OffsetsResolved({ONE: 3}))
     (refusal,) = refused(one.tell(answered("west", "same")))
     assert refusal.cluster == "west"
-    assert "it is the same Kafka cluster (same) as 'east'" in refusal.detail
+    assert "it is the Kafka cluster (same) that is known as 'east'" in refusal.detail
     assert [key.cluster for key in one.state.splits] == ["east"]
     assert refused(one.tell(answered("west", "other"))) == []
     assert [key.cluster for key in one.state.splits] == ["east", "west"]
+
+
+@pytest.mark.parametrize("first", ["east", "west"])
+def test_a_name_that_was_given_to_another_cluster_is_refused_with_what_is_true(first: str) -> None:
+    """What was east is listed as west, and east is another one: which of them answers first makes no difference."""
+    one = with_clusters(EAST)
+    one.tell(answered("east", "KA"), OffsetsResolved({ONE: 3}))
+    one.restart(one.commit())
+    one.tell(TimePassed(1000), ClustersListed((EAST, WEST)))
+    answers = {"east": answered("east", "KB"), "west": answered("west", "KA")}
+    said = {one.cluster: one.detail for one in refused(one.tell(answers.pop(first), *answers.values()))}
+    assert said["east"].startswith("it is another cluster than before: expected Kafka's cluster id KA, found KB. ")
+    assert said["west"] == (
+        "it is the Kafka cluster (KA) that is known as 'east', which is listed as well, so records could be read "
+        "twice: name it once, with all of its topics; if 'east' is to be another cluster from now on, give that one "
+        "an id of its own"
+    )
 
 
 def test_a_cluster_that_gets_another_name_is_neither_refused_nor_read_twice() -> None:

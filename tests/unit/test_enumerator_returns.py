@@ -10,14 +10,28 @@ from evensplit.core.events import (
     BatchPlanned,
     ClustersListed,
     ClusterUnreachable,
+    Event,
+    ListedCluster,
     OffsetsResolved,
     PartitionsListed,
     ReaderRegistered,
     TimePassed,
 )
-from evensplit.core.model import Cause, Loss, SplitId, StartBy
+from evensplit.core.model import Cause, Loss, Partitions, SplitId, StartBy
 from evensplit.core.settings import Settings
-from tests.support.enumeration import DAY_MS, EAST, INTERVAL_MS, ONE, THREE, TWO, WEST, listed, resolved, running
+from tests.support.enumeration import (
+    DAY_MS,
+    EAST,
+    INTERVAL_MS,
+    ONE,
+    THREE,
+    TWO,
+    WEST,
+    Enumeration,
+    listed,
+    resolved,
+    running,
+)
 
 # What is back, and what is forgotten
 
@@ -145,3 +159,110 @@ def test_a_retained_topic_that_was_created_anew_is_never_fatal(loss: str) -> Non
     ] == [(Loss(TWO, Cause.RECREATED, 10, 12, 2), False)]
     assert one.state.splits[TWO].position is None
     assert one.lives()["east/t/1"] == "unassigned"
+
+
+def lost(one: Enumeration, *events: Event) -> list[Loss]:
+    return [effect.loss for effect in one.tell(*events) if isinstance(effect, ReportLoss)]
+
+
+def gone_with_unread() -> Enumeration:
+    """Partition 1 was deleted with 10 to 11 unread, and that is declared."""
+    one = running(loss="declare", end=12)
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    assert lost(one, less, TimePassed(1000 + INTERVAL_MS), less) == [Loss(TWO, Cause.DELETED, 10, 12, 2)]
+    return one
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_was_declared_when_a_topic_was_deleted_is_not_declared_again_when_it_comes_back(restarted: bool) -> None:
+    one = gone_with_unread()
+    if restarted:
+        one.restart(one.commit(), loss="declare")
+        one.tell(TimePassed(2 * INTERVAL_MS), ClustersListed((EAST,)))
+    one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
+    assert [loss for loss in one.state.losses if loss.split == TWO] == [Loss(TWO, Cause.DELETED, 10, 12, 2)]
+    assert (one.state.splits[TWO].topic_id, one.state.splits[TWO].position) == ("id-2", None)
+    assert not one.state.splits[TWO].settled
+
+
+def test_a_deletion_of_what_had_been_read_stays_no_loss_after_a_restart() -> None:
+    one = running(loss="declare")
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    assert lost(one, less, TimePassed(1000 + INTERVAL_MS), less) == []
+    one.restart(one.commit(), loss="declare")
+    one.tell(TimePassed(2 * INTERVAL_MS), ClustersListed((EAST,)))
+    one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
+    assert [loss.split for loss in one.state.losses] == [ONE], "of which nobody knows how far it went"
+
+
+def test_a_deleted_topic_that_was_there_after_all_can_be_lost_again() -> None:
+    one = gone_with_unread()
+    one.tell(PartitionsListed("east", listed("t", 2, "id-t")))
+    assert (one.lives()["east/t/1"], one.state.splits[TWO].settled) == ("assigned", False)
+    one.observe({TWO: 13})
+    less = PartitionsListed("east", listed("t", 1, "id-t"))
+    assert lost(one, less, TimePassed(9 * INTERVAL_MS), less) == [Loss(TWO, Cause.DELETED, 10, 13, 3)]
+
+
+# What is retained of a topic that comes back with fewer partitions
+
+
+def returned(loss: str = "fail", end: int | None = 12) -> Enumeration:
+    """The cluster had left the options, with a topic of two partitions, and is listed again."""
+    one = running(loss=loss, end=end)
+    one.tell(ClustersListed(()), TimePassed(1000 + INTERVAL_MS), ClustersListed(()))
+    assert set(one.lives().values()) == {"retained"}
+    one.tell(ClustersListed((EAST,)))
+    return one
+
+
+@pytest.mark.parametrize("loss", ["fail", "declare"])
+def test_what_the_new_topic_does_not_have_is_declared_as_well_once(loss: str) -> None:
+    one = returned(loss)
+    less = PartitionsListed("east", listed("t", 1, "id-2"))
+    assert lost(one, less) == [], "the id is not believed yet"
+    assert lost(one, TimePassed(5 * INTERVAL_MS), less) == [
+        Loss(ONE, Cause.RECREATED, 10, 12, 2),
+        Loss(TWO, Cause.DELETED, 10, 12, 2),
+    ]
+    one.tell(OffsetsResolved({ONE: 0}))
+    assert one.lives() == {"east/t/0": "assigned", "east/t/1": "retained"}
+    assert lost(one, less, TimePassed(9 * INTERVAL_MS), less) == []
+    assert lost(one, PartitionsListed("east", listed("t", 2, "id-2"))) == [], "it has grown"
+    assert one.state.splits[TWO].topic_id == "id-2"
+
+
+@pytest.mark.parametrize("end, count", [(None, 1), (10, 0)], ids=["not known", "read"])
+def test_it_is_a_loss_if_it_may_have_been_unread(end: int | None, count: int) -> None:
+    one = returned(end=end)
+    told = [effect.loss.split for effect in hear(one, PartitionsListed("east", listed("t", 1, "id-2")))]
+    assert told.count(TWO) == count
+    assert one.state.splits[TWO].settled
+
+
+def hear(one: Enumeration, answer: PartitionsListed) -> list[ReportLoss]:
+    return [effect for effect in one.hear_twice(answer) if isinstance(effect, ReportLoss)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(PartitionsListed("east", listed("t", 1, "id-t")), id="the same topic"),
+        pytest.param(PartitionsListed("east", listed("t", 1, "")), id="without an id"),
+        pytest.param(PartitionsListed("east", listed("u", 1, "id-2")), id="not there"),
+        pytest.param(PartitionsListed("east", listed("t", 1, "id-2"), complete=False), id="not all"),
+        pytest.param(PartitionsListed("east", listed("t", 1, "id-2"), seen=listed("t", 2, "id-2")), id="no leader"),
+    ],
+)
+def test_where_the_topic_is_not_sure_to_be_another_one_without_it_nothing_is_said(answer: PartitionsListed) -> None:
+    one = returned()
+    assert [effect.split for effect in hear(one, answer) if effect.split == TWO] == []
+    assert not one.state.splits[TWO].settled
+
+
+def test_nor_where_nobody_asks_for_it() -> None:
+    one = running(loss="declare", end=12)
+    only = ListedCluster("east", ("e:9092",), subscription=Partitions({"t": (0,)}))
+    one.tell(ClustersListed((only,)), TimePassed(1000 + INTERVAL_MS), ClustersListed((only,)))
+    assert one.lives()["east/t/1"] == "retained"
+    assert [effect.split for effect in hear(one, PartitionsListed("east", listed("t", 1, "id-2")))] == [ONE]

@@ -34,6 +34,7 @@ def with_split(state: EnumeratorState, key: SplitId, **fields: object) -> Enumer
         ({"finished": True}, "S1: split east/t/0 is finished, and owned by reader 0"),
         ({"removed_at_ms": 5}, "S1: split east/t/0 is retained, and owned by reader 0"),
         ({"finished": True, "removed_at_ms": 5, "owner": None}, "S1: split east/t/0 is finished, and retained"),
+        ({"settled": True}, "S1: split east/t/0 is assigned, and settled"),
         ({"owner": 2}, "S2: split east/t/0 is owned by reader 2, of 2"),
         ({"position": None}, "S4: split east/t/0 has an owner but no start"),
         ({"initial": True}, "S4: split east/t/0 is at 10, and its start is still to be found"),

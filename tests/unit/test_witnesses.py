@@ -35,7 +35,8 @@ class Told:
             partitions = listed("t", 2, topic_id)
             heard = self.witnesses.hear(Listing("", partitions, broker=broker))
             now_ms = (self.one.state.session.now_ms or 0) + 1000
-            self.one.tell(TimePassed(now_ms), PartitionsListed("east", partitions, asked=Asked(words=heard)))
+            asked = Asked(words=heard, broker=broker)
+            self.one.tell(TimePassed(now_ms), PartitionsListed("east", partitions, asked=asked))
         return self.one
 
 
@@ -49,7 +50,12 @@ class Told:
         pytest.param("a:2 b:t c:t", "id-t", False, id="one of three"),
         pytest.param("a:2 b:t c:t a:2 b:t c:t a:2 b:t", "id-t", False, id="one of three, again and again"),
         pytest.param("a:t b:t a:2 b:t a:2", "id-2", False, id="one that has gone forward"),
-        pytest.param("a:t b:t a:2 b:t c:t b:t a:2", "id-2", False, id="one that has gone forward, against two"),
+        pytest.param("a:t b:t c:t a:2 b:t c:t", "id-t", False, id="one that has gone back, against two"),
+        pytest.param("a:t b:t a:2 b:t c:t b:t a:2", "id-t", True, id="one that has gone back, again"),
+        pytest.param("a:t b:t c:t a:2 b:2 c:t a:2", "id-2", False, id="two that have gone forward, against one"),
+        pytest.param("a:t b:t c:t a:2 b:t", "id-t", True, id="a tie, and the third one is still to be asked"),
+        pytest.param("a:t b:t c:t a:2 a:2 a:2", "id-2", False, id="one alone, as the others are gone since"),
+        pytest.param("a:2 b:t a:2 a:2 b:t", "id-t", True, id="a tie, one of whom was asked more often"),
         pytest.param("a:2 b:t a:t", "id-t", False, id="one that has gone forward to what is known"),
         pytest.param("a:2 b:t a:2 b:2", "id-2", False, id="the other one follows"),
     ],
@@ -59,6 +65,22 @@ def test_the_newer_id_is_the_one_that_brokers_go_on_to(words: str, topic_id: str
     one = Told().say(*said)
     assert one.state.splits[ONE].topic_id == topic_id
     assert bool(one.state.session.doubts) == doubted
+
+
+def test_of_many_brokers_those_count_that_were_heard_since_the_doubt_began() -> None:
+    """What the others said long before says nothing of a topic that was created anew since then."""
+    told, brokers = Told(), [str(number) for number in range(30)]
+    told.say(*((broker, "id-t") for broker in brokers))
+    one = told.say(("0", "id-2"), ("1", "id-t"), ("2", "id-2"))
+    assert one.state.splits[ONE].topic_id == "id-2"
+
+
+def test_nor_does_one_of_many_that_has_gone_back_keep_the_others_from_being_read() -> None:
+    told, brokers = Told(), [str(number) for number in range(30)]
+    told.say(*((broker, "id-t") for broker in brokers))
+    for _ in range(3):
+        one = told.say(("0", "id-2"), ("1", "id-t"), ("2", "id-t"))
+        assert (one.state.splits[ONE].topic_id, one.state.session.doubts) == ("id-t", {})
 
 
 def test_an_id_that_was_replaced_does_not_come_back_by_a_majority() -> None:
@@ -115,6 +137,31 @@ def test_one_broker_that_is_cut_off_for_good_does_not_keep_a_new_topic_from_bein
     states = run(source, state, clock, 20)
     assert states[-1].splits[KEY].topic_id == topic_id
     assert states[-1].splits[KEY].position == 25
+
+
+def test_one_of_three_brokers_that_goes_back_to_a_former_topic_does_not_have_it_read(clock: Clock) -> None:
+    east = Brokers(3)
+    source, state = started(east, clock)
+    state = run(source, state, clock, 6)[-1]
+    topic_id = east.topic_id
+    east.former[east.at] = "of-long-ago"
+    east.append("t", 0, 5)
+    states = run(source, state, clock, 20)
+    assert states[-1].splits[KEY].position == 15, "the others are read meanwhile"
+    east.former.clear()
+    states += run(source, states[-1], clock, 4)
+    assert {one.splits[KEY].topic_id for one in states} == {topic_id}
+    assert (states[-1].splits[KEY].position, new_losses(NONE, states[-1])) == (15, ())
+
+
+def test_of_many_brokers_a_few_are_enough_for_a_new_topic(clock: Clock) -> None:
+    east = Brokers(30)
+    source, state = started(east, clock)
+    for _ in range(30):
+        state = run(source, state, clock, 2)[-1]
+    topic_id = east.anew()
+    states = run(source, state, clock, 5)
+    assert (states[-1].splits[KEY].topic_id, states[-1].splits[KEY].position) == (topic_id, 25)
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -28,7 +28,7 @@ that there are. `null` stands for what is not known yet. What is as it usually i
     "read"                                            how many offsets the batch that ends here has read, where losses
                                                       are declared
     "toStop" or "stop"                                of splits that end: how far it is from "next", or the offset
-    "finished": [0, 2], "initial": [1]                of a topic: some of its splits
+    "finished": [0, 2], "initial": [1], "settled": [3]    of a topic: some of its splits
 
 Of such a pair stands what is shorter, the distance where both are alike; it is from 0 where "next" is null. Their
 values, "since", "epoch", "read", and the ms in "removedAtMs" are one number where all splits have the same, a list like
@@ -41,9 +41,10 @@ list of numbers of up to 4 digits. It is more where every split has a far offset
 first offsets, are as far away as 11 digits can be, and 44 with both.
 
 Clusters, topics and partitions are in order, so equal states give equal bytes (law S10); another form of a state than
-the one that is written is damage. Version 3 had no "revision", "since", "epoch" and "read", and "first" only
-of splits that began in the batch that ends there. Version 2 had no "pins", "losses" and "kafkaId" either. Version 1 had
-no generation either, nothing of what is usually left out, and "first" as {partition: offset}. All are read as such.
+the one that is written is damage. Version 3 had no "revision", "since", "epoch", "read" and "settled", and "first"
+only of splits that began in the batch that ends there. Version 2 had no "pins", "losses" and "kafkaId" either. Version
+1 had no generation either, nothing of what is usually left out, and "first" as {partition: offset}. All are read as
+such.
 """
 
 from __future__ import annotations

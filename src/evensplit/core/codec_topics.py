@@ -16,7 +16,8 @@ from evensplit.core.tuples import named
 def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:
     """One topic's splits, by columns: a column is looked at as a whole, which is quick for a hundred thousand."""
     columns = zip(*splits, strict=True)
-    keys, topic_ids, positions, firsts, owners, stops, finished, removed, initial, epochs, since, read_from = columns
+    keys, topic_ids, positions, firsts, owners, stops, finished, removed, initial, epochs, since, *rest = columns
+    read_from, settled = rest
     partitions = list(map(itemgetter(2), keys))
     entry: dict[str, Any] = {"id": topic_ids[0] if len(set(topic_ids)) == 1 else list(topic_ids)}
     if partitions != list(range(len(partitions))):
@@ -47,7 +48,7 @@ def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:
         earliest = min(time for time in times if time is not None)
         later = [None if time is None else time - earliest for time in removed]
         entry["removedAtMs"] = earliest if len(times) == 1 else {str(earliest): _encode_column(partitions, later)}
-    for name, flags in (("finished", finished), ("initial", initial)):
+    for name, flags in (("finished", finished), ("initial", initial), ("settled", settled)):
         if any(flags):
             entry[name] = [partition for partition, flag in zip(partitions, flags, strict=True) if flag]
     return entry
@@ -105,7 +106,9 @@ def decode_topic(
     if not len(partitions) == len(positions) == len(owners) == len(ids):
         raise ValueError(f"the columns of {topic!r} are not of one length")
     there = frozenset(partitions)
-    finished, initial = (_flags(_named(columns, name, there), partitions) for name in ("finished", "initial"))
+    finished, initial, settled = (
+        _flags(_named(columns, name, there), partitions) for name in ("finished", "initial", "settled")
+    )
     firsts = _offsets(columns, "first", "sinceFirst", -1, positions, partitions)
     if not isinstance(firsts, repeat):
         firsts = list(firsts)
@@ -124,10 +127,8 @@ def decode_topic(
     before = list(map(known.get, keys))
     keys = [key if split is None else split.id for key, split in zip(keys, before, strict=True)]
     # Some columns are endless, so the lengths have been compared before.
-    rows = zip(
-        *(keys, ids, positions, firsts, owners, stops, finished, removed_at, initial, epochs, since, read_from),
-        strict=False,
-    )
+    offsets, ends = (positions, firsts, owners, stops), (finished, removed_at, initial)
+    rows = zip(keys, ids, *offsets, *ends, epochs, since, read_from, settled, strict=False)
     splits = [split if new == split else new for new, split in zip(named(Split, rows), before, strict=True)]
     return zip(keys, splits, strict=True)
 

@@ -10,7 +10,7 @@ from evensplit.core.draft import Draft
 from evensplit.core.effects import ListPartitions, ResolveStart
 from evensplit.core.events import ClustersListed, ClusterUnreachable, OffsetsResolved, PartitionsListed, TimePassed
 from evensplit.core.identity import doubt, is_new, note_former, recognised
-from evensplit.core.losses import lose, unread
+from evensplit.core.losses import lose, settle, unread
 from evensplit.core.model import (
     Cause,
     ClusterState,
@@ -185,19 +185,39 @@ def _take_complete(draft: Draft, event: PartitionsListed, keys: Sequence[SplitId
     draft.tell(answers={**draft.session.answers, event.cluster: event.partitions})
     listed = frozenset(keys)
     lacking = [
-        key
+        split
         for key, split in draft.splits.items()
         if key.cluster == event.cluster
-        and split.active
+        and not (split.finished or split.settled)
         and key not in listed
         and draft.session.wants(key)
         # What partitions another incarnation has says nothing of those of this one.
         and key[:2] not in draft.session.doubts
     ]
-    for key in draft.missed(lacking, event.asked):
+    for key in draft.missed([split.id for split in lacking if split.active], event.asked):
         loss = unread(draft, draft.splits[key], Cause.DELETED)
         if loss is None or lose(draft, loss):
-            draft.retain(draft.splits[key])
+            draft.retain(settle(draft, draft.splits[key], loss))
+    _settle_replaced(draft, event, [split for split in lacking if not split.active])
+
+
+def _settle_replaced(draft: Draft, event: PartitionsListed, retained: Sequence[Split]) -> None:
+    """Declare what was unread of `retained` splits that an answer lacks, where it has another topic of the name.
+
+    They cannot come back, as that one is to be believed; and they had been given up before, so no run ends by that.
+    """
+    if not retained:
+        return
+    topic_ids = {one.topic: one.topic_id for one in event.partitions}
+    seen = frozenset((one.topic, one.partition) for one in event.seen)
+    for split in retained:
+        topic_id = topic_ids.get(split.id.topic, "")
+        if not (topic_id and split.topic_id) or topic_id == split.topic_id or split.id[1:] in seen:
+            continue
+        loss = unread(draft, split, Cause.DELETED)
+        if loss is not None:
+            lose(draft, loss, settled=True)
+        draft.put(settle(draft, split, loss))
 
 
 def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
@@ -217,7 +237,7 @@ def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) ->
     if topic_id != known.topic_id and known.position is None:
         draft.ended.append(key)
     if known.removed_at_ms is not None or topic_id != known.topic_id:
-        draft.put(known._replace(topic_id=topic_id, removed_at_ms=None))
+        draft.put(known._replace(topic_id=topic_id, removed_at_ms=None, settled=False))
     return draft.get(key)
 
 

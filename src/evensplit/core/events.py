@@ -139,12 +139,15 @@ class Asked(NamedTuple):
     `at_ms`: when it was asked for, since it can be taken in long afterwards; None: now.
     `turned`: other brokers were asked than the one that answered before; did that one answer, no other can be had.
     `words`: broker, by a name that means nothing to the enumerator, -> topic -> the ids by which it has named it, one
-    after the other, the last one by now; empty where it did not know the topic.
+    after the other, the last one by now; empty where it did not know the topic. They are as old as the last time that
+    each was asked.
+    `broker`: the one of them that gave this answer; empty where nobody knows.
     """
 
     at_ms: int | None = None
     turned: bool = True
     words: Mapping[str, Mapping[str, tuple[str, ...]]] = _nothing()
+    broker: str = ""
 
     def __repr__(self) -> str:
         # In a line for people, all that was ever said is too much.

@@ -52,8 +52,9 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
         draft.effects.append(
             RefuseCluster(
                 cluster.id,
-                f"it is the same Kafka cluster ({kafka_id}) as {named[0]!r}, so records could be read twice: "
-                "name it once, with all of its topics",
+                f"it is the Kafka cluster ({kafka_id}) that is known as {named[0]!r}, which is listed as well, so "
+                f"records could be read twice: name it once, with all of its topics; if {named[0]!r} is to be another "
+                "cluster from now on, give that one an id of its own",
             )
         )
         return False
@@ -87,7 +88,7 @@ def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
     for key, split in [(key, split) for key, split in draft.splits.items() if key.cluster == before.id]:
         renamed = key._replace(cluster=after.id)
         # What went with the cluster's name is back; what was gone before it is not.
-        back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms
+        back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
         draft.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
         if before.id in draft.session.identified and split.position is not None:
@@ -164,7 +165,7 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
         wait_ms = min(session.discovery_interval_ms, DOUBT_MS_MAX)
         enough = seen.answers >= ANSWERS_MIN and draft.asked_ms(event.asked) - seen.since_ms >= wait_ms
         enough = enough and event.asked.turned
-        if seen.former or not enough or not _heard(event, topic, topic_id, known.get(topic, ())).is_newer:
+        if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
             doubts[cluster, topic] = seen
     if doubts or session.doubts:
         draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
@@ -186,34 +187,44 @@ def _is_another(draft: Draft, key: SplitId, listed: ListedPartition) -> bool:
 class _Heard(NamedTuple):
     """How many brokers name a topic by another id than is known, and by a known one, the last time that each was asked.
 
-    `forward`: one of them had named a known id before. `back`: one that names a known id had named the other one
-    before. A broker may lag behind, but what it says only goes forward.
+    `majority`: how many more name the other one than a known one, of those that were heard since the doubt began: what
+    was said before that may have been true then. 0 if those are fewer than ANSWERS_MIN.
+    `direction`: 1, if one of them had named a known id before it named the other one; -1, if one that names a known id
+    had named the other one before; 0, if neither is so, or both. A broker may lag behind, but what it says only goes
+    forward; unless it is one that has lost what it knew, so this counts where there is no majority.
     """
 
     other: int
     known: int
-    forward: bool
-    back: bool
+    majority: int
+    direction: int
 
     @property
     def is_newer(self) -> bool:
         """Whether the other id is the newer one, if more than one answer names it. Where all agree, it is."""
-        if self.forward != self.back:
-            return self.forward
-        return not self.known or self.other > self.known
+        return self._balance > 0 or not self.known
 
     @property
     def is_older(self) -> bool:
         """Whether the known id is the newer one. Where two brokers are of two minds, nobody knows."""
-        return self.back if self.forward != self.back else self.known > self.other
+        return self._balance < 0
+
+    @property
+    def _balance(self) -> int:
+        """Above 0 for the other id, below 0 for the known one."""
+        return self.majority or self.direction or self.other - self.known
 
 
-def _heard(event: PartitionsListed, topic: str, topic_id: str, known: Collection[str]) -> _Heard:
-    words = [ids for said in event.asked.words.values() if (ids := said.get(topic))]
-    others = [ids for ids in words if ids[-1] == topic_id]
-    same = [ids for ids in words if ids[-1] in known]
-    forward = any(one in known for ids in others for one in ids)
-    return _Heard(len(others), len(same), forward, any(topic_id in ids for ids in same))
+def _heard(event: PartitionsListed, seen: Doubt, topic: str, known: Collection[str]) -> _Heard:
+    """What brokers say of a doubted id."""
+    words = {broker: ids for broker, said in event.asked.words.items() if (ids := said.get(topic))}
+    others = {broker: ids for broker, ids in words.items() if ids[-1] == seen.topic_id}
+    same = {broker: ids for broker, ids in words.items() if ids[-1] in known}
+    since = len(seen.heard & others.keys()), len(seen.heard & same.keys())
+    majority = since[0] - since[1] if sum(since) >= ANSWERS_MIN else 0
+    forward = any(one in known for ids in others.values() for one in ids)
+    back = any(seen.topic_id in ids for ids in same.values())
+    return _Heard(len(others), len(same), majority, forward - back)
 
 
 def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
@@ -222,11 +233,16 @@ def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str
     seen = session.doubts.get(key)
     if seen is None or seen.topic_id != topic_id:
         former = topic_id in session.former.get(key, ())
-        return Doubt(topic_id, 1, event.answer, asked_ms, former=former)
+        return Doubt(topic_id, 1, event.answer, asked_ms, former=former, heard=frozenset((event.asked.broker,)))
+    seen = _heard_from(seen, event)
     if event.answer <= seen.answer or not event.asked.turned:
         return seen
     since_ms = seen.since_ms if seen.answers else asked_ms
     return seen._replace(answers=seen.answers + 1, answer=event.answer, since_ms=since_ms, denials=0)
+
+
+def _heard_from(seen: Doubt, event: PartitionsListed) -> Doubt:
+    return seen._replace(heard=seen.heard | {event.asked.broker})
 
 
 def _denied(
@@ -248,7 +264,8 @@ def _denied(
             continue
         if seen.former:
             continue
-        heard = _heard(event, key[1], seen.topic_id, known.get(key[1], ()))
+        seen = _heard_from(seen, event)
+        heard = _heard(event, seen, key[1], known.get(key[1], ()))
         if heard.other or heard.known:
             if not heard.is_older:
                 left[key] = seen

@@ -52,6 +52,8 @@ def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
         yield f"S1: split {key} is {split.lifecycle}, and owned by reader {split.owner}"
     if split.finished and (split.removed_at_ms is not None or split.position is None):
         yield f"S1: split {key} is finished, and retained or without an end"
+    if split.settled and split.removed_at_ms is None:
+        yield f"S1: split {key} is {split.lifecycle}, and settled"
     if split.owner is not None and not 0 <= split.owner < state.readers:
         yield f"S2: split {key} is owned by reader {split.owner}, of {state.readers}"
     if split.owner is not None and split.position is None:

@@ -44,7 +44,8 @@ def lose(draft: Draft, loss: Loss, detail: str = "", *, settled: bool = False) -
 def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
     """What was unread of a split of which nothing is there any more, by the last answer that knew its end.
 
-    None where nothing was: it was read to its end, or never had a start.
+    None where nothing was: it was read to its end, or never had a start. Of one that is settled, only what
+    was seen of it since then can be.
     """
     if split.position is None:
         return None
@@ -52,8 +53,17 @@ def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
     if end is not None and split.stop is not None:
         end = min(end, split.stop)
     if end is None:
-        return Loss(split.id, cause, split.position)
+        return None if split.settled else Loss(split.id, cause, split.position)
     return Loss(split.id, cause, split.position, end, end - split.position) if end > split.position else None
+
+
+def settle(draft: Draft, split: Split, loss: Loss | None) -> Split:
+    """A split of which nothing is there any more, and `loss` of it has been declared: not a second time."""
+    if loss is not None:
+        cluster, ends = split.id.cluster, draft.session.ends
+        left = {key: end for key, end in ends.get(cluster, {}).items() if key != split.id}
+        draft.tell(ends={**ends, cluster: left})
+    return split._replace(settled=True)
 
 
 def logs_observed(draft: Draft, event: LogsObserved) -> None:

@@ -57,6 +57,7 @@ class Split(NamedTuple):
     `initial`: its start is still to be found by the user's strategy; false once it has one (FLIP-288).
     `epoch`: the leader epoch of the record just before `position` (KIP-320); None where it is not known.
     `read_from`: where the last batch began to read it, in a run that declares losses; None if it read nothing.
+    `settled`: it is retained, and what was unread of it has been declared, or nothing was.
 
     A tuple, as `SplitId` is: a hundred thousand of them are made for one batch.
     """
@@ -73,6 +74,7 @@ class Split(NamedTuple):
     epoch: int | None = None
     since: int = 0
     read_from: int | None = None
+    settled: bool = False
 
     @property
     def lifecycle(self) -> Lifecycle:

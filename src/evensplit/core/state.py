@@ -65,7 +65,7 @@ class Doubt(NamedTuple):
     `answers`: how many named it, the first of them asked for at `since_ms`; `answer` is the number of the last one that
     was about the topic. `denials`: how many have named the known id in a row, as long as nobody knows whose answers
     these are: then those that name the other one count from none again. `former`: the topic had it before, so it never
-    counts.
+    counts. `heard`: the brokers that have answered since it began, as far as they are known.
     """
 
     topic_id: str
@@ -74,6 +74,7 @@ class Doubt(NamedTuple):
     since_ms: int
     denials: int = 0
     former: bool = False
+    heard: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

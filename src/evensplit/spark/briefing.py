@@ -235,7 +235,7 @@ class Briefing:
         return tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked)).state
 
     def _asked(self, state: EnumeratorState, name: str, view: View) -> Asked:
-        return Asked(self.asked_ms(state, name), view.turned, view.words)
+        return Asked(self.asked_ms(state, name), view.turned, view.words, view.listing.broker)
 
     def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
         """Epochs of a cluster; the same object for the same tables, so that nobody has to compare them."""

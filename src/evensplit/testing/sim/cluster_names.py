@@ -46,7 +46,7 @@ def renamed_splits(model: Model, before: EnumeratorState) -> Mapping[SplitId, Sp
     found: dict[SplitId, Split] = {}
     for key, split in before.splits.items():
         if key.cluster == was:
-            back = split.removed_at_ms == gone_at_ms
+            back = split.removed_at_ms == gone_at_ms and not split.settled
             found[key._replace(cluster=now)] = split._replace(removed_at_ms=None) if back else split
         else:
             found[key] = split
@@ -60,7 +60,7 @@ def _is_new(model: Model, name: str) -> bool:
 def _rename(model: Model, was: str, now: str) -> None:
     """A cluster turns out to be one that is known by a name that is not used any more."""
     model.renamed = was, now
-    for of in (model.known, model.marks, model.stops, model.by_strategy, model.runs, model.ends):
+    for of in (model.known, model.marks, model.stops, model.by_strategy, model.runs, model.ends, model.settled):
         kept: dict[SplitId, Any] = of
         for key in [key for key in kept if key.cluster == was]:
             kept[key._replace(cluster=now)] = kept.pop(key)

@@ -56,7 +56,8 @@ class Model:
     bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
     that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `runs`: for each split
     with a start, a number that no other run of offsets without a break has, and where the run began. `kafka`: what each
-    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
+    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned. `settled`: what has
+    been deleted, and what was lost with it is declared.
 
     Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
     how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
@@ -81,6 +82,7 @@ class Model:
     kafka: dict[str, str] = field(default_factory=dict)
     undeclared: list[Loss] = field(default_factory=list)
     one_log: OneLog = field(default_factory=OneLog)
+    settled: dict[SplitId, bool] = field(default_factory=dict)
 
     missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
     listings: int = 0
@@ -117,6 +119,7 @@ class Model:
             dict(self.kafka),
             list(self.undeclared),
             self.one_log.copy(),
+            dict(self.settled),
             interval_ms=self.interval_ms,
         )
 
@@ -139,7 +142,7 @@ class Model:
 
     def _ended(self, split: SplitId) -> None:
         """What is known of the split does not hold any more, except that there is one."""
-        for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short):
+        for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short, self.settled):
             kept.pop(split, None)
         self.one_log.end(split)
 
@@ -227,7 +230,7 @@ class Model:
         if mark is None:
             return None
         if end is None:
-            return Loss(split, cause, mark)
+            return None if split in self.settled else Loss(split, cause, mark)
         end = min(end, self.stops.get(split, end))
         return Loss(split, cause, mark, end, end - mark) if mark < end else None
 
@@ -254,7 +257,7 @@ class Model:
             for key, split in splits.items():
                 lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
                 if lacking and not self.ids.is_doubted(key):
-                    self._lacks(key, split)
+                    self._lacks(key, split, event)
 
     def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:
         """A split is there, in an incarnation that is to be believed."""
@@ -275,13 +278,36 @@ class Model:
                 self.ids.note_former(key, known)
                 self.known[key] = topic_id
                 self._ended(key)
+        self.settled.pop(key, None)
 
-    def _lacks(self, key: SplitId, split: Split) -> None:
-        """A complete answer lacks a split: the second one in a row says that it was deleted."""
+    def _lacks(self, key: SplitId, split: Split, event: PartitionsListed) -> None:
+        """A complete answer lacks a split: the second one in a row says that it was deleted.
+
+        What is not read any more was deleted where the topic is another one by now.
+        """
         missed(self, key)
-        loss = self._unread(key, Cause.DELETED) if split.active and self.is_gone(key) else None
+        if split.removed_at_ms is not None and key not in self.settled and self._is_replaced(key, event):
+            loss = self._unread(key, Cause.DELETED)
+            if loss is not None:
+                self.lose(loss, settled=True)
+            self._settle(key, loss)
+        if not split.active or not self.is_gone(key):
+            return
+        loss = self._unread(key, Cause.DELETED)
+        if loss is None or self.lose(loss):
+            self._settle(key, loss)
+
+    def _is_replaced(self, key: SplitId, event: PartitionsListed) -> bool:
+        """Whether the topic of a split that is not listed is another one by now."""
+        named = [one.topic_id for one in event.partitions if one.topic == key.topic and one.topic_id]
+        seen = any((one.topic, one.partition) == key[1:] for one in event.seen)
+        return bool(named and self.known[key]) and self.known[key] not in named and not seen
+
+    def _settle(self, key: SplitId, loss: Loss | None) -> None:
+        """What was unread of a split is declared once; only what is seen of its log from now on is not."""
+        self.settled[key] = True
         if loss is not None:
-            self.lose(loss)
+            self.ends.pop(key, None)
 
     def _found_lost(self, event: RecordsLost, *_: object) -> None:
         for loss in event.losses:
