@@ -285,6 +285,40 @@ def test_it_is_kept_for_as_long_as_its_cluster_is_away_whatever_the_option_is(ru
     assert runs.losses == [AGED]
 
 
+def test_a_batch_that_fails_on_losses_and_is_done_again_without_is_not_forgotten_by_the_next_process(
+    runs: Runs,
+) -> None:
+    """Its offset does not say what it reads, since nothing was to be skipped when it was planned."""
+    runs.start(fail="true")
+    runs.batch()
+    before, runs.losses = runs.end, []
+    runs.east.append("t", 0, 5)
+    end = runs.source.plan(before)
+    assert end.splits[EAST].position == 15
+    runs.end = end
+    runs.start()
+    runs.source.coordinator.partitions(restored(before), runs.end)
+    runs.east.delete_records("t", 0, 12)
+    runs.away()
+    runs.clock.now_s += 1
+    after = runs.source.plan(runs.end)
+    assert (after.splits[EAST].position, after.splits[EAST].read_from) == (15, 10)
+    assert runs.source.plan(after) is after, "once"
+    runs.end = after
+    runs.start()
+    runs.east.recover()
+    runs.batch()
+    assert runs.losses == [Loss(EAST, Cause.AGED_OUT, 10, 12, 2, HandedOut.BEFORE_RESTART)]
+
+
+def test_what_lies_beyond_the_position_is_not_said_again_and_again() -> None:
+    one = SkipCheck(skips=True)
+    one.add(state(20), state(30))
+    assert one.is_unsaid(read(25, 30))
+    assert not one.is_unsaid(read(20, 30))
+    assert not one.is_unsaid(state(15))
+
+
 def test_a_run_to_the_end_that_fails_on_losses_leaves_behind_that_all_was_compared(runs: Runs) -> None:
     runs.start(fail="true")
     last = runs.source.plan(runs.end, fix_ends=True)

@@ -131,7 +131,7 @@ class Coordinator:
         self._due_ms = due_ms(state, self._skips.missing_since)
         # A run that ends leaves behind that all was looked at: the next one cannot tell what went before it was read
         # from what went since.
-        if start.begun and same(state, start) and not (fix_ends and self._skips.settles(start)):
+        if start.begun and same(state, start) and not self._skips.is_news_to(start, last=fix_ends):
             self._given = start
             return start
         self._say(start, state)

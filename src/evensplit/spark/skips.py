@@ -99,6 +99,21 @@ class SkipCheck:
                     found[part.split] = min(part.start, found.get(part.split, part.start))
         return found
 
+    def is_news_to(self, state: EnumeratorState, *, last: bool) -> bool:
+        """Whether a state after `state` would tell another process more. `last`: of a run that ends."""
+        return self.is_unsaid(state) or (last and self.settles(state))
+
+    def is_unsaid(self, state: EnumeratorState) -> bool:
+        """Whether another process would not know from `state` of all that is not compared yet.
+
+        So it is after a batch that was planned when nothing could be skipped, or that covers others, was done again.
+        """
+        for key, begin in self.uncompared(state).items():
+            split = state.splits[key]
+            if begin < (split.position or 0) and (split.read_from is None or begin < split.read_from):
+                return True
+        return False
+
     def add(self, start: EnumeratorState, end: EnumeratorState) -> None:
         """The batch from `start` to `end` is handed out; perhaps once more."""
         if self._skips:
