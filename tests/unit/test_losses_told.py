@@ -27,8 +27,8 @@ from tests.support.enumeration import ONE
         ),
         (
             Loss(ONE, Cause.AGED_OUT, 4, 9, 5, HandedOut.BEFORE_RESTART),
-            "begins at offset 9; offsets from 4 on were handed out in the last batch before the restart, and whether "
-            "they were read before they went is not known",
+            "begins at offset 9; offsets from 4 on were handed out before the restart, and whether they were read "
+            "before they went is not known",
             "Up to 5 offsets from 4 on may be unread",
         ),
         (

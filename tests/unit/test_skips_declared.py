@@ -204,8 +204,8 @@ def test_of_what_the_last_process_read_nobody_knows_whether_it_was_there(
     after = idle_until(Source(east, failOnDataLoss="false").coordinator, restored(end), lambda found: found != end)
     assert after.losses == (Loss(KEY, Cause.AGED_OUT, 0, 7, 7, HandedOut.BEFORE_RESTART),)
     assert [line for line in caplog.messages if "lost" in line] == [
-        "perhaps lost east/t/0: its log begins at offset 7; offsets from 0 on were handed out in the last batch before "
-        "the restart, and whether they were read before they went is not known. Up to 7 offsets from 0 on may be unread"
+        "perhaps lost east/t/0: its log begins at offset 7; offsets from 0 on were handed out before the restart, and "
+        "whether they were read before they went is not known. Up to 7 offsets from 0 on may be unread"
     ]
     assert restored(after) == after
 

@@ -26,7 +26,8 @@ that there are. `null` stands for what is not known yet. What is as it usually i
     "since"                                           in which revision each of them began, if not all in this one
     "epoch"                                           the leader epoch of the record before "next"
     "read"                                            how many offsets the batch that ends here has read, where losses
-                                                      are declared
+                                                      are declared, with those of earlier ones as far as nobody has
+                                                      compared them with the logs since
     "toStop" or "stop"                                of splits that end: how far it is from "next", or the offset
     "finished": [0, 2], "initial": [1], "settled": [3]    of a topic: some of its splits
 

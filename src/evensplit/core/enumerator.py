@@ -69,7 +69,7 @@ unknown size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -215,8 +215,9 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
         if end > position:
             read.append(key)
             epoch = _last_epoch(session, key, end)
-            draft.put(split._replace(position=end, epoch=epoch, read_from=position if declares else None))
-    _note_unread(draft, frozenset(read))
+            begin = min(event.uncompared.get(key, end), position if declares else end)
+            draft.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
+    _note_unread(draft, event, frozenset(read))
     draft.read = tuple(read)
     draft.revision += 1
     draft.begun = True
@@ -224,15 +225,20 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
     draft.tell(declared=declared, undeclared=(), open=False)
 
 
-def _note_unread(draft: Draft, read: Collection[SplitId]) -> None:
-    """What this batch does not read was not read by it, and its last record's epoch may be known by now."""
+def _note_unread(draft: Draft, event: BatchPlanned, read: frozenset[SplitId]) -> None:
+    """Of what this batch does not read, keep what is told to be uncompared; its last record's epoch may be known by now."""
+    uncompared = event.uncompared
     for key, split in draft.splits.items():
-        if key in read or (split.read_from is None and (split.epoch is not None or not split.active)):
+        if key in read:
             continue
-        epoch = split.epoch
+        if split.read_from is None and (split.epoch is not None or not split.active) and key not in uncompared:
+            continue
+        epoch, begin = split.epoch, uncompared.get(key)
         if epoch is None and split.active and split.position is not None:
             epoch = _last_epoch(draft.session, key, split.position)
-        draft.put(split._replace(epoch=epoch, read_from=None))
+        if begin is not None and (split.position is None or begin >= split.position):
+            begin = None
+        draft.put(split._replace(epoch=epoch, read_from=begin))
 
 
 def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:

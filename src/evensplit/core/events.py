@@ -236,9 +236,14 @@ class BatchPlanned:
 
     If the batch was opened, owners are decided now. A host whose readers go on by themselves tells with it how far they
     were at its last completed checkpoint.
+
+    `uncompared`: split -> where the oldest range of it begins that an earlier batch handed out, and of which no answer
+    has said since whether all of it was there to be read. Of this incarnation; what is at its position or beyond it is
+    passed over.
     """
 
     ends: Mapping[SplitId, int]
+    uncompared: Mapping[SplitId, int] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)

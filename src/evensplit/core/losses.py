@@ -180,9 +180,12 @@ def sighting_ms(session: Session) -> int:
 
 
 def records_lost(draft: Draft, event: RecordsLost) -> None:
-    """Write down what the host has found; positions are as they are."""
+    """Write down what the host has found; positions are as they are.
+
+    What was handed out could be skipped by the word of then, whatever the settings say now.
+    """
     for loss in event.losses:
-        lose(draft, loss)
+        lose(draft, loss, settled=loss.handed_out is not None)
 
 
 def skipped(
@@ -224,10 +227,10 @@ def describe_loss(loss: Loss) -> str:
     if loss.handed_out is None:
         return _describe_unread(loss)
     what = f"its log begins at offset {loss.found}" if loss.cause is Cause.AGED_OUT else _describe_unread(loss)
-    when = "the last batch before the restart" if loss.handed_out is HandedOut.BEFORE_RESTART else "an earlier batch"
+    when = "before the restart" if loss.handed_out is HandedOut.BEFORE_RESTART else "in an earlier batch"
     return (
-        f"{what}; offsets from {loss.position} on were handed out in {when}, and whether they were read before they "
-        "went is not known"
+        f"{what}; offsets from {loss.position} on were handed out {when}, and whether they were read before they went "
+        "is not known"
     )
 
 

@@ -56,7 +56,8 @@ class Split(NamedTuple):
     to be read.
     `initial`: its start is still to be found by the user's strategy; false once it has one (FLIP-288).
     `epoch`: the leader epoch of the record just before `position` (KIP-320); None where it is not known.
-    `read_from`: where the last batch began to read it, in a run that declares losses; None if it read nothing.
+    `read_from`: where what was handed out of it begins, in runs that declare losses, that the batch which ends here has
+    read, or an earlier one if nobody has compared it with the log since; None if nothing was.
     `settled`: it is retained, and what was unread of it has been declared, or nothing was.
 
     A tuple, as `SplitId` is: a hundred thousand of them are made for one batch.
@@ -213,7 +214,7 @@ class HandedOut(StrEnum):
     EARLIER = "earlier"
     """In an earlier batch."""
     BEFORE_RESTART = "before-restart"
-    """In the last batch before the restart."""
+    """Before the restart: in the last batch, or in one whose cluster had not answered since."""
 
 
 class Loss(NamedTuple):

@@ -84,7 +84,7 @@ class Coordinator:
         self._world = World(options, connect, clock=monotonic)
         self._starts = StartFinder(self._world, starting_default, self._now_ms)
         self._briefing = Briefing(options, self._fleet, self._world, self._starts, monotonic)
-        self._skips = SkipCheck(not options.fail_on_data_loss)
+        self._skips = SkipCheck(skips=not options.fail_on_data_loss)
         self._answers: Mapping[str, Answer] = {}
         self._health = Health(self._fleet, self._world, options.unreachable_timeout_ms, monotonic, self._now_ms)
         self._unread = 0
@@ -126,12 +126,12 @@ class Coordinator:
             latest = {key: min(end, stops.get(key, end)) for key, end in latest.items()}
         held = limited and not fix_ends and self._minimum.holds_back(positions, latest, known=self._world.is_known())
         ends = {} if held else plan_ends(positions, latest, self._options.offsets_max if limited else None)
-        state = tell(state, BatchPlanned(ends)).state
+        state = tell(state, BatchPlanned(ends, self._skips.uncompared(state))).state
         self._session = state.session
         self._due_ms = due_ms(state, self._skips.missing_since)
         # A run that ends leaves behind that all was looked at: the next one cannot tell what went before it was read
         # from what went since.
-        if start.begun and same(state, start) and not (fix_ends and self._skips.settles(start)):
+        if start.begun and same(state, start) and not self._skips.is_news_to(start, last=fix_ends):
             self._given = start
             return start
         self._say(start, state)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from evensplit.core.losses import skipped
-from evensplit.core.model import ClusterState, HandedOut, Loss, Range, SplitId
+from evensplit.core.model import ClusterState, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.plan import batch_ranges
 from evensplit.core.state import EnumeratorState, Session, renamed_clusters
 from evensplit.spark.view import Answer, View
@@ -33,6 +33,11 @@ class _Reading:
         """Whether they had been read when `answer` was asked for."""
         return self.since is not None and answer.number > self.since
 
+    def is_of_former(self, key: SplitId, state: EnumeratorState) -> bool:
+        """Whether `state` knows that the topic was created anew since."""
+        split = state.splits.get(key)
+        return split is not None and bool(self.topic_ids[key]) and split.topic_id not in ("", self.topic_ids[key])
+
     def rename(self, cluster: str) -> None:
         """The cluster is called so now."""
         self.ranges = tuple(part._replace(split=part.split._replace(cluster=cluster)) for part in self.ranges)
@@ -49,11 +54,13 @@ class _Missing(NamedTuple):
 class SkipCheck:
     """Compares the ranges that were handed out with what the clusters still have when they have been read.
 
-    Only where losses are declared: otherwise a task that misses something fails, and the query with it.
+    Only where tasks skip what is gone, or did so in the process before: otherwise a task that misses something fails,
+    and the query with it.
     """
 
-    def __init__(self, enabled: bool) -> None:
-        self._enabled = enabled
+    def __init__(self, skips: bool) -> None:
+        self._skips = skips
+        self._done: tuple[EnumeratorState, EnumeratorState] | None = None
         self._readings: dict[str, list[_Reading]] = {}
         self._missing: dict[SplitId, _Missing] = {}
         self._clusters: Mapping[str, ClusterState] = {}
@@ -78,32 +85,55 @@ class SkipCheck:
 
     def settles(self, state: EnumeratorState) -> bool:
         """Whether the batch that ended at `state` has read something, and all of it has been looked at."""
-        return self._enabled and not self._readings and any(one.read_from is not None for one in state.splits.values())
+        return not self._readings and any(one.read_from is not None for one in state.splits.values())
+
+    def uncompared(self, state: EnumeratorState) -> Mapping[SplitId, int]:
+        """Where the oldest range of each split of `state` begins that no answer has been compared with yet.
+
+        Of other incarnations, `state` cannot say it.
+        """
+        found: dict[SplitId, int] = {}
+        for one in (one for readings in self._readings.values() for one in readings):
+            for part in one.ranges:
+                if part.split in state.splits and not one.is_of_former(part.split, state):
+                    found[part.split] = min(part.start, found.get(part.split, part.start))
+        return found
+
+    def is_news_to(self, state: EnumeratorState, *, last: bool) -> bool:
+        """Whether a state after `state` would tell another process more. `last`: of a run that ends."""
+        return self.is_unsaid(state) or (last and self.settles(state))
+
+    def is_unsaid(self, state: EnumeratorState) -> bool:
+        """Whether another process would not know from `state` of all that is not compared yet.
+
+        So it is after a batch that was planned when nothing could be skipped, or that covers others, was done again.
+        """
+        for key, begin in self.uncompared(state).items():
+            split = state.splits[key]
+            if begin < (split.position or 0) and (split.read_from is None or begin < split.read_from):
+                return True
+        return False
 
     def add(self, start: EnumeratorState, end: EnumeratorState) -> None:
         """The batch from `start` to `end` is handed out; perhaps once more."""
-        if not self._enabled:
-            return
-        self._note(batch_ranges(start, end), end, HandedOut.EARLIER)
+        if self._skips:
+            self._note(batch_ranges(start, end), end, HandedOut.EARLIER)
+        else:
+            self._done = start, end
 
     def restore(self, state: EnumeratorState) -> None:
-        """The batch that ended at `state` has been read, by another process perhaps that did not come to look.
+        """What `state` says to be read has been, by another process perhaps that did not come to look.
 
-        What this process has handed out itself is known, and is compared once.
+        What this process has handed out itself is known: it is compared once, or nothing of it can have been skipped.
         """
-        if not self._enabled:
+        read = [split for split in state.splits.values() if split.read_from is not None]
+        if not read:
             return
         known: dict[SplitId, list[Range]] = {}
-        for part in (part for readings in self._readings.values() for one in readings for part in one.ranges):
+        handed_out = [part for readings in self._readings.values() for one in readings for part in one.ranges]
+        for part in (*handed_out, *(batch_ranges(*self._done) if self._done is not None else ())):
             known.setdefault(part.split, []).append(part)
-        read = ((split.id, split.read_from, split.position) for split in state.splits.values())
-        parts = [
-            Range(key, begin, end)
-            for key, begin, end in read
-            if begin is not None
-            and end is not None
-            and not any(one.start <= begin and end <= one.end for one in known.get(key, ()))
-        ]
+        parts = [part for split in read for part in _without(split, known.get(split.id, ()))]
         self._note(parts, state, HandedOut.BEFORE_RESTART)
 
     def _note(self, parts: Iterable[Range], end: EnumeratorState, handed_out: HandedOut) -> None:
@@ -182,7 +212,22 @@ class SkipCheck:
                 self._readings[name] = later
             for key in deleted:
                 del self._missing[key]
-        return tuple(found)
+        return (*found, *self._of_former(state))
+
+    def _of_former(self, state: EnumeratorState) -> Iterable[Loss]:
+        """What was read of topics that are others in `state`: no answer will ever say more about it."""
+        found: list[Loss] = []
+        for name, readings in list(self._readings.items()):
+            for one in readings:
+                former = [part for part in one.ranges if one.since is not None and one.is_of_former(part.split, state)]
+                if former:
+                    ids = {part.split: state.splits[part.split].topic_id for part in former}
+                    found.extend(skipped(former, one.topic_ids, ids, {}, one.handed_out))
+                    one.ranges = tuple(part for part in one.ranges if part.split not in ids)
+                    self._missing = {key: seen for key, seen in self._missing.items() if key not in ids}
+            self._readings[name] = [one for one in readings if one.ranges]
+        self._readings = {name: readings for name, readings in self._readings.items() if readings}
+        return found
 
     def _follow(self, clusters: Mapping[str, ClusterState]) -> None:
         """Go by the names that `clusters` have now; what was read of one that is forgotten is nobody's loss."""
@@ -214,3 +259,14 @@ class SkipCheck:
             if another and at_ms - seen.since_ms >= session.discovery_interval_ms:
                 deleted.append(key)
         return deleted
+
+
+def _without(split: Split, known: Iterable[Range]) -> Iterator[Range]:
+    """The ranges of what was read of `split` that are not `known`."""
+    begin, end = split.read_from or 0, split.position or 0
+    for part in sorted(known):
+        if begin < min(part.start, end):
+            yield Range(split.id, begin, min(part.start, end))
+        begin = max(begin, part.end)
+    if begin < end:
+        yield Range(split.id, begin, end)

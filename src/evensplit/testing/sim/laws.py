@@ -210,12 +210,16 @@ class Laws:
                 raise Broken("S15", f"clusters {refused} were refused; expected {model.refused}")
 
     def _read_from(self, event: BatchPlanned, before: EnumeratorState, after: EnumeratorState) -> None:
-        """S9: where losses are declared, a state says what its batch reads, so that another process can look for it."""
+        """S9: where losses are declared, a state says what its batch reads, so that another process can look for it.
+
+        And what earlier ones have read that nobody has compared yet, whatever becomes of losses now.
+        """
         for key, split in after.splits.items():
-            begin = before.splits[key].position
+            begin, end = before.splits[key].position, split.position or 0
             reads = self.model.loss == "declare" and event.ends.get(key, begin) != begin
-            if split.read_from != (begin if reads else None):
-                raise Broken("S9", f"{key} is read from {begin} to {split.position}, and kept: {split.read_from}", key)
+            known = (event.uncompared.get(key), begin if reads else None)
+            if split.read_from != min((at for at in known if at is not None and at < end), default=None):
+                raise Broken("S9", f"{key} is read from {begin} to {end}, and kept: {split.read_from}", key)
 
     def _orders(self, before: EnumeratorState, step: Step) -> None:
         """S2, S13: each registered reader is told once to read exactly what it owns."""
