@@ -226,7 +226,7 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
 
 
 def _note_unread(draft: Draft, event: BatchPlanned, read: frozenset[SplitId]) -> None:
-    """Of what this batch does not read, keep what is told to be uncompared; its last record's epoch may be known by now."""
+    """Of what this batch does not read, keep what nobody has compared; its last record's epoch may be known by now."""
     uncompared = event.uncompared
     for key, split in draft.splits.items():
         if key in read:
