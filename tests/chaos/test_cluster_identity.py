@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from evensplit.testing import LocalKafka
 from tests.support.fleet_file import FleetFile
 from tests.support.fleets import uncommit
-from tests.support.live import Begin, LiveQuery, Writer, is_removed
+from tests.support.live import Begin, LiveQuery, Writer
 from tests.support.queries import committed, offset_files
 from tests.support.relay import Relay
 
@@ -76,15 +76,22 @@ def test_a_cluster_that_is_called_otherwise_from_now_on(
     checkpoint: Path,
     in_east: Begin,
 ) -> None:
-    """Another id is another cluster, which is read when the one with the old id is removed: from its beginning."""
+    """It is the same Kafka cluster: its records are read on from where they were read to, under the new name."""
     in_east(5)
     with LiveQuery(spark, checkpoint, metadata=fleet.path) as query:
         old = to_east.witness(topic)
         query.expect(old)
         fleet.clusters["orient"] = fleet.clusters.pop("east")
         fleet.write()
-        query.expect([*old, *(row._replace(cluster="orient") for row in old)])
-        assert is_removed(query.state(), "east")
+        query.wait_for_state(lambda state: list(state.clusters) == ["orient"], "east is called orient")
+        to_east.write(topic, 3)
+        new = [row._replace(cluster="orient") for row in to_east.witness(topic)[5:]]
+        query.expect([*old, *new])
+        query.settle()
+        query.stop()
+        query.start()
+        to_east.write(topic, 2)
+        query.expect([*old, *(row._replace(cluster="orient") for row in to_east.witness(topic)[5:])])
 
 
 @pytest.mark.slow

@@ -96,8 +96,9 @@ def test_a_topic_that_no_broker_knows_is_missing() -> None:
 def test_brokers_that_name_two_ids_for_good_end_the_query_with_an_error() -> None:
     east = Brokers(2)
     east.anew(0)
+    impatient: dict[str, Any] = {"kafka.request.timeout.ms": "500"}
     with pytest.raises(ClusterError, match=r"topic 't': expected topic id .*; see whether the brokers agree about it"):
-        Source(east, **{"kafka.request.timeout.ms": "500"}).plan(NONE)
+        Source(east, **impatient).plan(NONE)
 
 
 def test_a_query_that_goes_on_asks_one_broker_at_a_time() -> None:
