@@ -34,8 +34,9 @@ def test_a_topic_that_was_created_anew_between_two_runs_ends_the_second(
 
     Spark says that the "offset was changed from 2 to 1", which it can only where the new log is shorter than the
     position. Here the topic id tells, so the new log may be of any length; while a query runs, a topic that had been
-    read to its end is no loss at all.
+    read to its end is no loss at all. Where losses are declared, a run says with an empty batch that it found no other.
     """
+    empty: list[list[int]] = [] if fails else [[]]
     one, other = f"{topic}-a", f"{topic}-b"
     for name, values in ((one, [1, 2]), (other, [3, 4])):
         east.create_topic(name)
@@ -43,7 +44,7 @@ def test_a_topic_that_was_created_anew_between_two_runs_ends_the_second(
     frame = source(
         spark, east, subscribePattern=f"^{topic}-", startingOffsets="earliest", failOnDataLoss=str(fails).lower()
     )
-    assert finish(frame, checkpoint, Batches()) == [[1, 2, 3, 4]]
+    assert finish(frame, checkpoint, Batches()) == [[1, 2, 3, 4], *empty]
     east.delete_topic(other)
     east.create_topic(other)
     spread(east.bootstrap_servers, other, {0: [5]})
@@ -55,8 +56,8 @@ def test_a_topic_that_was_created_anew_between_two_runs_ends_the_second(
         assert "failOnDataLoss=false" in str(caught.value)
         assert again.rows == []
     else:
-        assert finish(frame, checkpoint, again) == [[5]]
-        (loss,) = states(checkpoint)[-1].losses
+        assert finish(frame, checkpoint, again) == [[5], *empty]
+        (loss,) = {one for state in states(checkpoint) for one in state.losses}
         assert (loss.split, loss.cause, loss.position) == (SplitId("default", other, 0), Cause.RECREATED, 2)
 
 
