@@ -11,8 +11,9 @@ from evensplit.core.model import ListedPartition, Subscription
 from evensplit.errors import ClusterError, SubscriptionError
 from evensplit.kafka.port import Listing
 from evensplit.spark.agreement import Unbelieved, joined
+from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Brokers, Passing
-from tests.support.hosts import NONE, Source, ranges
+from tests.support.hosts import NONE, Source, ranges, restored
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -41,6 +42,39 @@ def test_where_each_knows_what_the_other_does_not_all_of_it_is_there() -> None:
     found = joined("east", one, other)
     assert found == listing("t/0/a", "t/1/a", "u/0/b", "x/0/c", missing=("w",), gaps=("y", "z"))
     assert found.broker == "", "no broker has said all of this"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_broker_cannot_list_and_the_other_has_not_heard_of_is_still_to_come(turned: bool) -> None:
+    """Right after it was created: without it, a query would begin as if there were no such topic."""
+    one, other = listing("t/0/a", gaps=("x",)), listing("t/0/a", "u/0/b", broker="2")
+    found = joined("east", other, one) if turned else joined("east", one, other)
+    assert found == listing("t/0/a", "u/0/b", gaps=("x",))
+    same = listing("t/0/a", broker="2")
+    found = joined("east", same, one) if turned else joined("east", one, same)
+    assert (found, found.broker) == (one, "1")
+
+
+@pytest.mark.parametrize("one, other", [("t/0/", "t/0/a"), ("t/0/a", "t/0/")])
+def test_a_broker_that_names_no_id_contradicts_nobody(one: str, other: str) -> None:
+    assert joined("east", listing(one), listing(other)) == listing("t/0/a")
+    assert joined("east", listing(one), listing(other, "t/1/")) == listing("t/0/a", "t/1/a")
+
+
+def test_what_both_miss_is_missing_whatever_they_have_instead() -> None:
+    one = listing("t/0/a", missing=("topic 't' has no partition 5; it has 0", "topic 'u' does not exist"))
+    other = listing("t/0/a", "t/1/a", missing=("topic 't' has no partition 5; it has 0 to 1",), broker="2")
+    assert joined("east", one, other).missing == other.missing
+    assert joined("east", other, one).missing == one.missing[:1]
+
+
+@pytest.mark.parametrize("more", [(), ("u/0/b",)])
+def test_brokers_of_two_clusters_are_not_joined(more: tuple[str, ...]) -> None:
+    one, other = listing("t/0/a"), replace(listing("t/0/a", *more), cluster_id="l")
+    expected = r"cluster 'east': its bootstrap servers lead to two Kafka clusters, k and l; .*kafka.bootstrap.servers"
+    with pytest.raises(ClusterError, match=expected):
+        joined("east", one, other)
+    assert joined("east", one, replace(other, cluster_id="")).cluster_id == "k"
 
 
 def test_two_ids_of_one_topic_are_not_to_be_believed() -> None:
@@ -99,6 +133,38 @@ def test_brokers_that_name_two_ids_for_good_end_the_query_with_an_error() -> Non
     impatient: dict[str, Any] = {"kafka.request.timeout.ms": "500"}
     with pytest.raises(ClusterError, match=r"topic 't': expected topic id .*; see whether the brokers agree about it"):
         Source(east, **impatient).plan(NONE)
+
+
+class Remembering(Brokers):
+    """Broker 1 still lists a topic that was deleted."""
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        found = super().list_partitions(subscription)
+        if self.asked[-1] != 1:
+            return found
+        return replace(found, partitions=(*found.partitions, ListedPartition("t-gone", 0, "id-gone")))
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_new_query_does_not_fail_because_one_broker_lists_a_topic_that_is_gone(first: int) -> None:
+    east = Remembering(3)
+    east.at = first
+    assert ranges(NONE, Source(east, subscribePattern="^t").plan(NONE)) == {"east/t/0": (0, 10)}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_a_cluster_that_is_added_two_brokers_are_asked(first: int) -> None:
+    """What only the other one knows was there before, so its records from before are not read."""
+    east, west, clock = FakeKafka("east"), Lagging(2, partitions=2), Passing()
+    west.cluster = west.cluster_id = "west"
+    west.at = first
+    east.create_topic("t")
+    east.append("t", 0, 3)
+    state = Source(east, start="latest", clock=clock).plan(NONE)
+    each = {"west": {"startingOffsets": "latest"}}
+    one = Source(east, west, start="latest", clock=clock, clusterWait="5s", each=each)
+    found = one.plan(restored(state)).splits
+    assert {str(key): split.position for key, split in found.items()} == {"east/t/0": 3, "west/t/0": 10, "west/t/1": 10}
 
 
 def test_a_query_that_goes_on_asks_one_broker_at_a_time() -> None:

@@ -160,6 +160,8 @@ def test_a_partition_of_a_doubted_topic_that_is_gone_does_not_return_with_it() -
     one.tell(as_known(1), TimePassed(1000 + INTERVAL_MS), as_known(1), anew())
     assert one.lives()["east/t/1"] == "retained"
     one.tell(as_known(), as_known())
+    assert one.lives()["east/t/1"] == "retained", "too soon for those that lag behind"
+    one.tell(TimePassed(3000 + INTERVAL_MS), as_known())
     assert one.lives()["east/t/1"] == "assigned"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterUnreachable
 from evensplit.spark.log_starts import LogStarts
 from evensplit.testing.fake_kafka import FakeKafka
@@ -34,6 +35,19 @@ def test_where_they_are_not_watched_each_log_is_asked_for_once() -> None:
     assert starts.find(east, IDS, complete=False)["t", 0] == 0
     assert starts.find(east, {("t", 0): "b"}, complete=False) == {("t", 0): 7}, "another topic by that name"
     assert starts.find(east, IDS, complete=False)["t", 0] == 7, "it was not listed meanwhile"
+
+
+def test_a_look_that_goes_on_beside_the_next_one_takes_nothing_from_it() -> None:
+    """One that was given up is still waited for by its thread, and the next one may come and go at any moment."""
+    starts, east = LogStarts(watched=False), cluster()
+    east.create_topic("u")
+
+    class Interrupted(dict[TopicPartition, str]):
+        def __len__(self) -> int:
+            assert starts.find(east, {("u", 0): "b"}, complete=True) == {("u", 0): 0}
+            return super().__len__()
+
+    assert starts.find(east, Interrupted(IDS), complete=True) == {("t", 0): 0, ("t", 1): 0}
 
 
 def test_nothing_is_asked_for_nothing() -> None:

@@ -22,6 +22,9 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.port import Listing
 from evensplit.spark.skips import SkipCheck
 from evensplit.spark.view import View
+from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.clocks import Clock
+from tests.support.hosts import NONE, Source, restored
 
 EARLIER = HandedOut.EARLIER
 KEYS = tuple(SplitId("east", "t", number) for number in range(3))
@@ -220,11 +223,36 @@ def test_what_was_looked_at_is_settled(check: SkipCheck) -> None:
     assert not check.settles(read(0, 10))
     check.asked(0)
     assert not check.settles(read(0, 10))
-    check.losses({"east": view(0, None)}, now(0))
-    assert not check.settles(read(0, 10)), "not all of it"
+    check.losses({"east": view(None, 0)}, now(0))
+    assert not check.settles(read(0, 10)), "not of this one"
     check.losses({"east": view(0, 0, number=2)}, now(0))
     assert check.settles(read(0, 10))
     assert not check.settles(state(10)), "nothing was read"
+
+
+@pytest.mark.parametrize("how", ["answers", "is away", "is removed"])
+def test_what_another_cluster_does_not_say_keeps_nothing_from_being_settled(how: str) -> None:
+    """Otherwise what was compared long ago would be declared as lost when retention has removed it."""
+    clock, east, north = Clock(), FakeKafka("east"), FakeKafka("north")
+    for one in (east, north):
+        one.create_topic("t")
+        one.append("t", 0, 10)
+    options = {"failOnDataLoss": "false", "allowUnreachable": "true"}
+    state = Source(east, north, clock=clock, **options).plan(NONE)  # type: ignore[arg-type]
+    for _ in range(3):
+        if how == "is away":
+            east.fail_with(ClusterUnreachable("east", "away"))
+        clusters = (north,) if how == "is removed" else (east, north)
+        source = Source(*clusters, clock=clock, **options)  # type: ignore[arg-type]
+        north.append("t", 0, 10)
+        state, ended = restored(state), False
+        while not ended:
+            before, clock.now_s = state, clock.now_s + 1
+            state = source.plan(before, fix_ends=True)
+            source.coordinator.kept(before.revision)
+            ended = state is before
+        assert state.losses == ()
+        north.delete_records("t", 0, state.splits[SplitId("north", "t", 0)].position or 0)
 
 
 # Clusters under other names

@@ -48,7 +48,7 @@ class Told:
         pytest.param("a:2 b:t a:2 b:t a:2 b:t a:2", "id-t", True, id="a tie"),
         pytest.param("a:2 b:t c:2 a:2", "id-2", False, id="two of three"),
         pytest.param("a:2 b:t c:t", "id-t", False, id="one of three"),
-        pytest.param("a:2 b:t c:t a:2 b:t c:t a:2 b:t", "id-t", False, id="one of three, again and again"),
+        pytest.param("a:2 b:t c:t a:2 b:t c:t a:2 b:t c:t", "id-t", False, id="one of three, again and again"),
         pytest.param("a:t b:t a:2 b:t a:2", "id-2", False, id="one that has gone forward"),
         pytest.param("a:t b:t c:t a:2 b:t c:t", "id-t", False, id="one that has gone back, against two"),
         pytest.param("a:t b:t a:2 b:t c:t b:t a:2", "id-t", True, id="one that has gone back, again"),
@@ -152,6 +152,25 @@ def test_one_of_three_brokers_that_goes_back_to_a_former_topic_does_not_have_it_
     states += run(source, states[-1], clock, 4)
     assert {one.splits[KEY].topic_id for one in states} == {topic_id}
     assert (states[-1].splits[KEY].position, new_losses(NONE, states[-1])) == (15, ())
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_brokers_that_hear_late_of_a_new_topic_do_not_have_it_read_by_its_former_id(named: bool, clock: Clock) -> None:
+    """The first one is asked at once, the two others while they still tell of the old one."""
+    east = Brokers(3)
+    east.named = named
+    source, state = started(east, clock)
+    state = run(source, state, clock, 6)[-1]
+    while east.at != 2:
+        state = run(source, state, clock, 2)[-1]
+    former, topic_id = east.topic_id, east.anew(1, 2)
+    clock.now_s += 2
+    states = run(source, state, clock, 1)
+    east.former.clear()
+    states += run(source, states[-1], clock, 9)
+    assert [one.splits[KEY].position for one in states if one.splits[KEY].topic_id == former][-1] == 10
+    assert (states[-1].splits[KEY].topic_id, states[-1].splits[KEY].position) == (topic_id, 25)
+    assert new_losses(NONE, states[-1]) == (), "all ten of the former were read"
 
 
 def test_of_many_brokers_a_few_are_enough_for_a_new_topic(clock: Clock) -> None:

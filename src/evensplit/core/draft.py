@@ -49,6 +49,8 @@ class Draft:
         """What was lost with this event, to be declared."""
         self.ended: list[SplitId] = []
         """Splits whose incarnation has ended, as far as anybody knows: what was seen of their logs says nothing now."""
+        self.declared: list[SplitId] = []
+        """Splits of which nothing is there any more, and what was unread is declared: up to their ends, all is said."""
         self.removed: list[SplitId] = []
         """Splits that are not to be read any more: nothing of them can be missing, or lag behind."""
         self._splits: dict[SplitId, Split] | None = None
@@ -165,13 +167,14 @@ class Draft:
         self._note_taken()
         if self.noticed:
             self.tell(undeclared=(*session.undeclared, *self.noticed))
-        if not self.ended and not self.removed:
+        if not self.ended and not self.removed and not self.declared:
             return
         ended, gone = frozenset(self.ended), frozenset((*self.ended, *self.removed))
+        said = ended.union(self.declared)
         session = self.session
         self.tell(
             ends={
-                name: {key: end for key, end in ends.items() if key not in ended} for name, ends in session.ends.items()
+                name: {key: end for key, end in ends.items() if key not in said} for name, ends in session.ends.items()
             },
             sightings={key: seen for key, seen in session.sightings.items() if key not in gone},
             missing_since={key: since for key, since in session.missing_since.items() if key not in gone},

@@ -162,14 +162,18 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     doubts.update(_denied(draft, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(draft, event, topic, topic_id)
-        wait_ms = min(session.discovery_interval_ms, DOUBT_MS_MAX)
-        enough = seen.answers >= ANSWERS_MIN and draft.asked_ms(event.asked) - seen.since_ms >= wait_ms
-        enough = enough and event.asked.turned
+        enough = seen.answers >= ANSWERS_MIN and not _is_hasty(draft, event, seen) and event.asked.turned
         if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
             doubts[cluster, topic] = seen
     if doubts or session.doubts:
         draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
     return frozenset(topic for name, topic in doubts if name == cluster)
+
+
+def _is_hasty(draft: Draft, event: PartitionsListed, seen: Doubt) -> bool:
+    """Whether an answer came too soon to confirm a doubt, or to end it: those who lag behind need time to follow."""
+    wait_ms = min(draft.session.discovery_interval_ms, DOUBT_MS_MAX)
+    return draft.asked_ms(event.asked) - seen.since_ms < wait_ms
 
 
 def _is_another(draft: Draft, key: SplitId, listed: ListedPartition) -> bool:
@@ -267,12 +271,12 @@ def _denied(
         seen = _heard_from(seen, event)
         heard = _heard(event, seen, key[1], known.get(key[1], ()))
         if heard.other or heard.known:
-            if not heard.is_older:
+            if not heard.is_older or (heard.direction >= 0 and _is_hasty(draft, event, seen)):
                 left[key] = seen
             continue
         if event.answer > seen.answer:
             seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
-        if seen.denials < ANSWERS_MIN:
+        if seen.denials < ANSWERS_MIN or _is_hasty(draft, event, seen):
             left[key] = seen
     return left
 

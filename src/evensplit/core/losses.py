@@ -60,9 +60,7 @@ def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
 def settle(draft: Draft, split: Split, loss: Loss | None) -> Split:
     """A split of which nothing is there any more, and `loss` of it has been declared: not a second time."""
     if loss is not None:
-        cluster, ends = split.id.cluster, draft.session.ends
-        left = {key: end for key, end in ends.get(cluster, {}).items() if key != split.id}
-        draft.tell(ends={**ends, cluster: left})
+        draft.declared.append(split.id)
     return split._replace(settled=True)
 
 

@@ -159,9 +159,9 @@ class Coordinator:
             self._fleet.refresh(opened, patient=patient)
             self._world.want(self._fleet.clusters)
             since = self._skips.asked(self._world.count)
-            session = opened.session
+            session, new = opened.session, self._fleet.undiscovered(opened)
             answers = self._world.refresh(
-                patient=patient, fresh=fresh, discover=self._discovers(session), turn=_unsure_of(session), since=since
+                patient=patient, fresh=new, discover=self._discovers(session), turn=_unsure_of(session), since=since
             )
             self._answers, self._seen = answers, self._versions()
             bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
@@ -190,8 +190,8 @@ class Coordinator:
             return True
         self._fleet.refresh(self._given, patient=False)
         self._world.want(self._fleet.clusters)
-        unsure = _unsure_of(self._session)
-        answers = self._world.refresh(patient=False, discover=self._discovers(self._session), turn=unsure)
+        unsure, new = _unsure_of(self._session), self._fleet.undiscovered(self._given)
+        answers = self._world.refresh(patient=False, fresh=new, discover=self._discovers(self._session), turn=unsure)
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True
         if any(self._briefing.is_behind(name, answers) for name in unsure):

@@ -118,6 +118,11 @@ class Fleet:
         elif patient or not self._has_clusters:
             self._failed(TimeoutError(), metadata, state)
 
+    def undiscovered(self, state: EnumeratorState) -> Sequence[str]:
+        """The clusters that were never seen as a whole: what is found of them first is what was there before."""
+        known = {name for name, cluster in state.clusters.items() if state.begun and cluster.discovered}
+        return [cluster.id for cluster in self.clusters if cluster.id not in known]
+
     def reached(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> ClientSettings:
         """How a cluster of a checkpoint is reached: where that says, and as options and metadata say now.
 

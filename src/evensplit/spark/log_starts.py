@@ -25,12 +25,15 @@ class LogStarts:
         if self._watched:
             # What was known before says nothing of now.
             return port.list_offsets(dict.fromkeys(ids, EARLIEST), complete=complete) if ids else {}
-        asked = [key for key in ids if (*key, ids[key]) not in self._known]
+        # A look that was given up may go on beside this one, so what is known is replaced as a whole.
+        known = self._known
+        asked = [key for key in ids if (*key, ids[key]) not in known]
         if asked:
             found = port.list_offsets(dict.fromkeys(asked, EARLIEST), complete=complete)
-            self._known.update(((*key, ids[key]), start) for key, start in found.items())
-        if len(self._known) > len(ids):
+            known = {**known, **{(*key, ids[key]): start for key, start in found.items()}}
+        if len(known) > len(ids):
             # What is not listed is looked up anew when it comes back.
             kept = frozenset((*key, ids[key]) for key in ids)
-            self._known = {key: start for key, start in self._known.items() if key in kept}
-        return {key: self._known[*key, ids[key]] for key in ids if (*key, ids[key]) in self._known}
+            known = {key: start for key, start in known.items() if key in kept}
+        self._known = known
+        return {key: known[*key, ids[key]] for key in ids if (*key, ids[key]) in known}

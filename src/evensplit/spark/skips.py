@@ -80,12 +80,19 @@ class SkipCheck:
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """The clusters that have not said, since ranges of them were read, whether all was there."""
-        return tuple(sorted(self._readings))
+        """The clusters that have not said, since ranges of them were read, whether all was there.
+
+        Without those that were removed: they are not asked any more.
+        """
+        return tuple(sorted(name for name in self._readings if self._clusters[name].removed_at_ms is None))
 
     def settles(self, state: EnumeratorState) -> bool:
-        """Whether the batch that ended at `state` has read something, and all of it has been looked at."""
-        return not self._readings and any(one.read_from is not None for one in state.splits.values())
+        """Whether more of what `state` says to be read has been looked at than it would tell another process."""
+        uncompared = self.uncompared(state)
+        return any(
+            split.read_from is not None and split.read_from < uncompared.get(key, split.position or 0)
+            for key, split in state.splits.items()
+        )
 
     def uncompared(self, state: EnumeratorState) -> Mapping[SplitId, int]:
         """Where the oldest range of each split of `state` begins that no answer has been compared with yet.

@@ -151,8 +151,7 @@ class ClusterWatch:
         if self._proven is None:
             return True
         proven, port = self._proven
-        self._proven = None
-        before = self._kafka_id
+        before, self._proven = self._kafka_id, None
         if before and kafka_id and before != kafka_id:
             where = f" ({self.options.where})" if self.options.where else ""
             self.refused = (
@@ -318,6 +317,8 @@ class ClusterWatch:
                 listing, discovered = self._list(asked)
                 if ids.items() <= listing.topic_ids.items():
                     # All of it is still listed: brokers do not agree, or it may not be seen.
+                    if asked.compare:
+                        raise Unbelieved(error.cluster, error.detail) from error
                     raise
         return self._measure(asked, listing, discovered=discovered)
 
@@ -350,8 +351,7 @@ class ClusterWatch:
 
     def _measure(self, asked: _Question, listing: Listing, *, discovered: bool) -> View:
         """Where the logs of what is listed begin and end."""
-        port, complete = asked.port, asked.complete
-        ids = listing.topic_ids
+        port, complete, ids = asked.port, asked.complete, listing.topic_ids
         ends = port.list_ends(ids, complete=complete) if ids else EndsAndEpochs({}, {})
         latest, leader_epochs = dict(ends.offsets), ends.epochs
         undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
@@ -392,7 +392,7 @@ class ClusterWatch:
             # There may be no later look that would correct what one broker says.
             asked.port.turn()
         now = asked.port.list_partitions(Topics(tuple(sorted(grown)))).topic_ids
-        for key in [key for key in latest if key[0] in grown and now.get(key) != ids[key]]:
+        for key in [key for key in latest if key[0] in grown and now.get(key) not in (ids[key], "")]:
             if not asked.complete:
                 del latest[key]
             elif key in now:

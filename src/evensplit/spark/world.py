@@ -70,7 +70,7 @@ class World:
         self,
         *,
         patient: bool,
-        fresh: bool = False,
+        fresh: Collection[str] = (),
         discover: bool = False,
         turn: Collection[str] = (),
         since: Mapping[str, int] | None = None,
@@ -80,7 +80,7 @@ class World:
         A cluster is left in peace for a moment after each answer. With `patient`, every cluster is asked in any case
         and has its whole request deadline. Without, batches wait `clusterWait` for an answer, and not at all for a
         cluster that failed to answer the last time; meanwhile its last answer stands.
-        `fresh`: nothing is known yet, so two brokers of each cluster are asked what there is.
+        `fresh`: clusters of which nothing is known yet: two brokers of each are asked what there is.
         `discover`: with the next question, look for new partitions even where that was done a moment ago.
         `turn`: clusters of which another broker is asked with the next question.
         `since`: cluster -> answers to questions before this one (a value of `count`) are too old: ask again.
@@ -90,7 +90,7 @@ class World:
         """
         too_old = since or {}
         for name, watch in self._watches.items():
-            if fresh:
+            if name in fresh:
                 watch.compare()
             if discover:
                 watch.discover()
