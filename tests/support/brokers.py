@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evensplit.core.model import Subscription, TopicPattern
-from evensplit.kafka.port import Listing
+from evensplit.kafka.port import Listing, Missing
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 
@@ -56,7 +56,7 @@ class Brokers(FakeKafka):
         if self.at in self.lacking:
             partitions = tuple(one for one in partitions if one.topic != "t")
             if not isinstance(subscription, TopicPattern):
-                found = replace(found, missing=("topic 't' does not exist",))
+                found = replace(found, missing=(Missing("t"),))
         if self.at in self.former:
             known = self.former[self.at]
             partitions = tuple(one._replace(topic_id=known) if one.topic == "t" else one for one in partitions)

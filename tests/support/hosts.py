@@ -24,7 +24,10 @@ from tests.support.waiting import wait_for
 
 
 class Source:
-    """A coordinator over fakes, driven as Spark drives it. `clock`: the time, in s, instead of the real one."""
+    """A coordinator over fakes, driven as Spark drives it.
+
+    `clock`: the time, in s, instead of the real one; `monotonic`: the one that is never set back, if it is another.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Source:
         batch: bool = False,
         each: Mapping[str, Mapping[str, str]] | None = None,
         clock: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] | None = None,
         **options: str,
     ) -> None:
         self.fakes = {cluster.cluster: cluster for cluster in clusters}
@@ -48,7 +52,7 @@ class Source:
             connect=self.connect,
             batch=batch,
             clock=clock or time.time,
-            monotonic=clock or time.monotonic,
+            monotonic=monotonic or clock or time.monotonic,
         )
 
     def connect(self, options: ClusterOptions) -> ClusterPort:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.model import ListedPartition, Subscription
+from evensplit.core.model import ListedPartition, SplitId, Subscription
 from evensplit.errors import ClusterError, SubscriptionError
-from evensplit.kafka.port import Listing
+from evensplit.kafka.port import Listing, Missing
 from evensplit.spark.agreement import Unbelieved, joined
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Brokers, Passing
+from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, ranges, restored
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -20,14 +21,14 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 BOTH = {"east/t/0": (0, 10), "east/t/1": (0, 10)}
 
 
-def listing(*names: str, missing: tuple[str, ...] = (), gaps: tuple[str, ...] = (), broker: str = "1") -> Listing:
+def listing(*names: str, missing: tuple[Missing, ...] = (), gaps: tuple[str, ...] = (), broker: str = "1") -> Listing:
     """One partition for each `topic/partition/id`; nobody can list the topics in `gaps`."""
     found = [name.split("/") for name in names]
     partitions = tuple(ListedPartition(topic, int(number), topic_id) for topic, number, topic_id in found)
     return Listing("k", partitions, missing, tuple(f"{topic}: why" for topic in gaps), gaps, broker)
 
 
-FEW, MANY = listing("t/0/a", missing=("u is not there",)), listing("t/0/a", "t/1/a", "u/0/b", broker="2")
+FEW, MANY = listing("t/0/a", missing=(Missing("u"),)), listing("t/0/a", "t/1/a", "u/0/b", broker="2")
 
 
 @pytest.mark.parametrize("one, other", [(FEW, MANY), (MANY, FEW)])
@@ -37,10 +38,10 @@ def test_who_knows_more_is_right(one: Listing, other: Listing) -> None:
 
 
 def test_where_each_knows_what_the_other_does_not_all_of_it_is_there() -> None:
-    one = listing("t/0/a", "t/1/a", missing=("u", "w"), gaps=("x", "y"))
-    other = listing("t/0/a", "u/0/b", "x/0/c", missing=("w",), gaps=("z",), broker="2")
+    one = listing("t/0/a", "t/1/a", missing=(Missing("u"), Missing("w")), gaps=("x", "y"))
+    other = listing("t/0/a", "u/0/b", "x/0/c", missing=(Missing("w"),), gaps=("z",), broker="2")
     found = joined("east", one, other)
-    assert found == listing("t/0/a", "t/1/a", "u/0/b", "x/0/c", missing=("w",), gaps=("y", "z"))
+    assert found == listing("t/0/a", "t/1/a", "u/0/b", "x/0/c", missing=(Missing("w"),), gaps=("y", "z"))
     assert found.broker == "", "no broker has said all of this"
 
 
@@ -62,10 +63,26 @@ def test_a_broker_that_names_no_id_contradicts_nobody(one: str, other: str) -> N
 
 
 def test_what_both_miss_is_missing_whatever_they_have_instead() -> None:
-    one = listing("t/0/a", missing=("topic 't' has no partition 5; it has 0", "topic 'u' does not exist"))
-    other = listing("t/0/a", "t/1/a", missing=("topic 't' has no partition 5; it has 0 to 1",), broker="2")
-    assert joined("east", one, other).missing == other.missing
-    assert joined("east", other, one).missing == one.missing[:1]
+    one = listing("t/0/a", missing=(Missing("t", 5, (0,)), Missing("u")))
+    other = listing("t/0/a", "t/1/a", missing=(Missing("t", 5, (0, 1)),), broker="2")
+    assert joined("east", one, other).missing == (Missing("t", 5, (0, 1)), Missing("u"))
+    other = listing("t/0/a", "u/0/b", missing=(Missing("t", 5, (0,)),), broker="2")
+    assert joined("east", one, other).missing == joined("east", other, one).missing == (Missing("t", 5, (0,)),)
+
+
+@pytest.mark.parametrize("has", [("t/0/a",), ()])
+def test_a_partition_of_a_topic_that_only_one_broker_has_is_missing_where_it_has_not(has: tuple[str, ...]) -> None:
+    one, other = listing(missing=(Missing("t"),)), listing(*has, missing=(Missing("t", 5, (0,)),), broker="2")
+    assert joined("east", one, other) is joined("east", other, one) is other
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("batch", [True, False])
+def test_a_partition_that_no_broker_knows_is_missing(first: int, batch: bool) -> None:
+    east = Brokers(2)
+    east.at, east.lacking = first, {0}
+    with pytest.raises(SubscriptionError, match="topic 't' has no partition 5; it has partition 0 alone"):
+        Source(east, batch=batch, assign='{"t": [0, 5]}').plan(NONE, fix_ends=batch)
 
 
 @pytest.mark.parametrize("more", [(), ("u/0/b",)])
@@ -165,6 +182,29 @@ def test_of_a_cluster_that_is_added_two_brokers_are_asked(first: int) -> None:
     one = Source(east, west, start="latest", clock=clock, clusterWait="5s", each=each)
     found = one.plan(restored(state)).splits
     assert {str(key): split.position for key, split in found.items()} == {"east/t/0": 3, "west/t/0": 10, "west/t/1": 10}
+
+
+def test_of_a_cluster_that_never_gives_all_one_broker_is_asked_as_of_any_other(clock: Clock) -> None:
+    """Otherwise a topic of which they name two ids would keep all others of the cluster from being read."""
+    east, west = FakeKafka("east"), Brokers(2)
+    west.cluster = west.cluster_id = "west"
+    west.create_topic("t-u")
+    west.create_topic("t-v")
+    west.hide_leader("t-v", 0)
+    options: dict[str, Any] = {"clock": clock, "kafka.request.timeout.ms": "500", "clusterWait": "5s"}
+    east.create_topic("t")
+    state = restored(Source(east, **options).plan(NONE))
+    one = Source(east, west, **options)
+    for _ in range(20):
+        clock.now_s += 0.2
+        state = one.plan(state)
+    west.former[0] = "of-long-ago"
+    west.append("t-u", 0, 5)
+    for _ in range(10):
+        clock.now_s += 0.2
+        state = one.plan(state)
+    assert not state.clusters["west"].discovered
+    assert (state.splits[SplitId("west", "t-u", 0)].position, one.coordinator.report().unreachable) == (5, {})
 
 
 def test_a_query_that_goes_on_asks_one_broker_at_a_time() -> None:

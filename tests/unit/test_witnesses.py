@@ -173,6 +173,37 @@ def test_brokers_that_hear_late_of_a_new_topic_do_not_have_it_read_by_its_former
     assert new_losses(NONE, states[-1]) == (), "all ten of the former were read"
 
 
+@pytest.mark.parametrize("interval_s", [2, 20])
+@pytest.mark.parametrize("count", [3, 5])
+def test_where_nobody_knows_who_answers_one_that_goes_back_keeps_a_topic_from_being_read_for_seconds_only(
+    count: int, interval_s: int, clock: Clock
+) -> None:
+    east = Brokers(count)
+    east.named = False
+    source = Source(east, clock=clock, **OPTIONS | {"discoveryInterval": f"{interval_s}s"})  # type: ignore[arg-type]
+    states = run(source, source.plan(NONE), clock, 6)
+    east.former[east.at] = "of-long-ago"
+    for end in range(11, 31):
+        east.append("t", 0, 1)
+        states += run(source, states[-1], clock, 6)[1:]
+        assert states[-1].splits[KEY].position in (end - 1, end)
+
+
+def test_a_clock_that_is_set_back_does_not_put_off_what_waits_for_time_to_pass(clock: Clock) -> None:
+    east, wall = Brokers(3), Clock()
+    source = Source(east, clock=wall, monotonic=clock, **OPTIONS)  # type: ignore[arg-type]
+    wall.now_s = clock.now_s
+    state = source.plan(NONE)
+    for _ in range(30):
+        wall.now_s, clock.now_s = wall.now_s + 0.2, clock.now_s + 0.2
+        state = source.plan(state)
+    wall.now_s -= 600
+    east.former[east.at] = "of-long-ago"
+    east.append("t", 0, 5)
+    state = run(source, state, clock, 10)[-1]
+    assert (state.splits[KEY].position, state.session.doubts) == (15, {})
+
+
 def test_of_many_brokers_a_few_are_enough_for_a_new_topic(clock: Clock) -> None:
     east = Brokers(30)
     source, state = started(east, clock)

@@ -276,7 +276,7 @@ class _Look:
             client.close()
         problems = (*listing.missing, *listing.incomplete)
         if problems:
-            raise Wrong("; ".join(problems[:NAMED_MAX]), _TOPICS)
+            raise Wrong("; ".join(map(str, problems[:NAMED_MAX])), _TOPICS)
         topics = {one.topic for one in listing.partitions}
         if not topics:
             raise Doubt(

@@ -162,7 +162,7 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     doubts.update(_denied(draft, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(draft, event, topic, topic_id)
-        enough = seen.answers >= ANSWERS_MIN and not _is_hasty(draft, event, seen) and event.asked.turned
+        enough = seen.answers >= ANSWERS_MIN and _is_time(draft, event, seen.since_ms) and event.asked.turned
         if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
             doubts[cluster, topic] = seen
     if doubts or session.doubts:
@@ -170,10 +170,9 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     return frozenset(topic for name, topic in doubts if name == cluster)
 
 
-def _is_hasty(draft: Draft, event: PartitionsListed, seen: Doubt) -> bool:
-    """Whether an answer came too soon to confirm a doubt, or to end it: those who lag behind need time to follow."""
-    wait_ms = min(draft.session.discovery_interval_ms, DOUBT_MS_MAX)
-    return draft.asked_ms(event.asked) - seen.since_ms < wait_ms
+def _is_time(draft: Draft, event: PartitionsListed, since_ms: int) -> bool:
+    """Whether an answer is so late that brokers which lagged behind at `since_ms` have had the time to follow."""
+    return draft.asked_ms(event.asked) - since_ms >= min(draft.session.discovery_interval_ms, DOUBT_MS_MAX)
 
 
 def _is_another(draft: Draft, key: SplitId, listed: ListedPartition) -> bool:
@@ -237,7 +236,9 @@ def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str
     seen = session.doubts.get(key)
     if seen is None or seen.topic_id != topic_id:
         former = topic_id in session.former.get(key, ())
-        return Doubt(topic_id, 1, event.answer, asked_ms, former=former, heard=frozenset((event.asked.broker,)))
+        return Doubt(
+            topic_id, 1, event.answer, asked_ms, asked_ms, former=former, heard=frozenset((event.asked.broker,))
+        )
     seen = _heard_from(seen, event)
     if event.answer <= seen.answer or not event.asked.turned:
         return seen
@@ -271,12 +272,12 @@ def _denied(
         seen = _heard_from(seen, event)
         heard = _heard(event, seen, key[1], known.get(key[1], ()))
         if heard.other or heard.known:
-            if not heard.is_older or (heard.direction >= 0 and _is_hasty(draft, event, seen)):
+            if not heard.is_older or (heard.direction >= 0 and not _is_time(draft, event, seen.begun_ms)):
                 left[key] = seen
             continue
         if event.answer > seen.answer:
             seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
-        if seen.denials < ANSWERS_MIN or _is_hasty(draft, event, seen):
+        if seen.denials < ANSWERS_MIN or not _is_time(draft, event, seen.begun_ms):
             left[key] = seen
     return left
 

@@ -63,15 +63,17 @@ class Doubt(NamedTuple):
     """A topic was listed with another id than its splits have.
 
     `answers`: how many named it, the first of them asked for at `since_ms`; `answer` is the number of the last one that
-    was about the topic. `denials`: how many have named the known id in a row, as long as nobody knows whose answers
-    these are: then those that name the other one count from none again. `former`: the topic had it before, so it never
-    counts. `heard`: the brokers that have answered since it began, as far as they are known.
+    was about the topic. `begun_ms`: when the first one of all was asked for. `denials`: how many have named the known
+    id in a row, as long as nobody knows whose answers these are: then those that name the other one count from none
+    again. `former`: the topic had it before, so it never counts. `heard`: the brokers that have answered since it
+    began, as far as they are known.
     """
 
     topic_id: str
     answers: int
     answer: int
     since_ms: int
+    begun_ms: int
     denials: int = 0
     former: bool = False
     heard: frozenset[str] = frozenset()

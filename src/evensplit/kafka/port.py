@@ -6,7 +6,7 @@ Partitions are listed by one pure function for both, so that they cannot differ 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -31,13 +31,26 @@ _LIVE_GROUP = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PRO
 _NAMED_MAX = 5
 
 
+class Missing(NamedTuple):
+    """A topic that does not exist or, with `partition`, that one of it; `has`: those that there are, ascending."""
+
+    topic: str
+    partition: int | None = None
+    has: Sequence[int] = ()
+
+    def __str__(self) -> str:
+        if self.partition is None:
+            return f"topic {self.topic!r} does not exist"
+        return f"topic {self.topic!r} has no partition {self.partition}; it has {_counted(self.has)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What one look at a cluster's metadata found.
 
     - `cluster_id`: the id the cluster gave itself, empty where the brokers have none.
     - `partitions`: all that the subscription covers, ascending by topic and number, each once.
-    - `missing`: one sentence for each topic or partition that the subscription names and the cluster does not have.
+    - `missing`: the topics and partitions that the subscription names and the cluster does not have.
     - `incomplete`: one sentence for each reason why `partitions` may lack something that exists. Empty: the answer is
       complete, and what is not in it does not exist.
     - `unlisted`: the topics that these sentences are about, in their order.
@@ -46,7 +59,7 @@ class Listing:
 
     cluster_id: str
     partitions: tuple[ListedPartition, ...]
-    missing: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
     incomplete: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     broker: str = field(default="", compare=False)
@@ -246,14 +259,14 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
     """What `subscription` covers of `topics`: those it names, or for a pattern all that the cluster has."""
     by_name = {topic.name: topic for topic in topics}
     found: list[ListedPartition] = []
-    missing: list[str] = []
+    missing: list[Missing] = []
     incomplete: dict[str, str] = {}
     for name in _names(subscription, by_name):
         topic = by_name.get(name)
         if topic is None or topic.code in _NAMELESS:
             # A pattern names nothing: a topic in the course of being deleted is just not there.
             if not isinstance(subscription, TopicPattern):
-                missing.append(f"topic {name!r} does not exist")
+                missing.append(Missing(name))
         elif topic.code:
             incomplete[name] = (
                 f"topic {name!r} cannot be listed: {topic.error} ({topic.code}){access_advice(topic.code)}"
@@ -263,9 +276,7 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
             if isinstance(subscription, Partitions):
                 has = frozenset(numbers)
                 missing.extend(
-                    f"topic {name!r} has no partition {number}; it has {_counted(numbers)}"
-                    for number in subscription.by_topic[name]
-                    if number not in has
+                    Missing(name, number, tuple(numbers)) for number in subscription.by_topic[name] if number not in has
                 )
                 numbers = [number for number in subscription.by_topic[name] if number in has]
             found.extend(ListedPartition(name, number, topic.topic_id) for number in numbers)
@@ -283,9 +294,9 @@ def _names(subscription: Subscription, by_name: Mapping[str, TopicState]) -> lis
             return sorted(name for name, topic in by_name.items() if not topic.internal and pattern.search(name))
 
 
-def _counted(numbers: list[int]) -> str:
+def _counted(numbers: Sequence[int]) -> str:
     if not numbers:
         return "none"
-    if numbers == list(range(len(numbers))):
+    if list(numbers) == list(range(len(numbers))):
         return "partition 0 alone" if len(numbers) == 1 else f"0 to {len(numbers) - 1}"
     return ", ".join(map(str, numbers))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
+
+from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.port import Listing
+from evensplit.kafka.port import Listing, Missing
 
 
 class Unbelieved(ClusterError):
@@ -41,14 +44,22 @@ def joined(cluster: str, one: Listing, other: Listing) -> Listing:
     found = {listed._replace(topic_id=ids[listed.topic]) for listed in (*one.partitions, *other.partitions)}
     gaps = dict(zip((*one.unlisted, *other.unlisted), (*one.incomplete, *other.incomplete), strict=True))
     gaps = {topic: gaps[topic] for topic in sorted(gaps) if topic not in ids}
-    absent = frozenset(map(_subject, one.missing))
-    missing = tuple(sentence for sentence in other.missing if _subject(sentence) in absent)
     together = Listing(
-        one.cluster_id or other.cluster_id, tuple(sorted(found)), missing, tuple(gaps.values()), tuple(gaps)
+        one.cluster_id or other.cluster_id,
+        tuple(sorted(found)),
+        tuple(_missing((*one.missing, *other.missing), {listed[:2] for listed in found}, {*ids, *gaps})),
+        tuple(gaps.values()),
+        tuple(gaps),
     )
     return next((said for said in (other, one) if said == together), together)
 
 
-def _subject(sentence: str) -> str:
-    """What is missing, without what there is instead: of that, they may know different things."""
-    return sentence.partition(";")[0]
+def _missing(said: Iterable[Missing], found: Collection[TopicPartition], topics: Collection[str]) -> Iterator[Missing]:
+    """What is missing of what is `said` to be; partitions of a topic are, too, where only one of them has the topic."""
+    # The one that knows more partitions of a topic comes last, so it says what there is instead.
+    ordered = sorted(said, key=lambda one: (one.topic, -1 if one.partition is None else one.partition, len(one.has)))
+    lacking = {one[:2]: one for one in ordered}
+    exist = {*topics, *(topic for topic, partition in lacking if partition is not None)}
+    for (topic, partition), one in lacking.items():
+        if (topic not in exist) if partition is None else ((topic, partition) not in found):
+            yield one

@@ -9,14 +9,7 @@ from dataclasses import replace
 
 from evensplit.core.assigning import nobodys
 from evensplit.core.codec import same
-from evensplit.core.events import (
-    BatchOpened,
-    BatchPlanned,
-    Event,
-    ParallelismChanged,
-    ReaderRegistered,
-    TimePassed,
-)
+from evensplit.core.events import BatchOpened, BatchPlanned, Event, ParallelismChanged, ReaderRegistered, TimePassed
 from evensplit.core.explain import told_plan
 from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.plan import plan_batch, plan_ends
@@ -76,6 +69,7 @@ class Coordinator:
         self._options = options
         self._readers_default = readers_default
         self._clock = clock
+        self._ahead_s = clock() - monotonic()
         self._batch = batch
         self._given: EnumeratorState | None = None
         self._durable = 0
@@ -171,7 +165,7 @@ class Coordinator:
                 break
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
             time.sleep(SIGHTING_INTERVAL_S)
-            opened = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
+            opened = tell(state, TimePassed(self._now_ms())).state
         if not fix_ends:
             self._health.check_silence(state, answers)
         self._compare_stops(state)
@@ -293,7 +287,10 @@ class Coordinator:
             log.warning("%s may be read by no reader (option pin): %s", counted(len(unread), "split"), _some(unread))
 
     def _now_ms(self) -> int:
-        return int(self._clock() * 1000)
+        now_s = self._monotonic()
+        # Where the clock was set back, whoever waits for time to pass would wait until it has caught up.
+        self._ahead_s = max(self._ahead_s, self._clock() - now_s)
+        return round((now_s + self._ahead_s) * 1000)
 
     def _versions(self) -> object:
         return self._world.version, self._fleet.answers, self._fleet.notice
@@ -322,12 +319,11 @@ class Coordinator:
             self._skips.restore(start)
         # What is compared is the durable part: the object that comes back has the session of back then.
         state = replace(start, session=self._session)
-        now_ms = max(self._now_ms(), state.session.now_ms or 0)
         events: list[Event] = [BatchOpened(self._durable)]
         if not state.session.assigned:
             # Before the time: how long something is kept is for the options of today to say.
             events.append(settings_changed(self._options, state.settings, self._fleet.clusters))
-        events.append(TimePassed(now_ms))
+        events.append(TimePassed(self._now_ms()))
         events.append(ParallelismChanged(self._options.readers or state.readers or self._readers_default))
         for event in events:
             state = tell(state, event).state
@@ -378,7 +374,7 @@ class Coordinator:
             log.info("something that was read is missing; waiting until that is sure (discoveryInterval)")
         while self._skips.waits(state):
             time.sleep(SIGHTING_INTERVAL_S)
-            state = tell(state, TimePassed(max(self._now_ms(), state.session.now_ms or 0))).state
+            state = tell(state, TimePassed(self._now_ms())).state
             answers = self._world.refresh(patient=False, discover=True)
             state = self._declare_skipped(state, answers)
         for name in self._skips.unchecked:

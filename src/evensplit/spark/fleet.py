@@ -119,8 +119,12 @@ class Fleet:
             self._failed(TimeoutError(), metadata, state)
 
     def undiscovered(self, state: EnumeratorState) -> Sequence[str]:
-        """The clusters that were never seen as a whole: what is found of them first is what was there before."""
-        known = {name for name, cluster in state.clusters.items() if state.begun and cluster.discovered}
+        """The clusters that nobody has seen yet: what is found of them first is what was there before."""
+        if not state.begun:
+            return [cluster.id for cluster in self.clusters]
+        known = {name for name, cluster in state.clusters.items() if cluster.discovered}
+        # Of one that never gives all, a later answer is as good as those about any other.
+        known.update(state.session.heard)
         return [cluster.id for cluster in self.clusters if cluster.id not in known]
 
     def reached(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> ClientSettings:

@@ -10,18 +10,25 @@ from evensplit.core.events import PartitionsListed
 from evensplit.core.model import Split, SplitId
 
 ANSWERS_MIN, WAIT_MS_MAX = 2, 2_000
-"""So many answers in a row name a new id, the last one so long after the first, or an interval if that is shorter."""
+"""So many answers in a row name a new id, the last one so long after the first, or an interval if that is shorter.
+
+Or the known one, the last one so long after the doubt began.
+"""
 
 Topic = tuple[str, str]
 
 
 class Said(NamedTuple):
-    """A topic is said to have another id: by answers in a row, as many as `times`, or `denied` by so many in a row."""
+    """A topic is said to have another id: by answers in a row, as many as `times`, or `denied` by so many in a row.
+
+    The first of those in a row at `since_ms`, the first of all at `begun_ms`.
+    """
 
     topic_id: str
     times: int
     answer: int
     since_ms: int
+    begun_ms: int
     denied: int
 
 
@@ -60,24 +67,24 @@ class TopicIds:
     ) -> bool:
         """Take in an answer; whether it is one of a broker that lags behind, since it names a former id."""
         cluster, lags = event.cluster, False
+        wait_ms = min(interval_ms, WAIT_MS_MAX)
         named = {one.topic: one.topic_id for one in event.partitions}
         other = self._others(event, splits, known, marks, named)
         for topic, topic_id in named.items():
             said, former = self.doubted.pop((cluster, topic), None), self.former.get((cluster, topic), {})
             if topic in other:
                 if said is None or said.topic_id != topic_id:
-                    said = Said(topic_id, 1, event.answer, now_ms, 0)
+                    said = Said(topic_id, 1, event.answer, now_ms, now_ms, 0)
                 elif event.answer > said.answer:
                     since_ms = said.since_ms if said.times else now_ms
-                    said = Said(topic_id, said.times + 1, event.answer, since_ms, 0)
+                    said = Said(topic_id, said.times + 1, event.answer, since_ms, said.begun_ms, 0)
                 lags = lags or topic_id in former
-                waited = now_ms - said.since_ms >= min(interval_ms, WAIT_MS_MAX)
-                if topic_id in former or said.times < ANSWERS_MIN or not waited:
+                if topic_id in former or said.times < ANSWERS_MIN or now_ms - said.since_ms < wait_ms:
                     self.doubted[cluster, topic] = said
             elif said is not None and said.topic_id not in former:
                 if event.answer > said.answer:
-                    said = Said(said.topic_id, 0, event.answer, said.since_ms, said.denied + 1)
-                if said.denied < ANSWERS_MIN:
+                    said = said._replace(times=0, answer=event.answer, denied=said.denied + 1)
+                if said.denied < ANSWERS_MIN or now_ms - said.begun_ms < wait_ms:
                     self.doubted[cluster, topic] = said
         if event.complete:
             seen = [one.topic for one in event.seen]
