@@ -69,7 +69,7 @@ def test_who_gave_records_by_name_is_asked_itself_whose_they_were(
 
     leader.on_fetch = create_anew
     with pytest.raises(DataLossError) as caught:
-        read(former, pool, timeout_ms=1000, skip_lost=skip_lost)
+        read(former, pool, timeout_ms=2000, skip_lost=skip_lost)
     assert f"expected the topic id {topic_id(OLD)}, found {topic_id(NEW)}" in str(caught.value)
 
 
