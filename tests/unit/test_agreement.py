@@ -76,6 +76,12 @@ def test_a_partition_of_a_topic_that_only_one_broker_has_is_missing_where_it_has
     assert joined("east", one, other) is joined("east", other, one) is other
 
 
+@pytest.mark.parametrize("lack", [Missing("t"), Missing("t", 5, (0,))])
+def test_of_a_topic_that_one_broker_cannot_list_nothing_is_missing(lack: Missing) -> None:
+    one, other = listing(missing=(lack,)), listing(gaps=("t",), broker="2")
+    assert joined("east", one, other) is joined("east", other, one) is other
+
+
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("batch", [True, False])
 def test_a_partition_that_no_broker_knows_is_missing(first: int, batch: bool) -> None:
@@ -184,7 +190,8 @@ def test_of_a_cluster_that_is_added_two_brokers_are_asked(first: int) -> None:
     assert {str(key): split.position for key, split in found.items()} == {"east/t/0": 3, "west/t/0": 10, "west/t/1": 10}
 
 
-def test_of_a_cluster_that_never_gives_all_one_broker_is_asked_as_of_any_other(clock: Clock) -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_of_a_cluster_that_never_gives_all_one_broker_is_asked_as_of_any_other(restarted: bool, clock: Clock) -> None:
     """Otherwise a topic of which they name two ids would keep all others of the cluster from being read."""
     east, west = FakeKafka("east"), Brokers(2)
     west.cluster = west.cluster_id = "west"
@@ -198,11 +205,17 @@ def test_of_a_cluster_that_never_gives_all_one_broker_is_asked_as_of_any_other(c
     for _ in range(20):
         clock.now_s += 0.2
         state = one.plan(state)
+    if restarted:
+        one = Source(east, west, **options)
+        # Nothing is new, so what it was given is what it goes on from.
+        state = one.plan(given := restored(state))
+        assert state is given
     west.former[0] = "of-long-ago"
     west.append("t-u", 0, 5)
     for _ in range(10):
         clock.now_s += 0.2
-        state = one.plan(state)
+        if one.coordinator.has_news():
+            state = one.plan(state)
     assert not state.clusters["west"].discovered
     assert (state.splits[SplitId("west", "t-u", 0)].position, one.coordinator.report().unreachable) == (5, {})
 

@@ -9,9 +9,10 @@ import pytest
 from evensplit.core.events import Asked, LogsObserved, PartitionsListed, TimePassed
 from evensplit.core.model import Cause, ListedPartition, SplitId
 from evensplit.core.state import EnumeratorState, new_losses
-from evensplit.errors import ClusterError
+from evensplit.errors import ClusterError, ClusterUnreachable
 from evensplit.kafka.port import Listing
 from evensplit.spark.witnesses import IDS_MAX, Witnesses
+from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Brokers
 from tests.support.clocks import Clock
 from tests.support.enumeration import ONE, TWO, Enumeration, listed, running
@@ -202,6 +203,20 @@ def test_a_clock_that_is_set_back_does_not_put_off_what_waits_for_time_to_pass(c
     east.append("t", 0, 5)
     state = run(source, state, clock, 10)[-1]
     assert (state.splits[KEY].position, state.session.doubts) == (15, {})
+
+
+def test_what_is_shown_is_by_the_clock_as_it_is_also_where_it_was_set_back(clock: Clock) -> None:
+    east, wall = FakeKafka("east"), Clock()
+    east.create_topic("t")
+    source = Source(east, clock=wall, monotonic=clock, allowUnreachable="true")
+    state = source.plan(NONE)
+    wall.now_s -= 600
+    east.fail_with(ClusterUnreachable("east", "away"))
+    for _ in range(3):
+        wall.now_s, clock.now_s = wall.now_s + 1, clock.now_s + 1
+        state = source.plan(state)
+    since_ms = source.coordinator.report().unreachable_since_ms["east"]
+    assert 1000 <= wall.now_s * 1000 - since_ms <= 3000
 
 
 def test_of_many_brokers_a_few_are_enough_for_a_new_topic(clock: Clock) -> None:

@@ -47,19 +47,22 @@ def joined(cluster: str, one: Listing, other: Listing) -> Listing:
     together = Listing(
         one.cluster_id or other.cluster_id,
         tuple(sorted(found)),
-        tuple(_missing((*one.missing, *other.missing), {listed[:2] for listed in found}, {*ids, *gaps})),
+        tuple(_missing((*one.missing, *other.missing), {listed[:2] for listed in found}, ids, gaps)),
         tuple(gaps.values()),
         tuple(gaps),
     )
     return next((said for said in (other, one) if said == together), together)
 
 
-def _missing(said: Iterable[Missing], found: Collection[TopicPartition], topics: Collection[str]) -> Iterator[Missing]:
+def _missing(
+    said: Iterable[Missing], found: Collection[TopicPartition], topics: Collection[str], gaps: Collection[str]
+) -> Iterator[Missing]:
     """What is missing of what is `said` to be; partitions of a topic are, too, where only one of them has the topic."""
     # The one that knows more partitions of a topic comes last, so it says what there is instead.
     ordered = sorted(said, key=lambda one: (one.topic, -1 if one.partition is None else one.partition, len(one.has)))
     lacking = {one[:2]: one for one in ordered}
     exist = {*topics, *(topic for topic, partition in lacking if partition is not None)}
     for (topic, partition), one in lacking.items():
-        if (topic not in exist) if partition is None else ((topic, partition) not in found):
+        known = topic in exist if partition is None else (topic, partition) in found
+        if not known and topic not in gaps:
             yield one

@@ -165,7 +165,7 @@ class Coordinator:
                 break
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
             time.sleep(SIGHTING_INTERVAL_S)
-            opened = tell(state, TimePassed(self._now_ms())).state
+            opened = tell(state, TimePassed(self._passed_ms())).state
         if not fix_ends:
             self._health.check_silence(state, answers)
         self._compare_stops(state)
@@ -184,7 +184,8 @@ class Coordinator:
             return True
         self._fleet.refresh(self._given, patient=False)
         self._world.want(self._fleet.clusters)
-        unsure, new = _unsure_of(self._session), self._fleet.undiscovered(self._given)
+        unsure = _unsure_of(self._session)
+        new = self._fleet.undiscovered(replace(self._given, session=self._session))
         answers = self._world.refresh(patient=False, fresh=new, discover=self._discovers(self._session), turn=unsure)
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True
@@ -287,16 +288,18 @@ class Coordinator:
             log.warning("%s may be read by no reader (option pin): %s", counted(len(unread), "split"), _some(unread))
 
     def _now_ms(self) -> int:
-        now_s = self._monotonic()
-        # Where the clock was set back, whoever waits for time to pass would wait until it has caught up.
-        self._ahead_s = max(self._ahead_s, self._clock() - now_s)
-        return round((now_s + self._ahead_s) * 1000)
+        return int(self._clock() * 1000)
+
+    def _passed_ms(self) -> int:
+        """The time, and where the clock was set back, what it would be: otherwise all that waits would wait for it."""
+        self._ahead_s = max(self._ahead_s, self._clock() - self._monotonic())
+        return round((self._monotonic() + self._ahead_s) * 1000)
 
     def _versions(self) -> object:
         return self._world.version, self._fleet.answers, self._fleet.notice
 
     def _is_due(self) -> bool:
-        return self._due_ms is not None and self._now_ms() >= self._due_ms
+        return self._due_ms is not None and self._passed_ms() >= self._due_ms
 
     def _discovers(self, session: Session) -> bool:
         """Whether something can be sure only by a look at all that there is."""
@@ -323,7 +326,7 @@ class Coordinator:
         if not state.session.assigned:
             # Before the time: how long something is kept is for the options of today to say.
             events.append(settings_changed(self._options, state.settings, self._fleet.clusters))
-        events.append(TimePassed(self._now_ms()))
+        events.append(TimePassed(self._passed_ms()))
         events.append(ParallelismChanged(self._options.readers or state.readers or self._readers_default))
         for event in events:
             state = tell(state, event).state
@@ -374,7 +377,7 @@ class Coordinator:
             log.info("something that was read is missing; waiting until that is sure (discoveryInterval)")
         while self._skips.waits(state):
             time.sleep(SIGHTING_INTERVAL_S)
-            state = tell(state, TimePassed(self._now_ms())).state
+            state = tell(state, TimePassed(self._passed_ms())).state
             answers = self._world.refresh(patient=False, discover=True)
             state = self._declare_skipped(state, answers)
         for name in self._skips.unchecked:
