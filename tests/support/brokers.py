@@ -11,15 +11,15 @@ from tests.support.clocks import Clock
 
 
 class Brokers(FakeKafka):
-    """Brokers 0 .. `count` - 1 of the cluster `east`, whose topic `t` has ten records in each of its partitions.
+    """Brokers 0 .. `count` - 1 of a cluster, whose topic `t` has ten records in each of its partitions.
 
     `at`: the one that is asked; `named`: it says who it is;
     `down`: those that do not answer. `former`: broker -> the id that it names for `t`.
     `lacking`: those that do not know `t`. `turns`: how often another one was to be asked. `asked`: who was, each time.
     """
 
-    def __init__(self, count: int, partitions: int = 1) -> None:
-        super().__init__("east")
+    def __init__(self, count: int, partitions: int = 1, cluster: str = "east") -> None:
+        super().__init__(cluster)
         self.count = count
         self.at = 0
         self.named = True

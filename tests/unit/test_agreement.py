@@ -178,8 +178,7 @@ def test_a_new_query_does_not_fail_because_one_broker_lists_a_topic_that_is_gone
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_a_cluster_that_is_added_two_brokers_are_asked(first: int) -> None:
     """What only the other one knows was there before, so its records from before are not read."""
-    east, west, clock = FakeKafka("east"), Lagging(2, partitions=2), Passing()
-    west.cluster = west.cluster_id = "west"
+    east, west, clock = FakeKafka("east"), Lagging(2, partitions=2, cluster="west"), Passing()
     west.at = first
     east.create_topic("t")
     east.append("t", 0, 3)
@@ -192,8 +191,7 @@ def test_of_a_cluster_that_is_added_two_brokers_are_asked(first: int) -> None:
 
 def test_of_a_cluster_that_never_gives_all_one_broker_is_asked_as_of_any_other(clock: Clock) -> None:
     """Otherwise a topic of which they name two ids would keep all others of the cluster from being read."""
-    east, west = FakeKafka("east"), Brokers(2)
-    west.cluster = west.cluster_id = "west"
+    east, west = FakeKafka("east"), Brokers(2, cluster="west")
     west.create_topic("t-u")
     west.create_topic("t-v")
     west.hide_leader("t-v", 0)

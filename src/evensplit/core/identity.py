@@ -162,7 +162,7 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     doubts.update(_denied(draft, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(draft, event, topic, topic_id)
-        enough = seen.answers >= ANSWERS_MIN and _is_time(draft, event, seen.since_ms) and event.asked.turned
+        enough = seen.answers >= ANSWERS_MIN and _has_waited(draft, event, seen.since_ms) and event.asked.turned
         if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
             doubts[cluster, topic] = seen
     if doubts or session.doubts:
@@ -170,8 +170,8 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     return frozenset(topic for name, topic in doubts if name == cluster)
 
 
-def _is_time(draft: Draft, event: PartitionsListed, since_ms: int) -> bool:
-    """Whether an answer is so late that brokers which lagged behind at `since_ms` have had the time to follow."""
+def _has_waited(draft: Draft, event: PartitionsListed, since_ms: int) -> bool:
+    """Whether an answer was asked for so long after `since_ms` that brokers which lag behind had time to follow."""
     return draft.asked_ms(event.asked) - since_ms >= min(draft.session.discovery_interval_ms, DOUBT_MS_MAX)
 
 
@@ -270,14 +270,14 @@ def _denied(
         if seen.former:
             continue
         seen = _heard_from(seen, event)
-        heard = _heard(event, seen, key[1], known.get(key[1], ()))
+        heard, waited = _heard(event, seen, key[1], known.get(key[1], ())), _has_waited(draft, event, seen.begun_ms)
         if heard.other or heard.known:
-            if not heard.is_older or (heard.direction >= 0 and not _is_time(draft, event, seen.begun_ms)):
+            if not heard.is_older or (heard.direction >= 0 and not waited):
                 left[key] = seen
             continue
         if event.answer > seen.answer:
             seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
-        if seen.denials < ANSWERS_MIN or not _is_time(draft, event, seen.begun_ms):
+        if seen.denials < ANSWERS_MIN or not waited:
             left[key] = seen
     return left
 

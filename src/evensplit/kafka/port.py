@@ -244,6 +244,11 @@ def _advice(code: int) -> str:
     return access_advice(code)
 
 
+def are_two_clusters(one_id: str, other_id: str) -> bool:
+    """Whether two cluster ids are of two clusters; an empty one is not known."""
+    return bool(one_id and other_id) and one_id != other_id
+
+
 class TopicState(NamedTuple):
     """One topic in a cluster's metadata. `error`: Kafka's name for `code`, of use if that is not 0."""
 

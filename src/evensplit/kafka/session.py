@@ -18,7 +18,7 @@ from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachab
 from evensplit.kafka.api import METADATA, Api
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, are_two_clusters
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 from evensplit.kafka.staleness import Newest, topic_id
 
@@ -244,7 +244,7 @@ class Session:
         """
         codes: dict[str, int] = {}
         answered: Address | None = None
-        refresh = refresh or _differ(cluster_id, self._cluster_id)
+        refresh = refresh or are_two_clusters(cluster_id, self._cluster_id)
         topics = sorted({topic for topic, _ in partitions})
         if refresh or not all(self._leader(key) for key in partitions):
             response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id, prefer=prefer)
@@ -310,12 +310,12 @@ class Session:
                 self.cluster, f"{join_address(address)}: it knows no brokers yet, as while it starts"
             )
         found = response.cluster_id or ""
-        if _differ(cluster_id, found):
+        if are_two_clusters(cluster_id, found):
             # The next connection to the same address may lead elsewhere.
             self._connections[address].close()
             what = f"expected Kafka's cluster id {cluster_id}, found {found}"
             raise _AnotherCluster(self.cluster, f"{join_address(address)}: it leads to another Kafka cluster: {what}")
-        if _differ(self._cluster_id, found):
+        if are_two_clusters(self._cluster_id, found):
             self._newest = Newest()
         if older := self._newest.take(response):
             raise _OlderMetadata(self.cluster, f"{join_address(address)}: {older}")
@@ -353,11 +353,6 @@ class Session:
             kind = UnsupportedBroker if hopeless else ClusterUnreachable
             raise kind(self.cluster, f"no broker could be asked. {details}. Please {_ADVICE}")
         backoff.pause(deadline)
-
-
-def _differ(expected: str, found: str) -> bool:
-    """Whether two cluster ids are of two clusters; empty ones are not known."""
-    return bool(expected and found) and expected != found
 
 
 def _metadata_request(topics: Collection[str] | None, version: int) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.port import Listing, Missing
+from evensplit.kafka.port import Listing, Missing, are_two_clusters
 
 
 class Unbelieved(ClusterError):
@@ -28,7 +28,7 @@ def joined(cluster: str, one: Listing, other: Listing) -> Listing:
         Unbelieved: they name a topic by two ids.
         ClusterError: they are of two Kafka clusters.
     """
-    if one.cluster_id and other.cluster_id and one.cluster_id != other.cluster_id:
+    if are_two_clusters(one.cluster_id, other.cluster_id):
         raise ClusterError(
             cluster,
             f"its bootstrap servers lead to two Kafka clusters, {one.cluster_id} and {other.cluster_id}; expected "

@@ -153,7 +153,7 @@ class Coordinator:
             self._fleet.refresh(opened, patient=patient)
             self._world.want(self._fleet.clusters)
             since = self._skips.asked(self._world.count)
-            session, new = opened.session, self._fleet.undiscovered(opened)
+            session, new = opened.session, self._fleet.unseen(opened, opened.session)
             answers = self._world.refresh(
                 patient=patient, fresh=new, discover=self._discovers(session), turn=_unsure_of(session), since=since
             )
@@ -184,8 +184,7 @@ class Coordinator:
             return True
         self._fleet.refresh(self._given, patient=False)
         self._world.want(self._fleet.clusters)
-        unsure = _unsure_of(self._session)
-        new = self._fleet.undiscovered(replace(self._given, session=self._session))
+        unsure, new = _unsure_of(self._session), self._fleet.unseen(self._given, self._session)
         answers = self._world.refresh(patient=False, fresh=new, discover=self._discovers(self._session), turn=unsure)
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from evensplit.core.model import ClusterState
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, Session
 from evensplit.core.words import counted
 from evensplit.errors import MetadataError, line_of
 from evensplit.kafka.background import in_background
@@ -118,13 +118,13 @@ class Fleet:
         elif patient or not self._has_clusters:
             self._failed(TimeoutError(), metadata, state)
 
-    def undiscovered(self, state: EnumeratorState) -> Sequence[str]:
+    def unseen(self, state: EnumeratorState, session: Session) -> Sequence[str]:
         """The clusters that nobody has seen yet: what is found of them first is what was there before."""
         if not state.begun:
             return [cluster.id for cluster in self.clusters]
         known = {name for name, cluster in state.clusters.items() if cluster.discovered}
         # Of one that never gives all, a later answer is as good as those about any other.
-        known.update(state.session.heard)
+        known.update(session.heard)
         return [cluster.id for cluster in self.clusters if cluster.id not in known]
 
     def reached(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> ClientSettings:

@@ -14,7 +14,7 @@ from evensplit.core.starting import Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.background import in_background
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, EndsAndEpochs, Listing
+from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, EndsAndEpochs, Listing, are_two_clusters
 from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.agreement import Unbelieved, joined
 from evensplit.spark.epochs import LeaderEpochs
@@ -152,7 +152,7 @@ class ClusterWatch:
             return True
         proven, port = self._proven
         before, self._proven = self._kafka_id, None
-        if before and kafka_id and before != kafka_id:
+        if are_two_clusters(before, kafka_id):
             where = f" ({self.options.where})" if self.options.where else ""
             self.refused = (
                 f"cluster {proven.id!r}: the bootstrap servers {', '.join(self.options.settings.bootstrap_servers)}"
