@@ -22,7 +22,8 @@ class KernelError(ValueError):
       the codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would
       need more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64
       bits cannot hold it). The same bytes fail again, whatever the kind.
-    - offset, an `int`: the base offset of the record batch in question, -1 where none is known.
+    - offset, an `int`: the base offset of the record batch in question, -1 where none is known; with "timestamp" the
+      offset of the record.
     - detail, a `str`: what was expected and what was found, as a clause without a full stop.
     """
 
@@ -127,6 +128,8 @@ class Appended:
 
 # Validity (None without nulls), offsets, data, number of nulls.
 _Binary = tuple[Buffer | None, Buffer, Buffer, int]
+# Validity (None without nulls), microseconds, number of nulls.
+_Times = tuple[Buffer | None, Buffer, int]
 # Validity of the lists, their offsets; offsets and data of the keys; validity, offsets and data of the values; number
 # of null lists, number of items.
 _Headers = tuple[Buffer | None, Buffer, Buffer, Buffer, Buffer | None, Buffer, Buffer, int, int]
@@ -141,8 +144,9 @@ class Columns:
     - key, value, topic, cluster: `(validity, offsets, data, null_count)` for Arrow's `binary` (key, value; null where
       the record's is) or `string` (topic, cluster; never null), as in `Array.from_buffers(type, rows, [validity,
       offsets, data], null_count)`. `offsets` has `rows + 1` 32-bit numbers.
-    - partition, timestamp_type (int32; 0 CreateTime, 1 LogAppendTime), offset, timestamp (int64; microseconds since
-      1970 in UTC, so a record without a timestamp has -1000, as in Spark): one buffer each, never null.
+    - partition, timestamp_type (int32; 0 CreateTime, 1 LogAppendTime), offset (int64): one buffer each, never null.
+    - timestamp: `(validity, values, null_count)`; the values are int64, microseconds since 1970 in UTC, so a record
+      without a timestamp has -1000, as in Spark. Null only with `null_timestamps`.
     - headers: for `list<struct<key: string, value: binary>>`, `(validity, list offsets, key offsets, key data, value
       validity, value offsets, value data, null_count, items)`; null, not an empty list, where a record has none. Order
       and duplicates are kept, null values too; keys are decoded as Java does, with U+FFFD for what is not UTF-8.
@@ -154,7 +158,7 @@ class Columns:
     topic: Final[_Binary | None]
     partition: Final[Buffer | None]
     offset: Final[Buffer | None]
-    timestamp: Final[Buffer | None]
+    timestamp: Final[_Times | None]
     timestamp_type: Final[Buffer | None]
     headers: Final[_Headers | None]
     cluster: Final[_Binary | None]
@@ -166,14 +170,23 @@ class ColumnBuilder:
     For one thread at a time: a second one gets a `RuntimeError` while the first is in a call.
     """
 
-    def __init__(self, *, columns: Sequence[str], rows_max: int, bytes_max: int, uncompressed_bytes_max: int) -> None:
+    def __init__(
+        self,
+        *,
+        columns: Sequence[str],
+        rows_max: int,
+        bytes_max: int,
+        uncompressed_bytes_max: int,
+        null_timestamps: bool = False,
+    ) -> None:
         """
         `columns`: at least one of key, value, topic, partition, offset, timestamp, timestampType, headers and cluster,
         each once; what is not named is neither copied nor kept. `rows_max`, `bytes_max` (both at least 1): from so many
         rows or bytes of columns on, the builder is full and begins no further record batch. The batch in which that
         happens is finished, but not beyond `4 * bytes_max` or 2 GiB (a single record always fits), so memory is bounded
         and 32-bit offsets suffice. `uncompressed_bytes_max` (at least 1): a record batch that decompresses to more is
-        an error; memory grows with what is really there.
+        an error; memory grows with what is really there. `null_timestamps`: a timestamp that microseconds in 64 bits
+        cannot hold is null, rather than an error.
 
         Raises `ValueError` for other columns and for a limit of 0, `OverflowError` for a negative one.
         """
@@ -185,6 +198,14 @@ class ColumnBuilder:
     @property
     def nbytes(self) -> int:
         """The bytes of all columns so far, validity bitmaps left out."""
+
+    @property
+    def batches_opened(self) -> int:
+        """How many record batches had their checksums checked, and were decompressed if they had to be, so far.
+
+        One that is handed out in several parts counts once, if its parts are asked for one behind the other. Its
+        records are gone through once, too: one that cannot be decoded is an error of the part that it would be in.
+        """
 
     @property
     def full(self) -> bool:
@@ -210,6 +231,10 @@ class ColumnBuilder:
         offsets have to rise. Control batches give no rows. Batches wholly below the range are not decompressed, nor is
         anything behind it. With LogAppendTime all records of a batch have the broker's time. Headers that are not
         asked for are not looked at, and neither are times.
+
+        When a call stops within a record batch, that batch stays open. The next call goes on in it without checking or
+        decompressing it again if it begins with the same batch header, has the same names and partition, and starts
+        at that `offset_next`. The same bytes have to be behind that header then, in whichever frame.
 
         `aborted`: the aborted transactions that the response lists, in any order. From its first offset on, what the
         producer wrote in transactions gives no rows, until the marker that aborts it. All that the records can be of

@@ -64,7 +64,7 @@ def decoded(builder: ColumnBuilder) -> list[tuple[int, int, Cell, Cell]]:
     assert columns.offset is not None
     assert columns.timestamp is not None
     offsets = numbers(columns.offset, np.int64)
-    timestamps = numbers(columns.timestamp, np.int64)
+    timestamps = numbers(columns.timestamp[1], np.int64)
     keys, values = column(columns.key, columns.rows), column(columns.value, columns.rows)
     return list(zip(offsets, timestamps, keys, values, strict=True))
 

@@ -23,9 +23,10 @@ from confluent_kafka import Producer
 from evensplit._kernel import FetchedPartition, parse_fetch_response
 from evensplit.core.model import Range, SplitId
 from evensplit.kafka.api import FETCH
-from evensplit.kafka.connection import BODY_BEGIN, Connection, Frame
+from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.fetch import fetch_request, reads_of
+from evensplit.kafka.frames import BODY_BEGIN, Frame
 from evensplit.kafka.settings import ClientSettings
 from evensplit.testing import LocalKafka
 from tests.support.records import Draft, Record, consume, produce

@@ -43,10 +43,10 @@ def values(count: int, base_offset: int = 0) -> bytearray:
     return encoded([(1_000 + n, None, b"v%d" % n, []) for n in range(count)], base_offset)
 
 
-def builder(**limits: int) -> ColumnBuilder:
+def builder(*, null_timestamps: bool = False, **limits: int) -> ColumnBuilder:
     """A builder with headers and cluster, and limits that no test reaches unless it says so."""
     wide = {"rows_max": 1_000_000, "bytes_max": 1 << 26, "uncompressed_bytes_max": 1 << 26}
-    return ColumnBuilder(columns=COLUMNS, **(wide | limits))
+    return ColumnBuilder(columns=COLUMNS, null_timestamps=null_timestamps, **(wide | limits))
 
 
 def transactional(batch: bytearray, producer_id: int) -> bytearray:
@@ -99,7 +99,7 @@ def table(columns: Columns) -> list[dict[str, Any]]:
         "topic": binary(columns.topic, pa.string()),
         "partition": numbers(columns.partition, pa.int32()),
         "offset": numbers(columns.offset, pa.int64()),
-        "timestamp": numbers(columns.timestamp, pa.int64()),
+        "timestamp": columns.timestamp and array(pa.int64(), rows, *columns.timestamp[:2], nulls=columns.timestamp[2]),
         "timestampType": numbers(columns.timestamp_type, pa.int32()),
         "cluster": binary(columns.cluster, pa.string()),
     }
@@ -212,6 +212,60 @@ def test_a_full_builder_hands_out_what_it_has_and_goes_on_from_there() -> None:
     assert [row["offset"] for row in table(made.finish())] == list(range(10, 20))
 
 
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("value", [b"v" * 100, None], ids=["values", "nulls"])
+def test_a_long_batch_is_opened_once_however_many_parts_it_is_handed_out_in(codec: str, value: bytes | None) -> None:
+    frame = encoded([(n, None, value, []) for n in range(3_000)], codec=codec) + values(10, base_offset=3_000)
+    made = builder(bytes_max=4_000)
+    position = offset = parts = 0
+    found: list[int] = []
+    stopped = True
+    while stopped:
+        done = append(made, frame, position, offset)
+        # Another buffer each time, and the bytes of the one before are gone.
+        old, frame = frame, bytearray(frame)
+        old[:] = bytes(len(old))
+        position, offset, stopped = done.position, done.offset_next, done.stopped
+        found += [row["offset"] for row in table(made.finish())]
+        parts += 1
+    assert found == [*range(3_010)]
+    assert parts > 10
+    assert made.batches_opened == 2
+
+
+def test_a_batch_that_was_stopped_in_is_not_taken_for_another_one() -> None:
+    frame = encoded([(n, None, b"v" * 100, []) for n in range(100)], codec="gzip")
+    other = encoded([(n, None, b"w" * 100, []) for n in range(100)], codec="gzip")
+    made = builder(bytes_max=1_000)
+    for following, opened in ((other, 2), (frame, 3), (frame, 4)):
+        first = append(made, frame)
+        assert first.stopped
+        made.finish()
+        append(made, following, first.position, first.offset_next)
+        rows = table(made.finish())
+        assert rows[0]["offset"] == first.offset_next
+        assert {row["value"] for row in rows} == {(b"v" if following is frame else b"w") * 100}
+        assert made.batches_opened == opened
+
+
+def test_timestamps_that_microseconds_cannot_hold() -> None:
+    times = [1_700_000_000_000, 1_700_000_000_000_000_000, 5]
+    frame = encoded([(time, None, b"x", []) for time in times], base_offset=70)
+    with pytest.raises(KernelError) as raised:
+        append(builder(), frame)
+    assert raised.value.args == (
+        "timestamp",
+        71,
+        "a record's timestamp is 1700000000000000000 ms since 1970, and 64 bits of microseconds hold "
+        "-9223372036854775 to 9223372036854775 ms",
+    )
+    made = builder(null_timestamps=True)
+    append(made, frame)
+    assert [row["timestamp"] for row in table(made.finish())] == [1_700_000_000_000_000, None, 5_000]
+    made = ColumnBuilder(columns=("value", "timestampType"), rows_max=9, bytes_max=999, uncompressed_bytes_max=9)
+    assert append(made, frame).rows == 3
+
+
 def test_buffers_are_not_copied_cannot_be_written_and_outlive_their_columns() -> None:
     made = builder()
     append(made, encoded([(0, None, b"the value", [])]))
@@ -264,7 +318,7 @@ def test_offsets_that_are_no_range(offsets: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", ["rows_max", "bytes_max", "uncompressed_bytes_max"])
 def test_limits_of_nothing(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} is 0, expected 1 or more"):
-        builder(**{name: 0})
+        builder(**dict[str, Any]({name: 0}))
 
 
 def test_an_error_says_kind_offset_and_detail_and_survives_pickling() -> None:

@@ -8,6 +8,8 @@ use pyo3::prelude::*;
 
 /// Validity, offsets, data, number of nulls.
 type BinaryParts = (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize);
+/// Validity, microseconds, number of nulls.
+type TimeParts = (Option<Py<Buffer>>, Py<Buffer>, usize);
 /// List validity and offsets; key offsets and data; value validity, offsets and data; null lists; items.
 type HeaderParts =
     (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize, usize);
@@ -47,7 +49,7 @@ pub struct Columns {
     topic: Option<Py<PyAny>>,
     partition: Option<Py<Buffer>>,
     offset: Option<Py<Buffer>>,
-    timestamp: Option<Py<Buffer>>,
+    timestamp: Option<Py<PyAny>>,
     timestamp_type: Option<Py<Buffer>>,
     headers: Option<Py<PyAny>>,
     cluster: Option<Py<PyAny>>,
@@ -70,6 +72,12 @@ fn binary(py: Python<'_>, column: kernel::Binary) -> PyResult<Py<PyAny>> {
         owned(py, column.data)?,
         column.null_count,
     );
+    Ok(parts.into_pyobject(py)?.into_any().unbind())
+}
+
+fn times(py: Python<'_>, column: kernel::Times) -> PyResult<Py<PyAny>> {
+    let validity = column.validity.map(|bits| owned(py, bits)).transpose()?;
+    let parts: TimeParts = (validity, owned(py, column.micros)?, column.null_count);
     Ok(parts.into_pyobject(py)?.into_any().unbind())
 }
 
@@ -99,15 +107,22 @@ fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
 #[pymethods]
 impl ColumnBuilder {
     #[new]
-    #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max))]
-    fn new(columns: Vec<String>, rows_max: usize, bytes_max: usize, uncompressed_bytes_max: usize) -> PyResult<Self> {
+    #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max, null_timestamps=false))]
+    fn new(
+        columns: Vec<String>,
+        rows_max: usize,
+        bytes_max: usize,
+        uncompressed_bytes_max: usize,
+        null_timestamps: bool,
+    ) -> PyResult<Self> {
         let selection = kernel::Selection::of(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let limits = kernel::Limits {
             rows_max: at_least_one("rows_max", rows_max)?,
             bytes_max: at_least_one("bytes_max", bytes_max)?,
             uncompressed_bytes_max: at_least_one("uncompressed_bytes_max", uncompressed_bytes_max)?,
         };
-        Ok(ColumnBuilder { inner: kernel::ColumnBuilder::new(selection, limits) })
+        let inner = kernel::ColumnBuilder::new(selection, limits);
+        Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner } })
     }
 
     #[getter]
@@ -118,6 +133,11 @@ impl ColumnBuilder {
     #[getter]
     fn nbytes(&self) -> usize {
         self.inner.bytes()
+    }
+
+    #[getter]
+    fn batches_opened(&self) -> u64 {
+        self.inner.batches_opened()
     }
 
     #[getter]
@@ -171,7 +191,7 @@ impl ColumnBuilder {
             topic: columns.topic.map(|column| binary(py, column)).transpose()?,
             partition: columns.partition.map(|column| owned(py, column)).transpose()?,
             offset: columns.offset.map(|column| owned(py, column)).transpose()?,
-            timestamp: columns.timestamp.map(|column| owned(py, column)).transpose()?,
+            timestamp: columns.timestamp.map(|column| times(py, column)).transpose()?,
             timestamp_type: columns.timestamp_type.map(|column| owned(py, column)).transpose()?,
             headers: columns.headers.map(|column| headers(py, column)).transpose()?,
             cluster: columns.cluster.map(|column| binary(py, column)).transpose()?,

@@ -10,7 +10,8 @@ use crate::wire::Reader;
 const LENGTH_COUNTS_FROM: usize = 12;
 /// The checksum covers everything from the attributes on.
 const CHECKED_FROM: usize = 21;
-const HEADER_BYTES: usize = 61;
+/// As far as the number of records.
+pub(crate) const HEADER_BYTES: usize = 61;
 /// As far as the magic byte, which is where it has been in every format.
 const PEEK_BYTES: usize = 17;
 
@@ -66,8 +67,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A record batch whose checksum is right.
+/// A record batch.
 pub(crate) struct Batch<'a> {
+    /// All its bytes that are no records.
+    pub(crate) header: &'a [u8; HEADER_BYTES],
     pub(crate) base_offset: i64,
     /// The last offset that the batch covers, whether or not that record is still there.
     pub(crate) last_offset: i64,
@@ -86,18 +89,27 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Checks the checksum and reads the header. `bytes` is exactly one record batch.
-    pub(crate) fn open(base_offset: i64, bytes: &'a [u8]) -> Result<Self> {
+    /// Checks the checksum. `bytes` is exactly one record batch.
+    pub(crate) fn check(bytes: &[u8]) -> Result<()> {
         let mut reader = Reader::new(bytes);
         reader.take(PEEK_BYTES, "a record batch")?;
         let expected = reader.u32("a checksum")?;
-        let found = crc32c::crc32c(bytes.get(CHECKED_FROM..).unwrap_or_default());
-        if expected != found {
-            return Err(Error::new(
+        match crc32c::crc32c(bytes.get(CHECKED_FROM..).unwrap_or_default()) {
+            found if found == expected => Ok(()),
+            found => Err(Error::new(
                 Kind::Crc,
                 format!("the record batch's CRC-32C should be {expected:#010x} and is {found:#010x}"),
-            ));
+            )),
         }
+    }
+
+    /// Reads the header of a record batch whose checksum is right. `bytes` is exactly that batch.
+    pub(crate) fn read(base_offset: i64, bytes: &'a [u8]) -> Result<Self> {
+        let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(Error::truncated("a record batch's header", HEADER_BYTES, bytes.len()));
+        };
+        let mut reader = Reader::new(header);
+        reader.take(CHECKED_FROM, "a record batch")?;
         let attributes = reader.i16("attributes")?;
         let last_offset_delta = reader.i32("a last offset delta")?;
         let base_timestamp = reader.i64("a base timestamp")?;
@@ -110,6 +122,7 @@ impl<'a> Batch<'a> {
             _ => None,
         };
         Ok(Batch {
+            header,
             base_offset,
             last_offset: last_offset.ok_or_else(|| {
                 Error::malformed(format!(
@@ -125,7 +138,7 @@ impl<'a> Batch<'a> {
             transactional: attributes & TRANSACTIONAL != 0,
             records_count: usize::try_from(records_count)
                 .map_err(|_| Error::malformed(format!("the number of records is {records_count}")))?,
-            payload: reader.take(reader.left(), "records")?,
+            payload,
         })
     }
 }

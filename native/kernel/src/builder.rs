@@ -1,15 +1,17 @@
 //! Record batches in, Arrow columns out.
 
 use crate::aborted::{Aborted, Transactions};
-use crate::batch::{Batch, Frame};
+use crate::batch::{Batch, Frame, HEADER_BYTES};
 use crate::binary::Binary;
 use crate::codec::Decompressor;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::headers::HeaderColumn;
 use crate::record::Record;
 use crate::rows::Rows;
 use crate::runs::{Labels, Runs};
 use crate::selection::Selection;
+use crate::taking::{Cursor, Taking};
+use crate::times::Times;
 use crate::wire::Reader;
 
 /// A record batch is finished although it fills the builder, but not beyond this many times `bytes_max`.
@@ -81,8 +83,8 @@ pub struct Columns {
     pub partition: Option<Vec<i32>>,
     /// Offsets.
     pub offset: Option<Vec<i64>>,
-    /// Timestamps in microseconds since 1970 (UTC).
-    pub timestamp: Option<Vec<i64>>,
+    /// Timestamps.
+    pub timestamp: Option<Times>,
     /// [`TimestampType`] as numbers.
     pub timestamp_type: Option<Vec<i32>>,
     /// Record headers.
@@ -91,12 +93,32 @@ pub struct Columns {
     pub cluster: Option<Binary>,
 }
 
+/// A record batch that is handed out in parts. Its checksum was right.
+struct Open {
+    header: [u8; HEADER_BYTES],
+    labels: Labels,
+    /// How long its records are. Those that were compressed are what the decompressor gave last.
+    records_bytes: usize,
+    /// What was not handed out yet.
+    rest: Cursor,
+}
+
+impl Open {
+    fn is(&self, bytes: &[u8], labels: &Labels, offset: i64) -> bool {
+        bytes.starts_with(&self.header) && self.labels == *labels && self.rest.offset == offset
+    }
+}
+
 /// Decodes record batches (message format v2) into the columns of one Arrow batch after the other.
 pub struct ColumnBuilder {
     limits: Limits,
     bytes_hard_max: usize,
     selection: Selection,
+    null_timestamps: bool,
     decompressor: Decompressor,
+    /// Taken before anything else is decompressed.
+    open: Option<Open>,
+    batches_opened: u64,
     overflowing: bool,
     rows: Rows,
     runs: Runs,
@@ -109,11 +131,19 @@ impl ColumnBuilder {
             limits,
             bytes_hard_max: limits.bytes_max.saturating_mul(HARD_FACTOR).min(i32::MAX as usize),
             selection,
+            null_timestamps: false,
             decompressor: Decompressor::new(limits.uncompressed_bytes_max),
+            open: None,
+            batches_opened: 0,
             overflowing: false,
             rows: Rows::new(selection),
             runs: Runs::default(),
         }
+    }
+
+    /// Makes timestamps that 64 bits of microseconds cannot hold null; without this, they are an error.
+    pub fn with_null_timestamps(self) -> Self {
+        ColumnBuilder { null_timestamps: true, ..self }
     }
 
     /// The rows so far.
@@ -131,6 +161,11 @@ impl ColumnBuilder {
         self.overflowing || self.rows() >= self.limits.rows_max || self.bytes() >= self.limits.bytes_max
     }
 
+    /// How many record batches were checked, and decompressed if they had to be, so far.
+    pub fn batches_opened(&self) -> u64 {
+        self.batches_opened
+    }
+
     /// Adds the records of one partition whose offsets are in `range`.
     ///
     /// `bytes` are record batches one behind the other, the last of which may be cut off. Control batches hold no rows,
@@ -138,6 +173,9 @@ impl ColumnBuilder {
     /// is left out, until the marker that aborts it. Without a row in reach, `offset_next` still moves: over what
     /// compaction took away, and to the end of the range when a record batch begins behind it. After an error the
     /// builder holds what it held before the call.
+    ///
+    /// A batch that is stopped in stays open until the next call that decodes something. If that goes on with it, it is
+    /// neither checked nor decompressed again, so its bytes have to be the same ones then; where they lie does not matter.
     pub fn append(
         &mut self,
         bytes: &[u8],
@@ -192,13 +230,19 @@ impl ColumnBuilder {
                 let detail = format!("the base offset is {}, expected {offset_min} or more", frame.base_offset);
                 return Err(at_batch(Error::malformed(detail)));
             }
-            let batch = Batch::open(frame.base_offset, whole).map_err(at_batch)?;
+            let open = self.open.take().filter(|open| open.is(whole, labels, done.offset_next));
+            let batch = match open {
+                Some(_) => Batch::read(frame.base_offset, whole),
+                None => self.open_batch(frame.base_offset, whole),
+            };
+            let batch = batch.map_err(at_batch)?;
             let left_out = self.is_left_out(&batch, &mut transactions).map_err(at_batch)?;
             if batch.last_offset >= range.start && !left_out {
-                if let Some(first_left_out) = self.append_batch(&batch, labels, range).map_err(at_batch)? {
+                if let Some(open) = self.append_batch(&batch, labels, range, open).map_err(at_batch)? {
+                    done.offset_next = open.rest.offset;
+                    self.open = Some(open);
                     self.overflowing = true;
                     done.stopped = true;
-                    done.offset_next = first_left_out;
                     break;
                 }
             }
@@ -210,6 +254,12 @@ impl ColumnBuilder {
         done.rows = self.rows() - rows_before;
         done.aborted = transactions.rest();
         Ok(done)
+    }
+
+    fn open_batch<'a>(&mut self, base_offset: i64, bytes: &'a [u8]) -> Result<Batch<'a>> {
+        self.batches_opened += 1;
+        Batch::check(bytes)?;
+        Batch::read(base_offset, bytes)
     }
 
     /// Whether nothing in a batch is for readers; takes note of what it says of transactions.
@@ -242,31 +292,44 @@ impl ColumnBuilder {
 
     /// Adds the records of one batch, and checks also those that it does not add.
     ///
-    /// Returns the offset of the first record that should have been added and that memory does not allow.
-    fn append_batch(&mut self, batch: &Batch<'_>, labels: &Labels, range: Range) -> Result<Option<i64>> {
+    /// `open`: what is left of it, if it is not begun here. Returns what memory does not allow yet.
+    fn append_batch(
+        &mut self,
+        batch: &Batch<'_>,
+        labels: &Labels,
+        range: Range,
+        open: Option<Open>,
+    ) -> Result<Option<Open>> {
         if batch.records_count == 0 && batch.payload.is_empty() {
             return Ok(None);
         }
+        let (records_bytes, from) = match &open {
+            Some(open) => (open.records_bytes, open.rest),
+            None => (self.decompressor.decompress(batch.codec, batch.payload)?.len(), Cursor::at_first(batch)),
+        };
+        let records = self.decompressor.last(batch.codec, batch.payload, records_bytes);
         let rows_before = self.rows.count();
-        let records = self.decompressor.decompress(batch.codec, batch.payload)?;
         let taking = Taking {
             batch,
             range,
             bytes_elsewhere: labels.row_bytes(self.selection),
             bytes_hard_max: self.bytes_hard_max,
             headers_wanted: self.selection.headers,
+            null_timestamps: self.null_timestamps,
         };
-        let first_left_out = taking.append(records, &mut self.rows)?;
+        let rest = taking.append(records, from, &mut self.rows)?;
         let timestamp_type =
             if batch.log_append_time { TimestampType::LogAppendTime } else { TimestampType::CreateTime };
         self.runs.push(labels, timestamp_type, self.rows.count() - rows_before);
-        Ok(first_left_out)
+        Ok(rest.map(|rest| Open { header: *batch.header, labels: labels.clone(), records_bytes, rest }))
     }
 
     /// Hands the rows out and begins anew, with room for as many rows again.
     pub fn finish(&mut self) -> Columns {
         self.overflowing = false;
-        self.decompressor.release_beyond(self.bytes_hard_max);
+        if self.open.is_none() {
+            self.decompressor.release_beyond(self.bytes_hard_max);
+        }
         let rows = self.rows();
         let own = self.rows.finish();
         let runs = self.runs.finish(self.selection);
@@ -281,80 +344,6 @@ impl ColumnBuilder {
             timestamp_type: runs.timestamp_type,
             headers: own.headers,
             cluster: runs.cluster,
-        }
-    }
-}
-
-/// Which records of a batch become rows.
-struct Taking<'a> {
-    batch: &'a Batch<'a>,
-    range: Range,
-    /// What a row needs in the columns that are written later.
-    bytes_elsewhere: usize,
-    bytes_hard_max: usize,
-    headers_wanted: bool,
-}
-
-impl Taking<'_> {
-    fn append(&self, records: &[u8], rows: &mut Rows) -> Result<Option<i64>> {
-        let elsewhere = self.batch.records_count.saturating_mul(self.bytes_elsewhere);
-        let bytes = rows.bytes_max(self.batch.records_count, records.len()).saturating_add(elsewhere);
-        if rows.bytes().saturating_add(bytes) <= self.bytes_hard_max {
-            self.append_records::<false>(records, rows)
-        } else {
-            self.append_records::<true>(records, rows)
-        }
-    }
-
-    /// `BOUNDED`: the bound on all bytes can be reached, so every row is measured.
-    fn append_records<const BOUNDED: bool>(&self, records: &[u8], rows: &mut Rows) -> Result<Option<i64>> {
-        let batch = self.batch;
-        let mut reader = Reader::new(records);
-        let mut first_left_out = None;
-        let mut offset_min = batch.base_offset;
-        for _ in 0..batch.records_count {
-            let record = Record::read(&mut reader, self.headers_wanted)?;
-            let offset = batch.base_offset.saturating_add(i64::from(record.offset_delta));
-            if offset < offset_min || offset > batch.last_offset {
-                let last = batch.last_offset;
-                return Err(Error::malformed(format!("a record has offset {offset}, expected {offset_min} to {last}")));
-            }
-            offset_min = offset + 1;
-            if offset < self.range.start || offset >= self.range.end || first_left_out.is_some() {
-                continue;
-            }
-            if BOUNDED && rows.count() > 0 {
-                let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
-                if rows.bytes().saturating_add(bytes) > self.bytes_hard_max {
-                    first_left_out = Some(offset);
-                    continue;
-                }
-            }
-            rows.push(&record, offset, self.bytes_elsewhere, || self.micros(&record))?;
-        }
-        match reader.left() {
-            0 => Ok(first_left_out),
-            left => Err(Error::malformed(format!(
-                "{} records were announced, and {left} bytes follow the last",
-                batch.records_count
-            ))),
-        }
-    }
-
-    /// The record's timestamp in microseconds.
-    #[inline]
-    fn micros(&self, record: &Record<'_>) -> Result<i64> {
-        let (base, delta) = if self.batch.log_append_time {
-            (self.batch.max_timestamp, 0)
-        } else {
-            (self.batch.base_timestamp, record.timestamp_delta)
-        };
-        match base.checked_add(delta).and_then(|millis| millis.checked_mul(1000)) {
-            Some(micros) => Ok(micros),
-            None => Err(Error::new(
-                Kind::Timestamp,
-                format!("a record's time is {base} ms + {delta} ms, which 64 bits of microseconds cannot hold"),
-            )),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::lz4::{self, Block};
+use crate::zstd;
 use lz4_flex::block::{decompress_into, decompress_into_with_dict, DecompressError};
 use std::io::Read;
 
@@ -13,6 +14,8 @@ const XERIAL_HEADER_BYTES: usize = 16;
 const SNAPPY_RATIO_MAX: usize = 22;
 /// A byte of length adds 255 bytes to a match in lz4.
 const LZ4_RATIO_MAX: usize = 256;
+/// From here on, room for zstd's content is found by looking at its blocks rather than by trying.
+const ZSTD_TRIED_BYTES_MAX: usize = 1 << 20;
 const ZSTD_TOO_SMALL: &str = "Destination buffer is too small";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +43,17 @@ impl Codec {
 /// Decompresses record batches one after the other.
 pub(crate) struct Decompressor {
     bytes_max: usize,
-    /// Its length is what was ever needed; only the first bytes belong to the batch at hand.
+    /// As long as anything needed since it was last let go; only the first bytes belong to the batch at hand.
     scratch: Vec<u8>,
+    /// The longest that was in it since `release_beyond`.
+    longest: usize,
     snappy: snap::raw::Decoder,
     zstd: Option<zstd_safe::DCtx<'static>>,
 }
 
 impl Decompressor {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Decompressor { bytes_max, scratch: Vec::new(), snappy: snap::raw::Decoder::new(), zstd: None }
+        Decompressor { bytes_max, scratch: Vec::new(), longest: 0, snappy: snap::raw::Decoder::new(), zstd: None }
     }
 
     /// The payload without its compression: at most `bytes_max` bytes if there was one.
@@ -60,12 +65,22 @@ impl Decompressor {
             Codec::Lz4 => self.lz4(payload)?,
             Codec::Zstd => self.zstd(payload)?,
         };
-        Ok(self.scratch.get(..length).unwrap_or_default())
+        self.longest = self.longest.max(length);
+        Ok(self.last(codec, payload, length))
     }
 
-    /// Gives memory back if more than `bytes` are held.
+    /// What `decompress` gave last: `length` bytes.
+    pub(crate) fn last<'a>(&'a self, codec: Codec, payload: &'a [u8], length: usize) -> &'a [u8] {
+        match codec {
+            Codec::None => payload,
+            _ => self.scratch.get(..length).unwrap_or_default(),
+        }
+    }
+
+    /// Gives memory back if more than `bytes` are held, and no more than a quarter was needed since the last time.
     pub(crate) fn release_beyond(&mut self, bytes: usize) {
-        if self.scratch.len() > bytes {
+        let needed = std::mem::take(&mut self.longest);
+        if self.scratch.len() > bytes && self.scratch.len() / 4 >= needed {
             self.scratch = Vec::new();
         }
     }
@@ -86,6 +101,16 @@ impl Decompressor {
         let grown = length.saturating_mul(2).max(GROWTH_MIN).min(self.bytes_max.saturating_add(1));
         self.scratch.resize(grown, 0);
         Ok(())
+    }
+
+    /// As `grow`, to at least `bytes`, as far as that is within the bound. What is in it is lost.
+    fn grow_to(&mut self, bytes: usize) -> Result<()> {
+        if self.scratch.len() < bytes.min(self.bytes_max) {
+            self.scratch = Vec::new();
+            self.scratch = vec![0; bytes.min(self.bytes_max.saturating_add(1))];
+            return Ok(());
+        }
+        self.grow()
     }
 
     fn read_all(&mut self, codec: &str, reader: &mut impl Read) -> Result<usize> {
@@ -165,7 +190,9 @@ impl Decompressor {
                 Err(code) => code,
             };
             match zstd_safe::get_error_name(code) {
-                ZSTD_TOO_SMALL => self.grow()?,
+                // All that was done until then is lost, which is nothing much for a short batch.
+                ZSTD_TOO_SMALL if self.scratch.len() < ZSTD_TRIED_BYTES_MAX => self.grow()?,
+                ZSTD_TOO_SMALL => self.grow_to(zstd::decompressed_bytes_max(payload))?,
                 name => return Err(failed("zstd", name)),
             }
         }

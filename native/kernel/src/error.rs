@@ -39,7 +39,8 @@ impl Kind {
 pub struct Error {
     /// What kind of thing went wrong.
     pub kind: Kind,
-    /// The base offset of the record batch in question, or -1 where none is known.
+    /// The base offset of the record batch in question, or -1 where none is known; with [`Kind::Timestamp`] the offset of
+    /// the record.
     pub offset: i64,
     /// What was expected and what was found, as a clause.
     pub detail: String,
@@ -64,10 +65,12 @@ impl Error {
         Error::new(Kind::Truncated, format!("{what} needs {needed} bytes, {left} are left"))
     }
 
-    /// Says in which record batch it happened.
+    /// Says in which record batch it happened, or at which record; what was said first stands.
     #[cold]
     pub(crate) fn at(mut self, offset: i64) -> Self {
-        self.offset = offset;
+        if self.offset < 0 {
+            self.offset = offset;
+        }
         self
     }
 

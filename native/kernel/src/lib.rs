@@ -21,8 +21,11 @@ mod record;
 mod rows;
 mod runs;
 mod selection;
+mod taking;
+mod times;
 mod validity;
 mod wire;
+mod zstd;
 
 pub use aborted::Aborted;
 pub use binary::Binary;
@@ -32,3 +35,4 @@ pub use error::{Error, Kind, Result};
 pub use fetch::{parse_fetch_response, FetchedPartition, FetchedResponse, VERSION_MAX, VERSION_MIN};
 pub use headers::HeaderColumn;
 pub use selection::{Selection, SelectionError};
+pub use times::Times;

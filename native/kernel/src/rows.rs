@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::headers::{self, HeaderColumn, HeaderColumnBuilder};
 use crate::record::Record;
 use crate::selection::Selection;
+use crate::times::{self, TimeColumn, Times};
 
 pub(crate) struct Rows {
     count: usize,
@@ -15,7 +16,7 @@ pub(crate) struct Rows {
     key: Option<BinaryColumn>,
     value: Option<BinaryColumn>,
     offset: Option<Vec<i64>>,
-    timestamp: Option<Vec<i64>>,
+    timestamp: Option<TimeColumn>,
     headers: Option<HeaderColumnBuilder>,
 }
 
@@ -26,6 +27,7 @@ pub(crate) struct Mark {
     bytes_elsewhere: usize,
     key: Option<binary::Mark>,
     value: Option<binary::Mark>,
+    timestamp: Option<times::Mark>,
     headers: Option<headers::Mark>,
 }
 
@@ -34,7 +36,7 @@ pub(crate) struct RowColumns {
     pub(crate) key: Option<Binary>,
     pub(crate) value: Option<Binary>,
     pub(crate) offset: Option<Vec<i64>>,
-    pub(crate) timestamp: Option<Vec<i64>>,
+    pub(crate) timestamp: Option<Times>,
     pub(crate) headers: Option<HeaderColumn>,
 }
 
@@ -47,7 +49,7 @@ impl Rows {
             key: selection.key.then(BinaryColumn::default),
             value: selection.value.then(BinaryColumn::default),
             offset: selection.offset.then(Vec::new),
-            timestamp: selection.timestamp.then(Vec::new),
+            timestamp: selection.timestamp.then(TimeColumn::default),
             headers: selection.headers.then(HeaderColumnBuilder::new),
         }
     }
@@ -83,14 +85,14 @@ impl Rows {
         records.saturating_mul(self.row_bytes + 4).saturating_add(bytes.saturating_mul(factor))
     }
 
-    /// Adds a row, which needs `bytes_elsewhere`. `micros` is asked only if there is a column for it.
+    /// Adds a row, which needs `bytes_elsewhere`. `micros`, perhaps none, is asked only if there is a column for it.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
         record: &Record<'_>,
         offset: i64,
         bytes_elsewhere: usize,
-        micros: impl FnOnce() -> Result<i64>,
+        micros: impl FnOnce() -> Result<Option<i64>>,
     ) -> Result<()> {
         if let Some(column) = &mut self.timestamp {
             column.push(micros()?);
@@ -118,6 +120,7 @@ impl Rows {
             bytes_elsewhere: self.bytes_elsewhere,
             key: self.key.as_ref().map(BinaryColumn::mark),
             value: self.value.as_ref().map(BinaryColumn::mark),
+            timestamp: self.timestamp.as_ref().map(TimeColumn::mark),
             headers: self.headers.as_ref().map(HeaderColumnBuilder::mark),
         }
     }
@@ -130,8 +133,11 @@ impl Rows {
                 column.roll_back(mark);
             }
         }
-        for column in [&mut self.offset, &mut self.timestamp].into_iter().flatten() {
-            column.truncate(mark.rows);
+        if let Some(offsets) = &mut self.offset {
+            offsets.truncate(mark.rows);
+        }
+        if let (Some(times), Some(mark)) = (&mut self.timestamp, mark.timestamp) {
+            times.roll_back(mark);
         }
         if let (Some(headers), Some(mark)) = (&mut self.headers, mark.headers) {
             headers.roll_back(mark);
@@ -142,12 +148,11 @@ impl Rows {
     pub(crate) fn finish(&mut self) -> RowColumns {
         let rows = std::mem::take(&mut self.count);
         self.bytes_elsewhere = 0;
-        let handed_out = |column: &mut Vec<i64>| std::mem::replace(column, Vec::with_capacity(rows));
         RowColumns {
             key: self.key.as_mut().map(BinaryColumn::finish),
             value: self.value.as_mut().map(BinaryColumn::finish),
-            offset: self.offset.as_mut().map(handed_out),
-            timestamp: self.timestamp.as_mut().map(handed_out),
+            offset: self.offset.as_mut().map(|column| std::mem::replace(column, Vec::with_capacity(rows))),
+            timestamp: self.timestamp.as_mut().map(TimeColumn::finish),
             headers: self.headers.as_mut().map(HeaderColumnBuilder::finish),
         }
     }

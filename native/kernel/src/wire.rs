@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, length: usize, what: &str) -> Result<&'a [u8]> {
         match self.rest.split_at_checked(length) {
             Some((taken, rest)) => {
@@ -66,34 +66,45 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned varint of at most 32 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn uvarint(&mut self, what: &str) -> Result<u32> {
-        if let Some((&first, rest)) = self.rest.split_first() {
-            if first < 0x80 {
-                self.rest = rest;
-                return Ok(u32::from(first));
+        match self.uvarint_short() {
+            Some(short) => Ok(short),
+            None => {
+                let long = self.uvarint_slow(5, what)?;
+                u32::try_from(long).map_err(|_| Error::malformed(format!("{what} is a varint beyond 32 bits")))
             }
         }
-        let long = self.uvarint_slow(5, what)?;
-        u32::try_from(long).map_err(|_| Error::malformed(format!("{what} is a varint beyond 32 bits")))
+    }
+
+    /// An unsigned varint of at most four bytes, if one is next.
+    #[inline(always)]
+    fn uvarint_short(&mut self) -> Option<u32> {
+        let bits = |byte: u8, at: u32| u32::from(byte & 0x7f) << (7 * at);
+        let (value, rest) = match *self.rest {
+            [a @ ..0x80, ref rest @ ..] => (u32::from(a), rest),
+            [a, b @ ..0x80, ref rest @ ..] => (bits(a, 0) | bits(b, 1), rest),
+            [a, b, c @ ..0x80, ref rest @ ..] => (bits(a, 0) | bits(b, 1) | bits(c, 2), rest),
+            [a, b, c, d @ ..0x80, ref rest @ ..] => (bits(a, 0) | bits(b, 1) | bits(c, 2) | bits(d, 3), rest),
+            _ => return None,
+        };
+        self.rest = rest;
+        Some(value)
     }
 
     /// A zigzag varint of at most 32 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn varint(&mut self, what: &str) -> Result<i32> {
         let raw = self.uvarint(what)?;
         Ok((raw >> 1) as i32 ^ -((raw & 1) as i32))
     }
 
     /// A zigzag varint of at most 64 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn varlong(&mut self, what: &str) -> Result<i64> {
-        let raw = match self.rest.split_first() {
-            Some((&first, rest)) if first < 0x80 => {
-                self.rest = rest;
-                u64::from(first)
-            }
-            _ => self.uvarint_slow(10, what)?,
+        let raw = match self.uvarint_short() {
+            Some(short) => u64::from(short),
+            None => self.uvarint_slow(10, what)?,
         };
         Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))
     }
@@ -116,7 +127,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A length in front of nullable bytes: `None` for -1.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn nullable_length(&mut self, what: &str) -> Result<Option<usize>> {
         match self.varint(what)? {
             -1 => Ok(None),
@@ -128,7 +139,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Nullable bytes behind a varint length.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn nullable_bytes(&mut self, what: &str) -> Result<Option<&'a [u8]>> {
         match self.nullable_length(what)? {
             None => Ok(None),

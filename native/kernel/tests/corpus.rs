@@ -36,7 +36,7 @@ fn row(fields: &[&str]) -> Row {
     let cell = |text: &str| Some(unhex(text.trim_matches(['[', ']'])));
     Row {
         offset: Some(fields[0].parse().unwrap()),
-        timestamp: Some(fields[1].parse::<i64>().unwrap() * 1000),
+        timestamp: Some(Some(fields[1].parse::<i64>().unwrap() * 1000)),
         timestamp_type: Some(fields[2].parse().unwrap()),
         key: cell(fields[3]),
         value: cell(fields[4]),

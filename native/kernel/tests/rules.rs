@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{append, varint, Batch, Codec, Record, EVERYTHING, LIMITS};
+use common::{append, varint, Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::{Appended, ColumnBuilder, Kind, Limits, Range, Selection};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use std::io::Write;
@@ -126,39 +126,6 @@ fn offsets_have_to_rise() {
 }
 
 #[test]
-fn timestamps_beyond_microseconds() {
-    let limit = i64::MAX / 1000;
-    for (base, delta, fits) in
-        [(limit, 0, true), (limit, 1, false), (i64::MIN, 0, false), (i64::MAX, 1, false), (-1, 0, true)]
-    {
-        let mut batch = Batch::plain(2, Codec::None, &[b"x"]);
-        batch.base_timestamp = base;
-        batch.records[0].timestamp_delta = delta;
-        match append(&mut builder(), &batch.encode(), EVERYTHING) {
-            Ok(_) => assert!(fits),
-            Err(error) => assert_eq!((error.kind, error.offset, fits), (Kind::Timestamp, 2, false)),
-        }
-    }
-}
-
-#[test]
-fn a_record_without_a_timestamp_has_minus_one_millisecond() {
-    let mut builder = builder();
-    append(&mut builder, &Batch { base_timestamp: -1, ..abc(0) }.encode(), EVERYTHING).unwrap();
-    assert_eq!(builder.finish().timestamp.unwrap(), [-1000; 3]);
-}
-
-#[test]
-fn log_append_time_is_that_of_the_batch() {
-    let mut builder = builder();
-    append(&mut builder, &Batch { log_append_time: true, max_timestamp: 77, ..abc(0) }.encode(), EVERYTHING).unwrap();
-    append(&mut builder, &abc(3).encode(), EVERYTHING).unwrap();
-    let columns = builder.finish();
-    assert_eq!(columns.timestamp.unwrap()[..3], [77_000; 3]);
-    assert_eq!(columns.timestamp_type.unwrap(), [1, 1, 1, 0, 0, 0]);
-}
-
-#[test]
 fn batches_out_of_range_are_not_decompressed() {
     let broken = |base_offset| Batch { codec: Codec::Lz4, ..abc(base_offset) }.encode_with(b"not lz4", 3);
     let bytes = [broken(0), abc(3).encode(), broken(6)].concat();
@@ -239,15 +206,6 @@ fn a_single_record_always_fits() {
     let bytes = Batch::plain(0, Codec::None, &[&[1; 5000], &[2; 5000]]).encode();
     let done = append(&mut builder, &bytes, EVERYTHING).unwrap();
     assert_eq!((done.offset_next, done.rows, done.stopped, builder.full()), (1, 1, true, true));
-}
-
-#[test]
-fn damage_behind_the_part_that_fits_is_found_at_once() {
-    let mut batch = Batch::plain(0, Codec::None, &[&[1; 5000], &[2; 5000]]);
-    batch.records.push(Record::plain(1, b"again"));
-    let mut builder = ColumnBuilder::new(common::SEVEN, Limits { bytes_max: 10, ..LIMITS });
-    assert_eq!(append(&mut builder, &batch.encode(), EVERYTHING).unwrap_err().kind, Kind::Malformed);
-    assert_eq!((builder.rows(), builder.full()), (0, false));
 }
 
 #[test]

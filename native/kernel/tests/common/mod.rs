@@ -2,10 +2,11 @@
 
 #![allow(dead_code, clippy::indexing_slicing, clippy::unwrap_used)]
 
-use evensplit_kernel::{Binary, ColumnBuilder, Columns, Limits, Range, Selection};
+use evensplit_kernel::{Binary, ColumnBuilder, Columns, Limits, Range, Selection, Times};
 use std::io::Write;
 
 pub mod damage;
+pub mod strategy;
 
 pub type Header = (Vec<u8>, Option<Vec<u8>>);
 
@@ -55,7 +56,7 @@ pub struct Row {
     pub topic: Option<String>,
     pub partition: Option<i32>,
     pub offset: Option<i64>,
-    pub timestamp: Option<i64>,
+    pub timestamp: Option<Option<i64>>,
     pub timestamp_type: Option<i32>,
     pub headers: Option<Option<Vec<(String, Cell)>>>,
     pub cluster: Option<String>,
@@ -179,7 +180,7 @@ impl Batch {
             offset: selection.offset.then(|| self.base_offset + i64::from(record.offset_delta)),
             timestamp: selection.timestamp.then(|| {
                 let created = self.base_timestamp + record.timestamp_delta;
-                1000 * if self.log_append_time { self.max_timestamp } else { created }
+                Some(1000 * if self.log_append_time { self.max_timestamp } else { created })
             }),
             timestamp_type: selection.timestamp_type.then(|| i32::from(self.log_append_time)),
             headers: selection.headers.then(|| {
@@ -253,19 +254,29 @@ fn cells(column: &Binary, rows: usize) -> Vec<Option<Vec<u8>>> {
     assert_eq!(column.offsets.len(), rows + 1);
     assert_eq!(column.offsets[0], 0);
     assert_eq!(column.offsets[rows] as usize, column.data.len());
-    let cell = |row: usize| {
+    let cell = |(row, valid): (usize, bool)| {
         let slot = &column.data[column.offsets[row] as usize..column.offsets[row + 1] as usize];
-        is_valid(column.validity.as_deref(), row).then(|| slot.to_vec())
+        valid.then(|| slot.to_vec())
     };
-    let cells: Vec<_> = (0..rows).map(cell).collect();
-    assert_eq!(cells.iter().filter(|cell| cell.is_none()).count(), column.null_count);
-    assert_eq!(column.validity.is_some(), column.null_count > 0);
-    assert!(column.validity.as_ref().is_none_or(|bits| bits.len() == rows.div_ceil(8)));
-    cells
+    validity(column.validity.as_deref(), rows, column.null_count).into_iter().enumerate().map(cell).collect()
 }
 
 fn texts(column: &Binary, rows: usize) -> Vec<String> {
     cells(column, rows).into_iter().map(|cell| String::from_utf8(cell.unwrap()).unwrap()).collect()
+}
+
+fn times(column: &Times, rows: usize) -> Vec<Option<i64>> {
+    assert_eq!(column.micros.len(), rows);
+    let valid = validity(column.validity.as_deref(), rows, column.null_count);
+    valid.into_iter().zip(&column.micros).map(|(valid, micros)| valid.then_some(*micros)).collect()
+}
+
+fn validity(bits: Option<&[u8]>, rows: usize, null_count: usize) -> Vec<bool> {
+    assert_eq!(bits.is_some(), null_count > 0);
+    assert!(bits.is_none_or(|bits| bits.len() == rows.div_ceil(8)));
+    let valid: Vec<bool> = (0..rows).map(|row| is_valid(bits, row)).collect();
+    assert_eq!(valid.iter().filter(|valid| !**valid).count(), null_count);
+    valid
 }
 
 fn is_valid(validity: Option<&[u8]>, row: usize) -> bool {
@@ -282,9 +293,8 @@ pub fn rows(columns: &Columns) -> Vec<Row> {
     for column in [&columns.partition, &columns.timestamp_type].into_iter().flatten() {
         assert_eq!(column.len(), count);
     }
-    for column in [&columns.offset, &columns.timestamp].into_iter().flatten() {
-        assert_eq!(column.len(), count);
-    }
+    let times = columns.timestamp.as_ref().map(|column| times(column, count));
+    assert!(columns.offset.as_ref().is_none_or(|column| column.len() == count));
     let headers = columns.headers.as_ref().map(|column| {
         assert_eq!(column.offsets.len(), count + 1);
         let items = column.offsets[count] as usize;
@@ -302,7 +312,7 @@ pub fn rows(columns: &Columns) -> Vec<Row> {
             topic: topics.as_ref().map(|texts| texts[row].clone()),
             partition: columns.partition.as_ref().map(|numbers| numbers[row]),
             offset: columns.offset.as_ref().map(|numbers| numbers[row]),
-            timestamp: columns.timestamp.as_ref().map(|numbers| numbers[row]),
+            timestamp: times.as_ref().map(|cells| cells[row]),
             timestamp_type: columns.timestamp_type.as_ref().map(|numbers| numbers[row]),
             headers: headers.as_ref().map(|lists| lists[row].clone()),
             cluster: clusters.as_ref().map(|texts| texts[row].clone()),
@@ -319,77 +329,9 @@ pub fn bytes(columns: &Columns) -> usize {
         .map_or(0, |column| 4 * (column.offsets.len() - 1) + binary(&column.keys) + binary(&column.values));
     let strings = [&columns.key, &columns.value, &columns.topic, &columns.cluster];
     let ints = [&columns.partition, &columns.timestamp_type];
-    let longs = [&columns.offset, &columns.timestamp];
+    let longs = [columns.offset.as_ref(), columns.timestamp.as_ref().map(|column| &column.micros)];
     strings.into_iter().flatten().map(binary).sum::<usize>()
         + ints.into_iter().flatten().map(|column| 4 * column.len()).sum::<usize>()
         + longs.into_iter().flatten().map(|column| 8 * column.len()).sum::<usize>()
         + headers
-}
-
-pub mod strategy {
-    use super::*;
-    use proptest::collection::vec;
-    use proptest::option;
-    use proptest::prelude::*;
-
-    fn record() -> impl Strategy<Value = (i32, Record)> {
-        let bytes = || prop_oneof![8 => vec(any::<u8>(), 0..40), 1 => vec(Just(b'x'), 200..3000)];
-        let header = ("[a-zé€]{0,6}".prop_map(String::into_bytes), option::of(vec(any::<u8>(), 0..10)));
-        let gap = prop_oneof![5 => Just(0), 1 => 1..200_i32];
-        (gap, -5000..5_000_000_i64, option::of(bytes()), option::of(bytes()), vec(header, 0..4)).prop_map(
-            |(gap, timestamp_delta, key, value, headers)| {
-                (gap, Record { offset_delta: 0, timestamp_delta, key, value, headers })
-            },
-        )
-    }
-
-    /// Any columns, at least one.
-    pub fn selection() -> impl Strategy<Value = Selection> {
-        proptest::sample::subsequence(&Selection::NAMES[..], 1..=Selection::NAMES.len())
-            .prop_map(|names| Selection::of(&names).unwrap())
-    }
-
-    /// A log of record batches as compaction leaves one behind.
-    pub fn log() -> impl Strategy<Value = Vec<Batch>> {
-        let one = (
-            prop_oneof![5 => Just(0), 1 => 1..1000_i64],
-            vec(record(), 0..30),
-            0..20_i32,
-            proptest::sample::select(&CODECS),
-            prop::bool::weighted(0.1),
-            any::<bool>(),
-            (-1..3_000_000_000_000_i64, -1..3_000_000_000_000_i64),
-            (-1..3_i64, any::<bool>()),
-        );
-        vec(one, 0..6).prop_map(|batches| {
-            let mut offset = 0;
-            let mut log = Vec::new();
-            for (gap, records, tail, codec, control, log_append_time, times, producer) in batches {
-                let mut delta = 0;
-                let mut spaced = Vec::new();
-                for (gap, mut record) in records {
-                    delta += gap;
-                    record.offset_delta = delta;
-                    delta += 1;
-                    spaced.push(record);
-                }
-                let last_offset_delta = (delta - 1).max(0) + tail;
-                let base_offset = offset + gap;
-                offset = base_offset + i64::from(last_offset_delta) + 1;
-                log.push(Batch {
-                    base_offset,
-                    last_offset_delta,
-                    codec,
-                    control,
-                    log_append_time,
-                    base_timestamp: times.0,
-                    max_timestamp: times.1,
-                    producer_id: producer.0,
-                    transactional: producer.1,
-                    records: spaced,
-                });
-            }
-            log
-        })
-    }
 }
