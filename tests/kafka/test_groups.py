@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -49,7 +50,7 @@ def test_every_version(
     version: int,
 ) -> None:
     kafka.create_topic(topic, 3)
-    api: Api = getattr(groups, name)
+    api: Api[Any] = getattr(groups, name)
     monkeypatch.setattr(groups, name, replace(api, highest=version))
     monkeypatch.setattr(groups, "UNKNOWN_TOPIC_GRACE_S", 0.1)
     port = connect(kafka.bootstrap_servers)
@@ -209,7 +210,7 @@ def test_coordinator_that_hangs_up_for_good(connect: Callable[..., ClusterClient
 @pytest.mark.parametrize(
     "highest", [{FIND_COORDINATOR: 2, OFFSET_FETCH: 4, OFFSET_COMMIT: 4}, {FIND_COORDINATOR: 0, OFFSET_FETCH: 1}]
 )
-def test_older_brokers(connect: Callable[..., ClusterClient], highest: dict[Api, int]) -> None:
+def test_older_brokers(connect: Callable[..., ClusterClient], highest: dict[Api[Any], int]) -> None:
     script = Scripted(highest=highest)
     with script as server:
         port = connect(server)

@@ -16,10 +16,9 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kafka import KafkaConsumer
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from evensplit.consumer_group import BalancedAssignor
+from evensplit.consumer_group import BalancedAssignor, GroupConsumer
 
 ASSIGNORS: tuple[type[Any], ...] = (BalancedAssignor, StickyPartitionAssignor)
 POLL_MS = 20
@@ -46,7 +45,7 @@ class Member:
 
     def __init__(self, servers: str, group: str, name: str, assignor: Any) -> None:
         self._assignor = assignor
-        self._consumer = KafkaConsumer(
+        self._consumer = GroupConsumer(
             bootstrap_servers=servers,
             group_id=group,
             client_id=name,
@@ -63,11 +62,6 @@ class Member:
         self._consumer.subscribe(topics)
 
     def poll(self) -> None:
-        # A leader whose poll gives up while its plan is on the way, after a change of metadata, would forget that it
-        # is joining: kafka-python asks whether to join before it asks whether it is joining. So it is asked to join.
-        coordinator = self._consumer._coordinator
-        if coordinator._join_task is not None:
-            coordinator.request_rejoin()
         self._consumer.poll(timeout_ms=POLL_MS)
         report = self._report()
         if report != self._reported:

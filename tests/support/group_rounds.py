@@ -6,24 +6,34 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.structs import TopicPartition
 
-from evensplit.consumer_group import BalancedAssignor
+from evensplit.consumer_group import BalancedAssignor, CooperativeBalancedAssignor, GroupAssignor
 from tests.support.groups import Brokers
 
 Owned = dict[str, list[str]]
 
 
 class Group:
-    """Members that go through the eager protocol as kafka-python runs it, bytes included."""
+    """Members that go through a protocol as kafka-python runs it, bytes included.
 
-    def __init__(self, topics: Mapping[str, int]) -> None:
+    `kind`: the assignor of all. `held`: what each member holds under the cooperative protocol.
+    """
+
+    def __init__(self, topics: Mapping[str, int], kind: type[GroupAssignor] = BalancedAssignor) -> None:
         self.topics = dict(topics)
-        self.members: dict[str, tuple[BalancedAssignor, tuple[str, ...]]] = {}
+        self.kind = kind
+        self.held: dict[str, set[TopicPartition]] = {}
+        self.members: dict[str, tuple[GroupAssignor, tuple[str, ...]]] = {}
         self.brokers: dict[str, Brokers] = {}
         self.generation = 0
 
     def join(self, member: str, *topics: str) -> None:
-        self.members[member] = (BalancedAssignor(), topics)
+        assignor = self.kind()
+        self.held[member] = set()
+        if isinstance(assignor, CooperativeBalancedAssignor):
+            assignor.bind(lambda: self.held[member])
+        self.members[member] = (assignor, topics)
         self.brokers[member] = Brokers({})
 
     def subscribe(self, member: str, *topics: str) -> None:
@@ -60,10 +70,11 @@ class Group:
             heard = ConsumerProtocolAssignment.decode(plan.encode())
             owned[member] = sorted(f"{topic}-{number}" for topic, number in heard.partitions())
             if member not in deaf:
+                self.held[member] = set(heard.partitions())
                 self.assignor(member).on_assignment(heard, self.generation)
         return owned
 
-    def assignor(self, member: str) -> BalancedAssignor:
+    def assignor(self, member: str) -> GroupAssignor:
         return self.members[member][0]
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from evensplit.consumer_group import BalancedAssignor, decode_claim, encode_claim
+from evensplit.consumer_group import BalancedAssignor
+from evensplit.consumer_group.claims import decode_claim, encode_claim
 from evensplit.core.model import SplitId
 from tests.support.group_rounds import Group, loads, moved, names
 

@@ -1,13 +1,4 @@
-"""The balanced assignment for Kafka consumer groups, as a plug-in for kafka-python.
-
-    from kafka import KafkaConsumer
-    from evensplit.consumer_group import BalancedAssignor
-
-    KafkaConsumer("orders", group_id="billing", partition_assignment_strategy=[BalancedAssignor])
-
-The leader of the group gives every partition to one member that subscribes to its topic: as evenly as the subscriptions
-allow, and among all plans that are this even the one in which the fewest partitions change their owner. KIP-54 asks for
-this and settles for less; here both are exact.
+"""The assignors: what a leader deals to the members of its group, by policy.
 
 **What members say.** Each member tells the leader which partitions it owns, and since which generation of the group.
 A member that missed a rebalance says something old: the highest generation is right, and a partition that two members
@@ -19,53 +10,47 @@ leader for those of all members, but only when it makes its first plan for them.
 has the answer. Until then nothing moves: claims on such topics hold, and what is free is dealt for the time being.
 Otherwise a change of the leader alone would move partitions there and back.
 
-**The protocol** is the eager one: a member gives up all that it owns while the group rebalances, and most of it comes
-back. To change a running group to this assignor, add it in front of the present one in every member
-(`[BalancedAssignor, RangePartitionAssignor]`), one after the other, and then take the other one out in the same way.
-The group changes over when the last member offers it, starting without claims.
+**Two protocols.** Under the eager one a member gives up all that it owns when the group rebalances, and most of it
+comes back. Under the cooperative one (KIP-429) it holds on to what it owns, and says so in a field of the subscription;
+what it is to give up goes to nobody in that round, and to the next owner in the round after.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import struct
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.structs import TopicPartition
 
+from evensplit.consumer_group.claims import CLUSTER, decode_claim, encode_claim
 from evensplit.core.assign import Assignment, Claim, assign, resolve_claims
-from evensplit.core.assign.checks import PARTITION_MAX
+from evensplit.core.assign.policies import BALANCED, FAIR, STICKY
 from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId, Topic
+from evensplit.core.words import short
 
 log = logging.getLogger(__name__)
-
-CLUSTER = ""
-"""A consumer group lives in one cluster, which needs no name."""
 
 NO_GENERATION = -1
 """Before every generation."""
 
-PROTOCOL_VERSION = 0
-"""Of Kafka's envelope around the user data; later versions add fields for the cooperative protocol."""
-
-USER_DATA_VERSION = 1
-USER_DATA_HEAD = struct.Struct(">4sBI")  # MAGIC, version, CRC-32 of the JSON that follows
-MAGIC = b"EVSP"
+EAGER_VERSION = 0
+COOPERATIVE_VERSION = 1
+"""Of Kafka's envelope around the user data; from 1 on it has a field for what a member holds."""
 
 
-class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python comes without types
-    """Assigns a group's partitions evenly, with the fewest moves.
+class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python comes without types
+    """What the assignors of this package have in common; one of them is what a consumer is given.
 
     kafka-python makes one for each consumer when it is given the class. An instance that is given instead must not be
     shared between consumers, since it remembers what its consumer owns.
     """
 
-    name = "evensplit-balanced"
+    policy: str
+    """Of `evensplit.assign`."""
 
     def __init__(self) -> None:
         self._owned: tuple[SplitId, ...] = ()
@@ -91,7 +76,7 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         subscribed = sorted(topics)
         for topic in subscribed:
             self._answers_due.setdefault(topic, 0)
-        return ConsumerProtocolSubscription(PROTOCOL_VERSION, subscribed, encode_claim(self._owned, self._generation))
+        return ConsumerProtocolSubscription(EAGER_VERSION, subscribed, encode_claim(self._owned, self._generation))
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
         """Remember what this member owns from now on."""
@@ -128,13 +113,22 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
             # Added, since members that hear of one plan may miss the next.
             self._dealt.update((split, owner) for split, owner in plan.owner.items() if split not in previous)
         self._latest = plan
+        waiting = self._waiting(plan.owner, previous, members)
         owned: dict[str, dict[str, list[int]]] = {member: {} for member in wanted}
         for split, member in plan.owner.items():
+            if split in waiting:
+                continue
             owned[str(member)].setdefault(split.topic, []).append(split.partition)
         return {
-            member: ConsumerProtocolAssignment(PROTOCOL_VERSION, list(topics.items()), b"")
+            member: ConsumerProtocolAssignment(EAGER_VERSION, list(topics.items()), b"")
             for member, topics in owned.items()
         }
+
+    def _waiting(
+        self, owner: Mapping[SplitId, Reader], previous: Mapping[SplitId, Reader], members: Sequence[Any]
+    ) -> Collection[SplitId]:
+        """What its owner to be does not get in this round: nothing, as eager members have given up everything."""
+        return ()
 
     def _await_answers(self, cluster: Any, topics: Iterable[str]) -> None:
         if not self._listens:
@@ -164,7 +158,7 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
             eligible={
                 member: [Topic(CLUSTER, topic) for topic in sorted(topics & there)] for member, topics in wanted.items()
             },
-            policy="balanced" if settled else "sticky",
+            policy=self.policy if settled else STICKY,
         )
         log.info(
             "%d partitions over %d members: from %d to %d each, %d moved%s",
@@ -178,53 +172,101 @@ class BalancedAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         try:
             owned, generation = decode_claim(member.metadata.user_data)
         except ValueError as error:
-            log.warning("what member %s owns counts as free, since its user data is %s", member.member_id, error)
+            log.warning(
+                "what member %s owns counts as free, since its user data is %s",
+                short(member.member_id),
+                error,
+            )
             owned, generation = (), None
         if self._dealt and generation is not None and generation > self._dealt_after:
             owned = tuple(split for split in owned if (split, member.member_id) not in self._dealt)
         return Claim(member.member_id, owned, generation)
 
 
-def encode_claim(owned: Sequence[SplitId], generation: int | None) -> bytes:
-    """The user data that says: these partitions are mine since this generation. Empty without partitions."""
-    if not owned:
-        return b""
-    by_topic: dict[str, list[int]] = {}
-    for split in owned:
-        by_topic.setdefault(split.topic, []).append(split.partition)
-    body = json.dumps({"generation": generation, "owned": by_topic}, separators=(",", ":")).encode()
-    return USER_DATA_HEAD.pack(MAGIC, USER_DATA_VERSION, zlib.crc32(body)) + body
+class BalancedAssignor(GroupAssignor):
+    """As even as the subscriptions allow, and of all plans that are this even the one with the fewest moves.
 
-
-def decode_claim(user_data: bytes | memoryview | None) -> tuple[tuple[SplitId, ...], int | None]:
-    """The partitions and the generation in a member's user data; no partitions where it is empty.
-
-    Raises ValueError, saying why, where it is not user data of this assignor, or damaged, or of a newer version.
+    No member has two partitions more than another that could take one of them. KIP-54 asks for this and settles for
+    less; here both are exact.
     """
-    data = bytes(user_data or b"")
-    if not data:
-        return (), None
-    if not data.startswith(MAGIC):
-        raise ValueError("of another assignor")
-    if len(data) < USER_DATA_HEAD.size:
-        raise ValueError("cut off")
-    _, version, checksum = USER_DATA_HEAD.unpack_from(data)
-    if version != USER_DATA_VERSION:
-        raise ValueError(f"of version {version}; expected {USER_DATA_VERSION}")
-    body = data[USER_DATA_HEAD.size :]
-    if zlib.crc32(body) != checksum:
-        raise ValueError("damaged: its checksum is wrong")
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"damaged: {error}") from error
-    match found:
-        case {"generation": int() | None as generation, "owned": dict(by_topic)}:
-            if all(map(_are_partitions, by_topic.values())):
-                owned = (SplitId(CLUSTER, topic, number) for topic, numbers in by_topic.items() for number in numbers)
-                return tuple(owned), generation
-    raise ValueError("damaged: it has no partitions by topic")
+
+    name = "evensplit-balanced"
+    policy = BALANCED
 
 
-def _are_partitions(found: Any) -> bool:
-    return isinstance(found, list) and all(type(number) is int and 0 <= number <= PARTITION_MAX for number in found)
+class StickyAssignor(GroupAssignor):
+    """No member loses a partition as long as it is there and subscribes to its topic; then as even as that allows.
+
+    What is free goes where it makes the loads most even. A member that joins gets nothing until something is free.
+    """
+
+    name = "evensplit-sticky"
+    policy = STICKY
+
+
+class FairAssignor(GroupAssignor):
+    """As even as the subscriptions allow, whatever was before: what a group gets depends on its members alone.
+
+    The plan does not depend on history, so it may move any partition. Members are ordered by their ids.
+    """
+
+    name = "evensplit-fair"
+    policy = FAIR
+
+
+class CooperativeBalancedAssignor(GroupAssignor):
+    """As `BalancedAssignor`, but nobody gets a partition before its owner has given it up and knows it (KIP-429).
+
+    A partition that moves is nobody's for one round: its owner gives it up, and joins again at once, which makes the
+    round in which the next owner gets it. `latest` is the plan that both rounds lead to. What does not move is not
+    revoked.
+
+    It works in a `GroupConsumer` only, which tells it what the consumer holds; elsewhere joining raises RuntimeError.
+    """
+
+    name = "evensplit-balanced-cooperative"
+    policy = BALANCED
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: Callable[[], Collection[TopicPartition]] | None = None
+
+    def bind(self, held: Callable[[], Collection[TopicPartition]]) -> None:
+        """Ask `held` at each join what the consumer holds on to meanwhile: nothing under the eager protocol."""
+        self._held = held
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """Both, so that a group can change over from an eager assignor; see the page on consumer groups."""
+        return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
+
+    def metadata(self, topics: Iterable[str]) -> Any:
+        """As of the others, and in the field of KIP-429 what the member holds."""
+        if self._held is None:
+            raise RuntimeError(
+                f"{type(self).__name__} does not know what its consumer holds: expected it in the "
+                "partition_assignment_strategy of an evensplit.consumer_group.GroupConsumer, found it elsewhere"
+            )
+        told = super().metadata(topics)
+        held: dict[str, list[int]] = {}
+        for topic, number in sorted(self._held()):
+            held.setdefault(topic, []).append(number)
+        owned = [ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=held[topic]) for topic in held]
+        return ConsumerProtocolSubscription(COOPERATIVE_VERSION, told.topics, told.user_data, owned)
+
+    def _waiting(
+        self, owner: Mapping[SplitId, Reader], previous: Mapping[SplitId, Reader], members: Sequence[Any]
+    ) -> Collection[SplitId]:
+        """What another member still has to give up, and will, since it is not assigned to it.
+
+        An owner that stays the owner waits for nobody: who else holds the partition has missed that it was thrown out.
+        """
+        holders: dict[SplitId, set[Reader]] = {}
+        for member in members:
+            for one in member.metadata.owned_partitions or ():
+                for number in one.partitions:
+                    holders.setdefault(SplitId(CLUSTER, one.topic, number), set()).add(member.member_id)
+        return {
+            split
+            for split, holding in holders.items()
+            if split in owner and owner[split] != previous.get(split) and holding != {owner[split]}
+        }

@@ -1,0 +1,207 @@
+"""A consumer that stays in its group, and that tells what it lost, kept and gained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import kafka
+from kafka import KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+from kafka.coordinator.base import Generation
+from kafka.coordinator.consumer import ConsumerCoordinator
+from kafka.structs import MemberState
+
+from evensplit.consumer_group.assignors import CooperativeBalancedAssignor
+
+OnChange = Callable[[frozenset[TopicPartition], frozenset[TopicPartition], frozenset[TopicPartition]], object]
+"""`on_change(lost, kept, gained)`: what a consumer no longer owns, still owns, and owns from now on."""
+
+RELIED_ON = (
+    "config", "need_rejoin", "poll", "rejoining", "request_rejoin", "reset_generation", "stable", "state",
+    "_do_join_and_sync_async", "_generation", "_is_leader", "_lock", "_on_join_complete_async",
+    "_on_join_prepare_async", "_perform_assignment", "_rebalance_protocol", "_subscription",
+)  # fmt: skip
+"""What `Coordinator` needs of kafka-python's."""
+
+
+class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes without types
+    """kafka-python's `KafkaConsumer` for a consumer group, without its ways of falling out of the group.
+
+    It is used as `KafkaConsumer` is, by `poll` with any timeout or by iteration, with the same options. Beyond that:
+
+    - A rebalance that began is finished by the next calls of `poll`, however short their timeout is. The plain consumer
+      (3.0.12) can forget that it is joining: then it reads on what it had, and sends no heartbeat any more. With
+      `timeout_ms=0`, which is the default of `poll`, it hardly ever joins.
+    - `on_change(lost, kept, gained)` is called after each rebalance that changed what the consumer owns, with three
+      frozensets of `TopicPartition`. Partitions that were revoked and given back are `kept`.
+
+    `on_change` is called in the thread that calls `poll` or iterates, and before a record of what was gained is
+    returned. So it may call `seek`, `position` and `commit`, which kafka-python's own listener may not. A consumer that
+    was thrown out of the group has lost everything; it is told so when it knows, in a call of its own, and what it gets
+    when it is back is `gained`, to be read from the committed offset. So it is with an eager assignor after a round
+    that the consumer missed, since others may have read in it. After `unsubscribe` and `close` everything is lost, too.
+    What `on_change` raises is raised by the method that called it. No record is lost by that, and the same change is
+    not told again.
+
+    Under an eager assignor, the next owner may have begun to read what is told as `lost`. Under a cooperative one it
+    has not, unless the consumer was thrown out, was closed or has changed its subscription.
+
+    Args:
+        topics: to subscribe to, as of `KafkaConsumer`.
+        on_change: see above; None: nobody is told.
+        configs: the options of `KafkaConsumer`; `group_id` is required.
+
+    Raises ValueError without a group, and RuntimeError where kafka-python is not as this class needs it.
+    """
+
+    def __init__(self, *topics: str, on_change: OnChange | None = None, **configs: Any) -> None:
+        if configs.get("group_id") is None:
+            raise ValueError("GroupConsumer is a member of a group: expected group_id, found none. Give it a group_id.")
+        given = configs.get("partition_assignment_strategy", self.DEFAULT_CONFIG["partition_assignment_strategy"])
+        assignors = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in given]
+        self._on_change = on_change
+        self._owned: frozenset[TopicPartition] = frozenset()
+        super().__init__(*topics, **{**configs, "partition_assignment_strategy": assignors})
+        try:
+            guard(self._coordinator, self._tell)
+        except RuntimeError:
+            super().close()
+            raise
+        cooperative = all(RebalanceProtocol.COOPERATIVE in one.supported_protocols() for one in assignors)
+        for one in assignors:
+            if isinstance(one, CooperativeBalancedAssignor):
+                one.bind(self.assignment if cooperative else frozenset)
+
+    def unsubscribe(self) -> None:
+        """Leave the group and give up all partitions; see `KafkaConsumer.unsubscribe`."""
+        super().unsubscribe()
+        self._now_owns(frozenset())
+
+    def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
+        """Leave the group and close the consumer; see `KafkaConsumer.close`."""
+        try:
+            super().close(autocommit=autocommit, timeout_ms=timeout_ms)
+        finally:
+            self._now_owns(frozenset())
+
+    def _tell(self, *, lost_all: bool, settled: bool) -> None:
+        if lost_all:
+            self._now_owns(frozenset())
+        if settled:
+            self._now_owns(frozenset(self.assignment()))
+
+    def _now_owns(self, now: frozenset[TopicPartition]) -> None:
+        # Noted first, so that no change is told twice, also if telling it fails.
+        before, self._owned = self._owned, now
+        if self._on_change is not None and now != before:
+            self._on_change(before - now, before & now, now - before)
+
+
+class Joined(NamedTuple):
+    """The end of a join: what the member was assigned in which generation, and until when it counts as alive."""
+
+    generation: Generation
+    assignment: bytes
+    until_s: float
+
+
+class Coordinator(ConsumerCoordinator):  # type: ignore[misc]
+    """kafka-python's side of the group protocol, which finishes what it has begun.
+
+    In kafka-python, a `poll` that gives up leaves the join under way for the next one. But the next one asks anew
+    whether there is a reason to join: a changed subscription is one only until the request is made, and changed
+    metadata only until the leader has made its plan. Then nobody hears the answer, and heartbeats stay off. A join
+    that ends between two polls is thrown away and made again. And who is thrown out of the group while it joins keeps
+    its positions, though others read on from there.
+    """
+
+    _joined: Joined | None
+    _round: int | None  # the last generation whose assignment was heard
+    _lost_all: bool
+    _tell: Callable[..., None]
+
+    def watch(self, tell: Callable[..., None]) -> None:
+        """Begin to be what this class is; see `guard`."""
+        self._joined = None
+        self._round = None
+        self._lost_all = False
+        self._tell = tell
+
+    def need_rejoin(self) -> bool:
+        """Whether to join, or to go on joining."""
+        if self.rejoining:
+            self.request_rejoin()
+        return bool(super().need_rejoin())
+
+    def reset_generation(self, *args: Any, **kwargs: Any) -> None:
+        """Note that the member is not of the group any more, and has to give up what it owns before it joins again."""
+        super().reset_generation(*args, **kwargs)
+        with self._lock:  # called by the network's thread, too
+            self._lost_all = True
+        if self._subscription.assigned_partitions():
+            self.rejoining = False
+
+    def poll(self, timeout_ms: float | None = None) -> bool:
+        """Take part in the group, then tell what has changed."""
+        done = bool(super().poll(timeout_ms=timeout_ms))
+        with self._lock:
+            lost_all, self._lost_all = self._lost_all, False
+        self._tell(lost_all=lost_all, settled=self.stable() and not self.rejoining)
+        return done
+
+    async def _on_join_prepare_async(self, *args: Any, **kwargs: Any) -> None:
+        # A leader goes on looking at the topics of the others. Else metadata that come while it joins leave them out,
+        # its plan is made from those, and the next metadata differ from them: so it would join again, and again.
+        watched = set(self._subscription.group_subscription()) if self._is_leader else set()
+        try:
+            await super()._on_join_prepare_async(*args, **kwargs)
+        finally:
+            if watched:
+                self._subscription.group_subscribe(watched)
+
+    async def _on_join_complete_async(self, generation: int, *args: Any, **kwargs: Any) -> None:
+        missed = self._round is not None and generation > self._round + 1
+        if missed and self._rebalance_protocol == RebalanceProtocol.EAGER:
+            # In a round between, others may have owned and read what this member had: its positions are worth nothing.
+            self._subscription.assign_from_subscribed([])
+            self._lost_all = True
+        self._round = generation
+        await super()._on_join_complete_async(generation, *args, **kwargs)
+
+    def _perform_assignment(self, *args: Any, **kwargs: Any) -> Any:
+        self._subscription.reset_group_subscription()  # to which what the members want now is added
+        return super()._perform_assignment(*args, **kwargs)
+
+    async def _do_join_and_sync_async(self) -> bytes:
+        last = self._joined
+        if (
+            last is not None
+            and last.generation is self._generation
+            and self.state is MemberState.REBALANCING
+            and time.monotonic() < last.until_s
+        ):
+            return last.assignment
+        assignment: bytes = await super()._do_join_and_sync_async()
+        # To the broker the member was alive just now, and it has to hear a heartbeat in time.
+        alive_ms = self.config["session_timeout_ms"] - self.config["heartbeat_interval_ms"]
+        self._joined = Joined(self._generation, assignment, time.monotonic() + alive_ms / 1000)
+        return assignment
+
+
+def guard(coordinator: Any, tell: Callable[..., None]) -> None:
+    """Make a `Coordinator` of kafka-python's own.
+
+    `tell`: called by each poll, with whether others may have owned since the last one what the member had (`lost_all`),
+    and whether it is `settled` in a generation. Raises RuntimeError if the coordinator is not the one that is known.
+    """
+    missing = [name for name in RELIED_ON if not hasattr(coordinator, name)]
+    if type(coordinator) is not ConsumerCoordinator or missing:
+        raise RuntimeError(
+            f"GroupConsumer does not know the insides of kafka-python {kafka.__version__}: expected a "
+            f"ConsumerCoordinator, found {type(coordinator).__name__}; missing: {', '.join(missing) or 'nothing'}. "
+            "Install a version of kafka-python that the requirements of evensplit allow."
+        )
+    coordinator.__class__ = Coordinator
+    coordinator.watch(tell)
