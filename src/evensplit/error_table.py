@@ -78,6 +78,18 @@ MEANINGS: tuple[Meaning, ...] = (
         "Choose another port, or 0 for one that is free; end what listens there.",
     ),
     Meaning(
+        "ES-107",
+        "MetadataRefused",
+        "The metadata file or service names a thing of the machine that the query runs on: `${env:…}`, `${file:…}`, "
+        "the path of a store, a keytab or a token, or the machine's own credentials; or it would send a login of the "
+        "options in another way. Whoever writes metadata chooses the brokers too, so a host of theirs would get "
+        "secrets. It is handled as ES-104 is: a running query goes on with the last good answer until "
+        "`metadataFailureThreshold` answers in a row have failed.",
+        "If whoever writes the metadata may have it, add what the message names to `metadata.allow`, such as "
+        "`env:KAFKA_PASSWORD, /etc/kafka/secrets`; else find out who wrote it there. What the options themselves say "
+        "is never refused. See [Secrets in metadata](../howto/metadata.md#secrets-in-metadata).",
+    ),
+    Meaning(
         "ES-200",
         "ClusterError",
         "A cluster was away, or some of its partitions gave nothing although it answered (no leader, access "
@@ -128,9 +140,19 @@ MEANINGS: tuple[Meaning, ...] = (
         "The message says which of these it is. [Security](../howto/security.md) has the settings.",
     ),
     Meaning(
+        "ES-206",
+        "AnswerRefused",
+        "A broker sent something that cannot be the answer to what it was asked: it claims more bytes than such an "
+        "answer has, or its lengths and counts do not fit the bytes that came. The connection was closed, nothing of "
+        "the answer was used, and the request is sent again until its time is over.",
+        "The message says which request and which bytes. See what listens at that address, and what is between it and "
+        "this machine. An answer to Fetch that is too long has a record batch beyond `maxBatchBytes`.",
+    ),
+    Meaning(
         "ES-301",
         "CorruptRecordsError",
-        "A record batch fails its checksum, or cannot be decoded. None of its rows was delivered.",
+        "A record batch fails its checksum, or cannot be decoded. None of its rows was delivered; but of a long batch "
+        "(more than 8 MiB) whose checksum is right, parts before the record that cannot be decoded may have been.",
         "Look at the partition at the offset in the message with Kafka's own `kafka-dump-log`. If the log is damaged, "
         "restore it from a replica, or start a new query behind that offset.",
     ),
@@ -157,6 +179,14 @@ MEANINGS: tuple[Meaning, ...] = (
         "`unclean.leader.election.enable=false` for the topic.",
     ),
     Meaning(
+        "ES-305",
+        "TimestampOutOfRange",
+        "A record's timestamp does not fit into Spark's timestamps, which count microseconds in 64 bits. Kafka's count "
+        "milliseconds, and brokers take any number: a producer has most likely written nanoseconds.",
+        "Correct the producer. To read what is there, set `onTimestampOverflow=null`: such a timestamp is then null. "
+        "Or leave `timestamp` out of `columns`: it is not looked at then.",
+    ),
+    Meaning(
         "ES-400",
         "CheckpointError",
         "A checkpoint, or the offset that Spark hands over from it, cannot be used: a file is missing, belongs to "
@@ -167,7 +197,8 @@ MEANINGS: tuple[Meaning, ...] = (
         "ES-401",
         "CheckpointCorrupt",
         "An offset of this source is damaged: it is cut off, was edited, or is not what its format asks for. "
-        "What is no JSON any more, PySpark reads first, and gives `JSONDecodeError` without an id.",
+        "What is no JSON any more, or nested without end, PySpark reads first, and gives `JSONDecodeError` or "
+        "`RecursionError` without an id.",
         "Restore the file from a copy of the checkpoint; `evensplit inspect CHECKPOINT` names it, or notes that it is "
         "not complete. Nothing of the damaged one was used.",
     ),

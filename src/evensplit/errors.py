@@ -6,6 +6,7 @@
     │   ├── AssignmentInputError     splits, readers, eligibility or weights that cannot be assigned
     │   ├── CaseError                assignment cases that cannot be read, all problems at once
     │   ├── MetadataError            a metadata service that gives no usable answer, all problems at once
+    │   │   └── MetadataRefused      an answer that names what it may not have of the machine
     │   ├── SubscriptionError        a topic or partition that was asked for does not exist
     │   └── PortError                nothing can be served at a port, as something else listens there
     ├── ClusterError                 a Kafka cluster did not do what it was asked
@@ -16,7 +17,8 @@
     │   └── AuthenticationError      one side could not prove who it is, or the two do not agree on how to
     ├── CorruptRecordsError          record bytes that are damaged or cannot be decoded
     │   ├── BatchTooLarge            a record batch that is longer than maxBatchBytes
-    │   └── OldMessageFormat         records from before Kafka 0.11, in the format of that time
+    │   ├── OldMessageFormat         records from before Kafka 0.11, in the format of that time
+    │   └── TimestampOutOfRange      a timestamp that a column of microseconds cannot hold
     ├── DataLossError                records that should have been read are not there
     ├── CheckpointError              an offset in a checkpoint that cannot be used
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
@@ -53,7 +55,7 @@ class EvenSplitError(Exception):
     @property
     def reference(self) -> str:
         """Where more is said of this error, in one line."""
-        return f"{self.id}: `evensplit explain {self.id}` tells its cause and its cure"
+        return reference(self.id)
 
 
 class UserError(EvenSplitError):
@@ -142,6 +144,12 @@ class PortError(UserError):
     id = "ES-106"
 
 
+class MetadataRefused(MetadataError):
+    """Metadata name environment variables, files or credentials of this machine that `metadata.allow` does not have."""
+
+    id = "ES-107"
+
+
 class ClusterError(EvenSplitError):
     """A cluster did not do what it was asked. `cluster` is its id; `detail` says the rest."""
 
@@ -190,6 +198,12 @@ class UnsupportedBroker(ClusterError):
     id = "ES-204"
 
 
+class AnswerRefused(ClusterUnreachable):
+    """What a broker sent cannot be the answer to what it was asked, or is longer than any answer that is taken."""
+
+    id = "ES-206"
+
+
 class AuthenticationError(ClusterError):
     """One of the two sides could not prove who it is, or they do not agree on how to: TLS, SASL, or what both need.
 
@@ -203,6 +217,7 @@ class CorruptRecordsError(EvenSplitError):
     """Record bytes are damaged or cannot be decoded; no row of the record batch in question was delivered."""
 
     id = "ES-301"
+    _place = "at or after offset"
 
     def __init__(self, cluster: str, topic: str, partition: int, offset: int, detail: str) -> None:
         self.cluster = cluster
@@ -215,7 +230,7 @@ class CorruptRecordsError(EvenSplitError):
     def __str__(self) -> str:
         return (
             f"cluster {self.cluster!r}, topic {self.topic!r}, partition {self.partition}, "
-            f"at or after offset {self.offset}: {self.detail}"
+            f"{self._place} {self.offset}: {self.detail}"
         )
 
 
@@ -229,6 +244,13 @@ class OldMessageFormat(CorruptRecordsError):
     """Records are in message format v0 or v1, which Kafka wrote before 0.11; only v2 is read."""
 
     id = "ES-303"
+
+
+class TimestampOutOfRange(CorruptRecordsError):
+    """A record's timestamp cannot be held by microseconds in 64 bits. `offset` is that of the record."""
+
+    id = "ES-305"
+    _place = "offset"
 
 
 class DataLossError(EvenSplitError):
@@ -303,6 +325,11 @@ class LocalKafkaError(EvenSplitError):
     """A broker started for tests did not do what it was asked."""
 
     id = "ES-601"
+
+
+def reference(error_id: str) -> str:
+    """Where more is said of the errors with this id, in one line."""
+    return f"{error_id}: `evensplit explain {error_id}` tells its cause and its cure"
 
 
 def line_of(error: Exception) -> str:

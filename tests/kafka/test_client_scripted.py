@@ -13,10 +13,20 @@ import pytest
 from evensplit.core.model import Topics
 from evensplit.core.starting import LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka.api import (
+    API_VERSIONS,
+    FIND_COORDINATOR,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+)
+from evensplit.kafka.background import in_background
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION
+from tests.support.clients import NOWHERE
 from tests.support.scripted import Scripted, Serving
-from tests.support.waiting import SLACK_S
+from tests.support.waiting import SLACK_S, wait_for
 
 NOT_LEADER = 6
 LOADING = 14
@@ -34,6 +44,25 @@ def test_retriable_errors_are_retried_with_new_metadata(connect: Callable[..., C
         port.close()
 
 
+def test_no_answer_is_read_by_kafka_python(
+    connect: Callable[..., ClusterClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its decoders have no bounds, and who answers may be anybody."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("kafka-python was given an answer")
+
+    for api in (API_VERSIONS, METADATA, LIST_OFFSETS, FIND_COORDINATOR, OFFSET_FETCH, OFFSET_COMMIT):
+        monkeypatch.setattr(api.response, "decode", refuse)
+    with Scripted() as server:
+        port = connect(server)
+        assert [one.topic for one in port.list_partitions(Topics(("t",))).partitions] == ["t"]
+        assert port.list_offsets({("t", 0): LATEST}) == {("t", 0): 42}
+        port.commit_offsets("g", {("t", 0): 7})
+        assert port.committed_offsets("g", [("t", 0)]).keys() == {("t", 0)}
+        port.close()
+
+
 def test_what_can_be_done_without_is_tried_twice(connect: Callable[..., ClusterClient]) -> None:
     script = Scripted([NOT_LEADER, NOT_LEADER, OFFSET_NOT_AVAILABLE, 0, 29])
     with script as server:
@@ -43,6 +72,23 @@ def test_what_can_be_done_without_is_tried_twice(connect: Callable[..., ClusterC
         assert port.list_offsets({("t", 0): LATEST}, complete=False) == {("t", 0): 42}
         with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
             port.list_offsets({("t", 0): LATEST}, complete=False)
+        port.close()
+
+
+def test_what_keeps_it_from_an_answer_is_known_while_it_tries_again(connect: Callable[..., ClusterClient]) -> None:
+    port = connect(NOWHERE, timeout_ms=3_000)
+    assert port.trouble == ""
+    asked = in_background(lambda: port.list_partitions(Topics(("t",))), "asks")
+    wait_for(lambda: port.trouble == f"{NOWHERE}: connection refused, nothing listens there", what="what it met with")
+    with pytest.raises(ClusterUnreachable):
+        asked.result(timeout=3 + SLACK_S)
+
+
+def test_one_broker_that_answers_is_no_trouble(connect: Callable[..., ClusterClient]) -> None:
+    with Scripted() as server:
+        port = connect(NOWHERE, server)
+        port.list_partitions(Topics(("t",)))
+        assert port.trouble == ""
         port.close()
 
 

@@ -2,102 +2,25 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
+from evensplit.errors import AnswerRefused, BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka import transport
 from evensplit.kafka.api import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA
-from evensplit.kafka.connection import BODY_BEGIN, FRAME_BYTES_MAX, Connection, Frame
+from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.frames import BODY_BEGIN, Frame
 from evensplit.kafka.settings import ClientSettings, join_address, split_address
 from tests.support.clients import NOWHERE
+from tests.support.peers import Handler, Peer, Server, versions_body
 from tests.support.waiting import SLACK_S
-
-Handler = Callable[["Peer"], None]
-
-
-class Peer:
-    """The server's side of one accepted connection."""
-
-    def __init__(self, connection: socket.socket, ended: threading.Event) -> None:
-        self.connection = connection
-        self.ended = ended
-
-    def read_request(self) -> tuple[int, int, int]:
-        """The api key, version and number of the next request."""
-        (length,) = struct.unpack(">i", self._exactly(4))
-        key, version, number = struct.unpack(">hhi", self._exactly(length)[:8])
-        return key, version, number
-
-    def answer(self, number: int, body: bytes) -> None:
-        self.connection.sendall(struct.pack(">ii", len(body) + 4, number) + body)
-
-    def agree_on(self, *apis: tuple[int, int, int]) -> None:
-        """Answer ApiVersions with (key, lowest, highest) each."""
-        _, version, number = self.read_request()
-        self.answer(number, versions_body(version, apis))
-
-    def _exactly(self, size: int) -> bytes:
-        received = b""
-        while len(received) < size:
-            piece = self.connection.recv(size - len(received))
-            if not piece:
-                raise ConnectionResetError
-            received += piece
-        return received
-
-
-def versions_body(version: int, apis: tuple[tuple[int, int, int], ...], error: int = 0) -> bytes:
-    listed = API_VERSIONS.response.ApiVersion
-    message = API_VERSIONS.response(
-        version=version,
-        error_code=error,
-        api_keys=[listed(version=version, api_key=key, min_version=low, max_version=high) for key, low, high in apis],
-    )
-    return bytes(message.encode(version=version))
-
-
-class Server:
-    """Serves each connection by `handler`, in a thread of its own, until the test ends."""
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-        self._ended = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._listener.getsockname()
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def close(self) -> None:
-        self._ended.set()
-        # Wakes the accept that is under way.
-        with suppress(OSError):
-            socket.create_connection(self.address, timeout=5).close()
-        for thread in self._threads:
-            thread.join(timeout=5)
-            assert not thread.is_alive()
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while not self._ended.is_set():
-            connection, _ = self._listener.accept()
-            connection.settimeout(5)
-            thread = threading.Thread(target=self._serve, args=(connection,))
-            self._threads.append(thread)
-            thread.start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            if not self._ended.is_set():
-                self._handler(Peer(connection, self._ended))
 
 
 @pytest.fixture
@@ -186,7 +109,7 @@ def test_closes_before_the_end(serve: Callable[[Handler], Server], sent: bytes) 
     assert "closed the connection instead of answering ApiVersions" in message
 
 
-@pytest.mark.parametrize("length", [-1, -(2**31), 0, 3, FRAME_BYTES_MAX + 1, 2**31 - 1])
+@pytest.mark.parametrize("length", [-1, -(2**31), 0, 3, API_VERSIONS.answer_bytes_max + 1, 2**31 - 1])
 def test_garbage_length(serve: Callable[[Handler], Server], length: int) -> None:
     def lie(peer: Peer) -> None:
         peer.read_request()
@@ -198,17 +121,94 @@ def test_garbage_length(serve: Callable[[Handler], Server], length: int) -> None
 
 def test_memory_grows_with_what_arrives_and_not_with_what_is_promised(serve: Callable[[Handler], Server]) -> None:
     def boast(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
         peer.read_request()
-        peer.connection.sendall(struct.pack(">i", FRAME_BYTES_MAX) + b"\0" * 100_000)
+        peer.connection.sendall(struct.pack(">i", METADATA.answer_bytes_max) + b"\0" * 100_000)
 
-    server = serve(boast)
+    connection = connect(serve(boast).address)
     tracemalloc.start()
     try:
-        fails(ClusterUnreachable, server.address)
+        with pytest.raises(ClusterUnreachable, match="closed the connection"):
+            ask_metadata(connection)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert peak < 8 << 20
+
+
+@pytest.mark.parametrize("noise", [b"\xff", b"\x80", b"\x7f", b"\x00", b"\x01"])
+def test_noise_of_a_stranger_is_refused_at_once(serve: Callable[[Handler], Server], noise: bytes) -> None:
+    """Whoever listens on the port, without a login, gets no work out of this side."""
+
+    def babble(peer: Peer) -> None:
+        _, _, number = peer.read_request()
+        peer.answer(number, b"\0\0" + noise * 1_000_000)
+        hang(peer)
+
+    begun_s = time.process_time()
+    if noise in (b"\x00", b"\x01"):
+        # No version of anything, and more than is to be read.
+        connect(serve(babble).address).close()
+    else:
+        assert "cannot be decoded" in fails(UnsupportedBroker, serve(babble).address)
+    # It took seconds to read it once; the bytes alone take milliseconds.
+    assert time.process_time() - begun_s < 1.0
+
+
+def test_deadline_holds_while_an_answer_is_read(serve: Callable[[Handler], Server]) -> None:
+    broker = struct.pack(">i", 1) + b"\x02h" + struct.pack(">i", 1) + b"\0\0"
+    body = b"\0" + struct.pack(">i", 0) + b"\xff\xff\xff\x01" + broker * 5_000_000
+
+    def much(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        peer.answer(peer.read_request()[2], body)
+        hang(peer)
+
+    connection = connect(serve(much).address)
+    begun_s = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="in time"):
+        ask_metadata(connection, timeout_s=0.5)
+    assert time.monotonic() - begun_s < 0.5 + SLACK_S
+    assert not connection.usable
+
+
+def test_deadline_holds_while_an_answer_comes_byte_by_byte(serve: Callable[[Handler], Server]) -> None:
+    """As in TLS records of one byte each: there always is something to receive."""
+
+    class Dripping:
+        def __init__(self, through: Any) -> None:
+            self.through = through
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.through, name)
+
+        def recv_into(self, view: memoryview) -> int:
+            return int(self.through.recv_into(view[:1]))
+
+    def answer(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        peer.answer(peer.read_request()[2], bytes(20_000_000))
+        hang(peer)
+
+    connection = connect(serve(answer).address)
+    connection._socket = Dripping(connection._socket)  # type: ignore[assignment]
+    begun_s = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="no complete answer to Metadata in time"):
+        ask_metadata(connection, timeout_s=0.2)
+    assert time.monotonic() - begun_s < 0.2 + SLACK_S
+
+
+def test_answer_longer_than_its_request_allows(serve: Callable[[Handler], Server]) -> None:
+    def long(peer: Peer) -> None:
+        peer.agree_on((3, 0, 12))
+        peer.read_request()
+        peer.connection.sendall(struct.pack(">i", METADATA.answer_bytes_max + 1))
+        hang(peer)
+
+    connection = connect(serve(long).address)
+    with pytest.raises(AnswerRefused, match=r"Metadata claims a length of 134217729 bytes, expected 4 to 134217728"):
+        ask_metadata(connection)
+    assert not connection.usable
 
 
 def test_another_service(serve: Callable[[Handler], Server]) -> None:

@@ -6,13 +6,15 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import closing
+from typing import Any
 
 import pytest
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
 from evensplit.kafka.api import API_VERSIONS, METADATA, Api
-from evensplit.kafka.connection import Connection, Frame
+from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.frames import Frame
 from evensplit.kafka.settings import ClientSettings, parse_settings
 from evensplit.testing.certificates import Certificates
 from tests.support.authority import serving
@@ -20,7 +22,7 @@ from tests.support.scripted import Scripted
 
 
 def settings(server: str, values: Mapping[str, str]) -> ClientSettings:
-    parsed, problems, _ = parse_settings({"bootstrap.servers": server, **values})
+    parsed, problems, _ = parse_settings({"bootstrap.servers": server, **values}, theirs=())
     assert problems == []
     assert parsed is not None
     return parsed
@@ -57,7 +59,7 @@ def test_a_buffer_can_grow_after_an_answer_that_did_not_end(made: Certificates, 
 class Garbled(Scripted):
     """Sends `record` past TLS instead of the answer to `api`."""
 
-    def __init__(self, made: Certificates, api: Api, record: bytes) -> None:
+    def __init__(self, made: Certificates, api: Api[Any], record: bytes) -> None:
         super().__init__(tls=serving(made))
         self._key, self._record = api.key, record
 
@@ -77,7 +79,7 @@ class Garbled(Scripted):
         pytest.param(b"\x17\x03\x03\0\x20" + bytes(32), id="payload"),
     ],
 )
-def test_damage_to_tls_that_is_spoken_already_is_no_refusal(made: Certificates, api: Api, record: bytes) -> None:
+def test_damage_to_tls_that_is_spoken_already_is_no_refusal(made: Certificates, api: Api[Any], record: bytes) -> None:
     with Garbled(made, api, record) as server:
         given = settings(server, over_tls(made))
         with pytest.raises(ClusterUnreachable, match="TLS broke: "), closing(connect(given)) as connection:

@@ -18,8 +18,8 @@ from evensplit.errors import DataLossError
 from evensplit.kafka import answer, fetcher
 from evensplit.kafka.api import FETCH
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
-from evensplit.kafka.connection import Frame
 from evensplit.kafka.fetch import fetch_request
+from evensplit.kafka.frames import Frame
 from evensplit.kafka.lane import LaneLimits, read_ranges
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import ClientSettings

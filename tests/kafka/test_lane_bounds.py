@@ -16,7 +16,7 @@ from evensplit.kafka.pool import Pool
 from evensplit.spark.batch import EvenSplitReader
 from evensplit.spark.options import parse_options
 from evensplit.testing import LocalKafka
-from tests.support.lanes import lane, values, whole
+from tests.support.lanes import lane, topic_id, values, whole
 from tests.support.records import Draft, produce
 
 pytestmark = pytest.mark.kafka
@@ -58,6 +58,20 @@ def test_record_batch_beyond_the_bound(
     # It is read where the bound is higher, although it is longer than all else that is asked for.
     higher = LaneLimits(response_bytes_max=response_bytes_max, batch_bytes_max=BOUND + 200)
     assert values(lane(kafka, whole(topic, 3), pool, limits=higher)) == made
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_answer_that_is_too_long_to_be_taken(kafka: LocalKafka, topic: str, pool: Pool, by_id: bool) -> None:
+    """A broker sends one record batch whole. Where even that is more than is taken, its beginning says which it is."""
+    kafka.create_topic(topic, config={"max.message.bytes": "8000000"})
+    made = of_sizes(kafka, topic, 1_000, 2_000_000)
+    limits = LaneLimits(response_bytes_max=50_000, batch_bytes_max=2_000)
+    ids = {("east", topic): topic_id(kafka, topic, pool)} if by_id else None
+    with pytest.raises(BatchTooLarge, match=r"claims a length of 20000\d\d bytes, and maxBatchBytes is 2000") as caught:
+        values(lane(kafka, whole(topic, 2), pool, limits=limits, topic_ids=ids))
+    error = caught.value
+    assert (error.cluster, error.topic, error.partition, error.offset) == ("east", topic, 0, 1)
+    assert values(lane(kafka, whole(topic, 1), pool, limits=limits, topic_ids=ids)) == made[:1]
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

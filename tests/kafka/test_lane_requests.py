@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from evensplit.kafka import fetcher
-from evensplit.kafka.connection import Connection, Frame
+from evensplit.kafka.connection import Connection
 from evensplit.kafka.fetch import fetch_request
+from evensplit.kafka.frames import Frame
 from evensplit.kafka.lane import LaneLimits
 from evensplit.kafka.pool import Pool
 from evensplit.testing import LocalKafka

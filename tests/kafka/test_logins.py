@@ -35,7 +35,7 @@ def test_refused_credentials_are_no_reason_to_try_again_and_not_repeated() -> No
     with broker as server:
         message = fails(server, PLAIN)
     assert "PLAIN: the broker refused the credentials; check the name and the password (kafka.sasl.jaas.c" in message
-    assert "alice\0***" in message
+    assert r"alice\x00***" in message
     assert broker.logins == 1
 
 

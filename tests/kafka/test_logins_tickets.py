@@ -54,9 +54,8 @@ class Tickets:
     def Name(text: str, name_type: str) -> str:  # noqa: N802 (their name)
         return text
 
-    @staticmethod
-    def Credentials(**given: object) -> object:  # noqa: N802 (their name)
-        return given
+    class Credentials(dict[str, object]):
+        lifetime = None
 
     class SecurityContext:
         made: ClassVar[list[dict[str, object]]] = []
@@ -93,7 +92,7 @@ def test_kerberos_by_a_keytab(layers: bytes, monkeypatch: pytest.MonkeyPatch) ->
         if layers[0] & 1:
             assert end_of(server, values) == 42
             assert Tickets.SecurityContext.made[-1]["name"] == "kafka@127.0.0.1"
-            store = {"client_keytab": "FILE:/a.keytab"}
+            store = {"client_keytab": "FILE:/a.keytab", "ccache": "MEMORY:evensplit FILE:/a.keytab me@HERE"}
             assert Tickets.SecurityContext.made[-1]["creds"] == {"name": "me@HERE", "usage": "initiate", "store": store}
         else:
             assert "insists on a security layer" in fails(server, values)
@@ -109,7 +108,11 @@ def test_kerberos_by_a_keytab(layers: bytes, monkeypatch: pytest.MonkeyPatch) ->
         ("useTicketCache=true principal=me", {"name": "me", "store": None}),
         (
             "useTicketCache=true ticketCache='/c' useKeyTab=true keyTab='/k' principal=me",
-            {"name": "me", "store": {"ccache": "FILE:/c", "client_keytab": "FILE:/k"}},
+            {"name": "me", "store": {"ccache": "FILE:/c"}},
+        ),
+        (
+            "useKeyTab=true keyTab='/k' principal=me",
+            {"name": "me", "store": {"ccache": "MEMORY:evensplit FILE:/k me", "client_keytab": "FILE:/k"}},
         ),
     ],
 )

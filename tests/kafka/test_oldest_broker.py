@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evensplit.core.model import Range, SplitId, Topics
 from evensplit.errors import OldMessageFormat
-from evensplit.kafka.api import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH
+from evensplit.kafka.api import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, Api
 from evensplit.kafka.client import ClusterClient
 from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.connection import Connection
@@ -31,7 +32,7 @@ TOPIC = "orders"
 TIME_MS = 1_600_000_000_000
 
 # What Kafka 2.1 knows, by its own account (`ApiVersions-v0.bin`): the lowest and the highest version of each.
-KNOWN = {
+KNOWN: dict[Api[Any], tuple[int, int]] = {
     FETCH: (0, 10),
     LIST_OFFSETS: (0, 4),
     METADATA: (0, 7),

@@ -64,7 +64,7 @@ def mutual() -> Iterator[LocalKafka]:
 
 def settings(kafka: LocalKafka, values: Mapping[str, str], servers: str = "") -> ClientSettings:
     given = {"bootstrap.servers": servers or kafka.bootstrap_servers, "request.timeout.ms": str(TIMEOUT_MS), **values}
-    parsed, problems, _ = parse_settings(given)
+    parsed, problems, _ = parse_settings(given, theirs=())
     assert problems == []
     assert parsed is not None
     return parsed

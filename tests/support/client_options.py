@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evensplit.kafka.allowed import EVERYTHING, Allowed
 from evensplit.kafka.settings import ClientSettings, parse_settings
 
 SERVERS = {"bootstrap.servers": "b1:9092"}
@@ -14,8 +15,8 @@ TOKENS = {**OAUTH, "sasl.oauthbearer.token.endpoint.url": "https://login.example
 TOKENS_MODULE = f'{OAUTH_MODULE} clientId="a" clientSecret="b"'
 
 
-def understood(values: dict[str, str]) -> ClientSettings:
-    settings, problems, _ = parse_settings({**SERVERS, **values})
+def understood(values: dict[str, str], theirs: tuple[str, ...] = (), allowed: Allowed = EVERYTHING) -> ClientSettings:
+    settings, problems, _ = parse_settings({**SERVERS, **values}, theirs, allowed)
     assert problems == []
     assert settings is not None
     return settings

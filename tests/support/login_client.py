@@ -30,7 +30,7 @@ TIMEOUT_MS = 30_000
 
 def settings(servers: str, values: Mapping[str, str], timeout_ms: int = TIMEOUT_MS) -> ClientSettings:
     given = {"bootstrap.servers": servers, "request.timeout.ms": str(timeout_ms), "retry.backoff.ms": "10", **values}
-    parsed, problems, _ = parse_settings(given)
+    parsed, problems, _ = parse_settings(given, theirs=())
     assert problems == []
     assert parsed is not None
     return parsed

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.support.processes import kill_session
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
@@ -113,6 +115,40 @@ def run_page(page: Path, names: dict[str, object], place: Mapping[str, str] = Ma
         printed = _run(step, names, place, page.name)
         if step.prints is not None:
             assert prints_like(printed, _here(step.prints, place)), f"{page.name}, line {step.line}:\n{printed}"
+
+
+def run_in_one_shell(steps: list[Block], within: Path, timeout_s: float = 840) -> list[str]:
+    """Run or write all blocks, in order, in one shell in an empty directory in `within`: what each of them prints."""
+    place = within / "empty"
+    place.mkdir()
+    with (within / "errors").open("wb") as errors:
+        shell = subprocess.Popen(
+            ["/bin/bash", "-c", _script(steps)],
+            cwd=place,
+            env=as_a_user(),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            printed, _ = shell.communicate(timeout=timeout_s)
+        finally:
+            kill_session(shell.pid)
+    assert shell.returncode == 0, f"{printed[-2000:]}\n{(within / 'errors').read_text()[-4000:]}"
+    return [one.partition("\n")[2] for one in printed.split(_MARK)[1:]]
+
+
+_MARK = "--- block "
+
+
+def _script(steps: list[Block]) -> str:
+    """All blocks, with a line before what each of them prints."""
+    lines = ["set -euo pipefail"]
+    for number, step in enumerate(steps):
+        lines.append(f"echo '{_MARK}{number}'")
+        lines.append(f"cat > {step.file} <<'END OF FILE'\n{step.code}END OF FILE" if step.file else step.code)
+    return "\n".join(lines) + "\n"
 
 
 def as_a_user() -> dict[str, str]:

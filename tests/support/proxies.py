@@ -25,7 +25,7 @@ class Proxy:
     not all but the first one.
     """
 
-    def __init__(self, target: Address, tamper: Tamper, only: Api | None = None) -> None:
+    def __init__(self, target: Address, tamper: Tamper, only: Api[Any] | None = None) -> None:
         self._target, self._tamper, self._only = target, tamper, only
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: Address = self._listener.getsockname()
@@ -152,7 +152,7 @@ def once(change: Callable[[bytearray], bytearray | None], *places: int) -> Tampe
     return tamper
 
 
-def rewritten(change: Callable[[Any], None], api: Api = FETCH) -> Callable[[bytearray], bytearray]:
+def rewritten(change: Callable[[Any], None], api: Api[Any] = FETCH) -> Callable[[bytearray], bytearray]:
     """Changes a response to `api`, in our highest version, as kafka-python's classes have it."""
 
     def rewrite(frame: bytearray) -> bytearray:

@@ -46,7 +46,13 @@ def produce(
     Those of a partition become visible at once, up to some thousands: nothing is sent before the last one is there.
     """
     failures: list[str] = []
-    settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": linger_ms, "acks": "all"}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "compression.type": codec,
+        "linger.ms": linger_ms,
+        "acks": "all",
+        "message.max.bytes": 8 << 20,
+    }
     producer = Producer(settings)
 
     def delivered(error: object, _: object) -> None:

@@ -69,7 +69,7 @@ class Scripted:
         topic_code: int = 0,
         brokers: bool = True,
         group_codes: Mapping[str, Sequence[int]] | None = None,
-        highest: Mapping[Api, int] | None = None,
+        highest: Mapping[Api[Any], int] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.asked: list[str] = []
@@ -139,7 +139,7 @@ class Scripted:
         """Send a response."""
         connection.sendall(response)
 
-    def _versions(self, api: Api, version: int) -> Any:
+    def _versions(self, api: Api[Any], version: int) -> Any:
         keys = [
             api.response.ApiVersion(version=version, api_key=one.key, min_version=0, max_version=highest)
             for one, highest in self._highest.items()
@@ -194,7 +194,7 @@ class Scripted:
         ]
         return OFFSET_COMMIT.response(version=version, topics=[] if code == LEFT_OUT else topics)
 
-    def _metadata(self, api: Api, version: int) -> Any:
+    def _metadata(self, api: Api[Any], version: int) -> Any:
         topic = api.response.MetadataResponseTopic
         partition = topic.MetadataResponsePartition(
             version=version, partition_index=0, leader_id=self._leader, replica_nodes=[], isr_nodes=[]
@@ -208,7 +208,7 @@ class Scripted:
             topics=[topic(version=version, error_code=self._topic_code, name="t", partitions=listed)],
         )
 
-    def _offsets(self, api: Api, version: int) -> Any:
+    def _offsets(self, api: Api[Any], version: int) -> Any:
         code = self._codes.pop(0) if self._codes else 0
         topic = api.response.ListOffsetsTopicResponse
         partition = topic.ListOffsetsPartitionResponse(

@@ -82,7 +82,7 @@ class Node(Scripted):
         flexible = bool(api.response.flexible_version_q(version))
         return b"\0" * flexible + bytes(message.encode(version=version))
 
-    def _metadata(self, api: Api, version: int) -> Any:
+    def _metadata(self, api: Api[Any], version: int) -> Any:
         self.metadata_at.append(time.monotonic())
         self.on_metadata()
         if self.mute:
@@ -108,7 +108,7 @@ class Node(Scripted):
             known = topic(version=version, error_code=0, name="t", topic_id=self.told.topic_id, partitions=[partition])
         return api.response(version=version, brokers=brokers, topics=[known], cluster_id="scripted")
 
-    def _offsets(self, api: Api, version: int) -> Any:
+    def _offsets(self, api: Api[Any], version: int) -> Any:
         self._wait("ListOffsets")
         return super()._offsets(api, version)
 

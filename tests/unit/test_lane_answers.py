@@ -72,6 +72,15 @@ def test_records_are_gone_on_from_at_once() -> None:
     assert (answer.served, answer.progressed) == ([read], True)
 
 
+def test_records_before_the_position_are_none() -> None:
+    """A broker that sends them always would be asked for ever."""
+    read = read_of()
+    read.advance(10, 1.0)
+    answer = take([read], Came(records=header(0, 9)))
+    assert (answer.served, answer.moved, answer.progressed, read.position) == ([], [read], False, 10)
+    assert "sent only records before offset 10" in str(read.trouble)
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_batch_can_be_too_long(whole: bool) -> None:
     size = BATCH_BYTES - 12

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evensplit.kafka.allowed import EVERYTHING
 from evensplit.kafka.secrets import (
     FILE_BYTES_MAX,
     Secret,
@@ -39,10 +40,10 @@ def test_placeholders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("a b\r\n")
     properties = tmp_path / "secrets.properties"
     properties.write_text("user=alice\npass\\ word : 100\\u00a5\n")
-    assert resolve("<${env:PASSWORD}>") == "<${env:OTHER}>"
-    assert resolve(f"${{file:{file}}}") == "a b"
-    assert resolve(f"${{file:{properties}:user}}/${{file:{properties}:pass word}}") == "alice/100¥"
-    assert resolve("$HOME {x} ${} $${") == "$HOME {x} ${} $${"
+    assert resolve("<${env:PASSWORD}>", EVERYTHING) == "<${env:OTHER}>"
+    assert resolve(f"${{file:{file}}}", EVERYTHING) == "a b"
+    assert resolve(f"${{file:{properties}:user}}/${{file:{properties}:pass word}}", EVERYTHING) == "alice/100¥"
+    assert resolve("$HOME {x} ${} $${", EVERYTHING) == "$HOME {x} ${} $${"
     assert [has_placeholder(text) for text in ("${env:A}", "x${file:/a}y", "$env:A", "${env}")] == [
         True,
         True,
@@ -65,7 +66,7 @@ def test_placeholders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_not_there_is_named(text: str, said: str) -> None:
     with pytest.raises(SecretError) as caught:
-        resolve(f"SENTINEL{text}")
+        resolve(f"SENTINEL{text}", EVERYTHING)
     assert said in str(caught.value)
     assert "SENTINEL" not in str(caught.value)
 
@@ -74,14 +75,14 @@ def test_files_that_cannot_be_what_they_should(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("password=SENTINEL")
     with pytest.raises(SecretError, match="has no property 'passwort'") as caught:
-        resolve(f"${{file:{file}:passwort}}")
+        resolve(f"${{file:{file}:passwort}}", EVERYTHING)
     assert "SENTINEL" not in str(caught.value)
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(SecretError, match="is no text in UTF-8"):
-        resolve(f"${{file:{file}}}")
+        resolve(f"${{file:{file}}}", EVERYTHING)
     file.write_bytes(bytes(FILE_BYTES_MAX + 1))
     with pytest.raises(SecretError, match="more than"):
-        read_file(str(file))
+        read_file(str(file), EVERYTHING)
 
 
 @pytest.mark.parametrize("text", ["${vault:secret/kafka:password}", "${directory:/run:x}", "${env:}", "${file::}"])
@@ -100,10 +101,10 @@ def test_properties_as_java_reads_them() -> None:
 def test_escaped_characters_of_two_halves(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("whole=a\\ud83d\\ude00\\u00e4\\ufeff\nhalf=SENTINEL\\ud83d\n\\ud83d\\ude00=key\n")
-    assert resolve(f"${{file:{file}:whole}}") == "a\U0001f600ä\ufeff"
-    assert resolve(f"${{file:{file}:\U0001f600}}") == "key"
+    assert resolve(f"${{file:{file}:whole}}", EVERYTHING) == "a\U0001f600ä\ufeff"
+    assert resolve(f"${{file:{file}:\U0001f600}}", EVERYTHING) == "key"
     with pytest.raises(SecretError, match=r"the property 'half' of the file .* has the half of a character") as caught:
-        resolve(f"${{file:{file}:half}}")
+        resolve(f"${{file:{file}:half}}", EVERYTHING)
     assert "SENTINEL" not in str(caught.value)
 
 

@@ -29,7 +29,10 @@ FILE_RETRIEVER = "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever"
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.jaas.config": SCRAM},
-            ["sasl.jaas.config has ScramLoginModule, but kafka.sasl.mechanism is GSSAPI, its default; expected Krb"],
+            [
+                "sasl.jaas.config has ScramLoginModule, but kafka.sasl.mechanism is GSSAPI, its default; expected "
+                "kafka.sasl.mechanism SCRAM-SHA-256 or SCRAM-SHA-512, or Krb5LoginModule"
+            ],
         ),
         ({**LOGIN, "sasl.jaas.config": "SENTINEL required;"}, ["sasl.jaas.config has an unknown login module, but"]),
         ({**LOGIN, "sasl.jaas.config": 'M required a="SENTINEL'}, ["sasl.jaas.config at character 14: a quoted text"]),
@@ -68,7 +71,23 @@ FILE_RETRIEVER = "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever"
             },
             ["sasl.jaas.config: ssl.truststore.type has an unknown value; expected PEM, PKCS12, JKS"],
         ),
-        ({"security.protocol": "SASL_SSL"}, ["sasl.kerberos.service.name is missing; expected the name that brokers"]),
+        (
+            {"security.protocol": "SASL_SSL"},
+            [
+                "sasl.mechanism is missing, and Kafka's default is GSSAPI (Kerberos), for which "
+                "kafka.sasl.kerberos.service.name is missing, too; expected kafka.sasl.mechanism PLAIN, SCRAM-SHA-256, "
+                "SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM, or for Kerberos the name that brokers have there, such as "
+                "kafka"
+            ],
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"},
+            ["sasl.kerberos.service.name is missing; expected the name that brokers have in Kerberos, such as kafka"],
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.kerberos.service.name": "kafka", "sasl.oauthbearer.scope": "a"},
+            ["sasl.oauthbearer.scope is given, but kafka.sasl.mechanism is GSSAPI, its default; expected OAUTHBEARER"],
+        ),
         (
             {**KERBEROS, "sasl.jaas.config": 'Krb5LoginModule required useKeyTab=false keyTab="/a" principal="me";'},
             ["sasl.jaas.config has keyTab without useKeyTab=true; expected both"],

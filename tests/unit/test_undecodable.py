@@ -9,7 +9,7 @@ import pytest
 
 from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.core.model import SplitId
-from evensplit.errors import BatchTooLarge, CorruptRecordsError, OldMessageFormat
+from evensplit.errors import BatchTooLarge, CorruptRecordsError, OldMessageFormat, TimestampOutOfRange
 from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch import walk
 from evensplit.kafka.undecodable import refused_by_kernel
@@ -19,14 +19,14 @@ BOUND = 10_000
 GZIP = 1
 
 
-def batch(magic: int, value: bytes, codec: int = 0) -> bytearray:
+def batch(magic: int, value: bytes, codec: int = 0, timestamp: int = 1) -> bytearray:
     """Two records, in one of the message formats that there have been."""
     # Not before `evensplit.kafka.api` has imported the package without its warnings.
     from kafka.record.memory_records import MemoryRecordsBuilder
 
     builder: Any = MemoryRecordsBuilder(magic=magic, compression_type=codec, batch_size=1 << 20)
     for _ in range(2):
-        builder.append(timestamp=1, key=None, value=value)
+        builder.append(timestamp=timestamp, key=None, value=value)
     builder.close()
     return bytearray(builder.buffer())
 
@@ -80,3 +80,14 @@ def test_batches_that_decompress_to_more_than_is_allowed() -> None:
     assert f"decompresses to more than the {BOUND} bytes that are allowed" in str(error)
     assert f"maxBatchBytes is {BOUND}. Raise maxBatchBytes to read it" in str(error)
     assert "damaged" not in str(error)
+
+
+def test_a_timestamp_in_nanoseconds() -> None:
+    error = refused(batch(2, b"x", timestamp=1_700_000_000_000_000_000))
+    assert type(error) is TimestampOutOfRange
+    assert str(error) == (
+        "cluster 'east', topic 't', partition 3, offset 0: a record's timestamp is 1700000000000000000 ms since 1970, "
+        "and 64 bits of microseconds hold -9223372036854775 to 9223372036854775 ms. Its producer seems to write "
+        "another unit than milliseconds. With onTimestampOverflow=null such a timestamp is null, and with columns that "
+        "leave timestamp out it is not looked at"
+    )

@@ -117,7 +117,10 @@ def decode(document: object, known: EnumeratorState | None = None) -> Enumerator
             "Upgrade evensplit to at least the version that wrote the checkpoint"
         )
     body = {key: value for key, value in document.items() if key != "check"}
-    text = _text(body)
+    try:
+        text = _text(body)
+    except RecursionError:
+        raise CheckpointCorrupt(f"the offset is nested too deeply. {_RESTORE}") from None
     expected, found = document.get("check"), _check(text)
     if expected != found:
         raise CheckpointCorrupt(f"the offset's checksum is {expected!r}, but its content gives {found!r}. {_RESTORE}")
@@ -257,7 +260,10 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
 
 
 def _foreign(document: object) -> str:
-    shown = json.dumps(document)
+    try:
+        shown = json.dumps(document)
+    except RecursionError:
+        shown = "one that is nested too deeply to be shown"
     shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
     if parse_positions(document) is not None:
         return (

@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, Any
 from evensplit.core.evenness import Evenness, evenness
 from evensplit.core.markup import lines, table
 from evensplit.core.model import ClusterState, Lifecycle, Readable, Split, SplitId, scopes
-from evensplit.core.plan import CUT_OFFSETS_MIN, BatchPlan, plan_batch
+from evensplit.core.plan import BatchPlan, plan_batch
+from evensplit.core.plan_view import PlanView
 from evensplit.core.report import Report
-from evensplit.core.settings import LEVEL
 from evensplit.core.state import EnumeratorState
 from evensplit.core.story import Changes, Move, changes, told
-from evensplit.core.words import counted
 
 if TYPE_CHECKING:
     from evensplit.charts import Drawing
-
-TIMES_SHARE = 2
-"""A reader with more than so many times its share is worth a hint."""
 
 _owner_of = itemgetter(Split._fields.index("owner"))
 
@@ -65,6 +61,11 @@ class ClusterView:
     lag_max: int | None
     lag_unknown: int
 
+    @property
+    def why(self) -> str:
+        """The same as `unreachable`, for those who have named the cluster already."""
+        return self.unreachable.removeprefix(f"cluster {self.id!r}: ")
+
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""
         return {
@@ -84,31 +85,10 @@ def health(one: ClusterView, known: bool) -> str:
     if one.removed_at_ms is not None:
         return "removed, positions kept"
     if one.unreachable:
-        return f"no answer: {one.unreachable}"
+        return f"no answer: {one.why}"
     if one.left_out:
         return "left out of this run"
     return "answers" if known else "not known whether it answers"
-
-
-@dataclass(frozen=True, slots=True)
-class PlanView:
-    """How one batch was shared out (see `plan.BatchPlan`). `offsets_max`: what the busiest reader had to go through."""
-
-    kind: str
-    offsets_max: int
-    bound: int
-    lent: int
-    cuts: int
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it, in JSON's own types."""
-        return {
-            "kind": self.kind,
-            "offsetsMax": self.offsets_max,
-            "offsetsMaxBound": self.bound,
-            "lent": self.lent,
-            "cuts": self.cuts,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +131,10 @@ class Explanation:
                 lines.append(f"… and {len(self.evenness) - len(shown)} more clusters, each balanced on its own")
         return tuple(lines)
 
+    def advice(self) -> str:
+        """See `PlanView.advice`."""
+        return self.plan.advice(self.offsets, len(self.readers))
+
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types. Keys are always there and in this order; what is not known is null.
 
@@ -159,7 +143,7 @@ class Explanation:
              "retained", "returned", "finished", "forgotten", "recreated": [split],
              "lost": [{"split", "cause", "position", "found", "offsetsMax", "what"}],
              "readers": [{"reader", "splits", "offsets"}], "spread", "offsets",
-             "plan": {"kind", "offsetsMax", "offsetsMaxBound", "lent", "cuts"},
+             "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts"}, "advice",
              "evenness": [{"cluster", "even", "loadMin", "loadMax", "loadMaxBound", "moved", "movedBound", "promised",
                            "statement"}],
              "clusters": [{"id", "reachable", "unreachable", "unreachableSinceMs", "leftOut", "removedAtMs",
@@ -198,6 +182,7 @@ class Explanation:
             "spread": self.spread,
             "offsets": self.offsets,
             "plan": self.plan.to_json(),
+            "advice": self.advice() or None,
             "evenness": [one.to_json() for one in self.evenness],
             "clusters": [one.to_json() for one in self.clusters],
             "notices": list(self.notices),
@@ -227,7 +212,7 @@ class Explanation:
         )
         readers = ((one.reader, one.splits, one.offsets) for one in self.readers)
         return (
-            lines([*self.sentences(), *self.notices])
+            lines([*self.sentences(), *filter(None, [self.advice()]), *self.notices])
             + table(["cluster", "", "splits", "lag"], clusters, len(self.clusters))
             + table(["reader", "splits", "offsets in the batch"], readers, len(self.readers))
         )
@@ -264,7 +249,7 @@ def explain(
         _clusters(after, report),
         evenness(before, after) if proven is None else proven,
         bool(found.moves) or before.generation != after.generation,
-        PlanView(plan.kind, plan.offsets_max, plan.bound, plan.lent, plan.cuts),
+        PlanView(plan.kind, plan.offsets_max, plan.bound, plan.lent, plan.cuts, plan.share),
         _notices(report),
         report != Report(),
     )
@@ -275,24 +260,6 @@ def seen_again(explanation: Explanation, after: EnumeratorState, report: Report)
     return replace(
         explanation, clusters=_clusters(after, report), notices=_notices(report), reported=report != Report()
     )
-
-
-def told_plan(plan: BatchPlan) -> tuple[str, ...]:
-    """What is worth saying of a plan, a sentence each: what was lent and cut, and where cuts would do better."""
-    if not plan.readers:
-        return ()
-    lines: list[str] = []
-    have = f"the busiest reader has {plan.offsets_max:,} of {plan.offsets:,} offsets"
-    if plan.lent or plan.cuts:
-        pieces = f"{counted(plan.lent, 'range')} lent, {plan.cuts:,} cut"
-        least = f"at least {plan.bound:,} with this plan" if plan.offsets_max > plan.bound else "as few as can be"
-        lines.append(f"plan {plan.kind}: {pieces}; {have}, {least}")
-    if plan.kind != LEVEL and plan.offsets_max > max(TIMES_SHARE * plan.share, CUT_OFFSETS_MIN):
-        lines.append(
-            f"plan {plan.kind}: {have}; with the option plan=level it would have {max(plan.share, CUT_OFFSETS_MIN):,}, "
-            "as ranges are cut then"
-        )
-    return tuple(lines)
 
 
 def _readers(after: EnumeratorState, plan: BatchPlan) -> tuple[ReaderLoad, ...]:

@@ -9,7 +9,7 @@ from evensplit._kernel import FetchedPartition, FetchedResponse, next_leader_epo
 from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
 from evensplit.kafka.api import error_name, is_retriable
 from evensplit.kafka.fetch import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
-from evensplit.kafka.lost import does_not_grow, replaced, undecided
+from evensplit.kafka.lost import does_not_grow, replaced, stands_still, undecided
 from evensplit.kafka.port import access_advice
 from evensplit.kafka.undecodable import DAMAGED, too_long
 
@@ -168,7 +168,12 @@ def _take(
         return 0
     answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position, fetched.aborted))
     read.epoch, read.epoch_behind = epoch, read.epoch_behind if epoch == read.epoch else -1
-    if walked.position is not None and walked.position > read.position:
+    if walked.position is not None and walked.position <= read.position:
+        # Unless it is damage, which shows when it is decoded.
+        read.trouble = stands_still(read)
+        answer.moved.append(read)
+        return walked.batches
+    if walked.position is not None:
         read.bytes_per_offset = max(1.0, walked.used / (walked.position - read.position))
         if walked.ended_by < 0:
             read.epoch_behind = max(read.epoch_behind, walked.position)

@@ -30,9 +30,9 @@ from evensplit.kafka.port import (
     access_advice,
     list_subscribed,
 )
+from evensplit.kafka.responses import ByTopic, ListedOffset, MetadataTopic
 from evensplit.kafka.session import ATTEMPT_S, HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
-from evensplit.kafka.staleness import topic_id
 
 CONNECT_MIN_S = 0.25
 """No leader leaves the next one less time to be connected to."""
@@ -51,6 +51,11 @@ class ClusterClient:
         # Apart, since a group's coordinator can be long in coming, and nothing else is to wait for it.
         self._group_calls = Calls(cluster, settings)
 
+    @property
+    def trouble(self) -> str:
+        """See `ClusterPort.trouble`."""
+        return self._calls.session.trouble
+
     def list_partitions(self, subscription: Subscription) -> Listing:
         """See `ClusterPort.list_partitions`."""
         topics: Collection[str] | None
@@ -64,7 +69,7 @@ class ClusterClient:
         with self._calls.call() as (session, deadline):
             response = session.metadata(topics, deadline)
             broker = session.answering
-        listing = list_subscribed(subscription, response.cluster_id or "", map(_topic_state, response.topics))
+        listing = list_subscribed(subscription, response.cluster_id, map(_topic_state, response.topics))
         return replace(listing, broker=broker)
 
     def turn(self) -> None:
@@ -300,12 +305,14 @@ class _OffsetLookup:
             topics=[topic_class(version=version, name=name, partitions=listed) for name, listed in topics.items()],
         )
 
-    def _take(self, response: Any) -> None:
+    def _take(self, response: ByTopic[ListedOffset]) -> None:
         for topic in response.topics:
             for one in topic.partitions:
-                key = (topic.name, int(one.partition_index))
+                key = (topic.name, one.partition_index)
+                if key not in self._wanted:
+                    continue
                 if one.error_code:
-                    self._refused(key, int(one.error_code))
+                    self._refused(key, one.error_code)
                 else:
                     self._found[key], self.epochs[key] = one.offset, one.leader_epoch
 
@@ -354,13 +361,13 @@ def _wanted_offset(version: int, number: int, wanted: int) -> Any:
     return partition_class(version=version, partition_index=number, timestamp=wanted)
 
 
-def _topic_state(topic: Any) -> TopicState:
-    code = int(topic.error_code)
+def _topic_state(topic: MetadataTopic) -> TopicState:
+    code = topic.error_code
     return TopicState(
         name=topic.name,
-        topic_id=topic_id(topic),
-        internal=bool(topic.is_internal),
-        partitions=[int(one.partition_index) for one in topic.partitions],
+        topic_id=topic.topic_id,
+        internal=topic.is_internal,
+        partitions=[one.partition_index for one in topic.partitions],
         code=code,
         error=error_name(code) if code else "",
     )

@@ -59,6 +59,11 @@ def _fixed(kind: pa.DataType, rows: int, values: Buffer) -> pa.Array:
     return pa.Array.from_buffers(kind, rows, [None, _wrap(values)], 0)
 
 
+def _times(kind: pa.DataType, rows: int, parts: tuple[Buffer | None, Buffer, int]) -> pa.Array:
+    valid, values, nulls = parts
+    return pa.Array.from_buffers(kind, rows, [_wrap(valid), _wrap(values)], nulls)
+
+
 def _headers(kind: pa.DataType, rows: int, parts: Any) -> pa.Array:
     valid, lists, key_offsets, keys, value_valid, value_offsets, values, null_lists, items = parts
     header_keys = _variable(pa.string(), items, (None, key_offsets, keys, 0))
@@ -77,7 +82,7 @@ _PARTS: Mapping[str, tuple[Callable[[Columns], Any], Callable[[pa.DataType, int,
     "topic": (lambda columns: columns.topic, _variable),
     "partition": (lambda columns: columns.partition, _fixed),
     "offset": (lambda columns: columns.offset, _fixed),
-    "timestamp": (lambda columns: columns.timestamp, _fixed),
+    "timestamp": (lambda columns: columns.timestamp, _times),
     "timestampType": (lambda columns: columns.timestamp_type, _fixed),
     "headers": (lambda columns: columns.headers, _headers),
     "cluster": (lambda columns: columns.cluster, _variable),

@@ -1,8 +1,9 @@
 """One connection to one broker: requests out, responses in, each within its deadline.
 
 A connection belongs to one thread at a time, and to the process that opened it. Little that the other side sends is
-taken on trust: the length of a response is bounded, memory grows with what has really arrived, and a response has to
-carry the number of its request. Whatever goes wrong, the connection is closed, since what would come next is unknown.
+taken on trust: the length of a response is bounded by what was asked, memory grows with what has really arrived, a
+response has to carry the number of its request, and is read by code that is bounded too (`wire`). Whatever goes wrong,
+the connection is closed, since what would come next is unknown.
 
 Sources: Kafka's protocol guide (framing, correlation ids); KIP-35, KIP-511 (ApiVersions); KIP-368 (sessions that end).
 """
@@ -17,22 +18,29 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
-from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import API_VERSIONS, SASL_HANDSHAKE, UNSUPPORTED_VERSION, Api, error_name
-from evensplit.kafka.deadline import Deadline
+from evensplit.errors import (
+    AnswerRefused,
+    AuthenticationError,
+    BrokerError,
+    ClusterError,
+    ClusterUnreachable,
+    UnsupportedBroker,
+)
+from evensplit.kafka.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, error_name
+from evensplit.kafka.deadline import POLL_MAX_S, Deadline
+from evensplit.kafka.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length
 from evensplit.kafka.probe import PROBE_S, speaks_tls
+from evensplit.kafka.responses import UNSUPPORTED_VERSION, ApiVersions
 from evensplit.kafka.sasl import ILLEGAL_SASL_STATE, log_in
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 from evensplit.kafka.tls import reason_of, refused
 from evensplit.kafka.transport import open_transport
+from evensplit.kafka.wire import OutOfTime, Undecodable
 
-FRAME_BYTES_MAX = 1 << 30
-"""A response that claims to be longer is not one."""
-
-BODY_BEGIN = 4
-"""Where in a frame the rest begins, behind the number of the request that it answers."""
+READ_S = 1.0
+"""So long it may take to read an answer that has come, even if its deadline passes meanwhile."""
 
 SESSION_USED = 0.85
 """So much of the time that the broker lets a login hold, a connection is used."""
@@ -48,20 +56,7 @@ _WANTS_SASL = (
     "kafka.sasl.mechanism and kafka.sasl.jaas.config"
 )
 
-
-class Frame:
-    """A receive buffer for one response after the other; it grows to the longest and is never made smaller."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, size_bytes: int = 0) -> None:
-        self.data = bytearray(size_bytes)
-
-
-class _Sent(NamedTuple):
-    number: int
-    api: Api
-    version: int
+_Response = TypeVar("_Response")
 
 
 class Connection:
@@ -71,6 +66,7 @@ class Connection:
     `receive`, `receive`. Every method that talks to the broker raises
 
     - ClusterUnreachable: no connection, none any more, or no answer before the deadline;
+    - AnswerRefused, a kind of it: what came cannot be the answer, or is longer than is taken;
     - UnsupportedBroker: what listens there is no Kafka broker, or one without a version of the request that this
       package knows;
     - AuthenticationError: TLS or the login failed, or the listener wants them and they are not in the settings.
@@ -85,7 +81,7 @@ class Connection:
         self._client_id = settings.client_id
         self._pid = os.getpid()
         self._number = 0
-        self._sent: deque[_Sent] = deque()
+        self._sent: deque[Sent] = deque()
         self._scratch = Frame()
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.muted_until = 0.0
@@ -151,7 +147,7 @@ class Connection:
         self._sent.clear()
         self._socket.close()
 
-    def version(self, api: Api, highest: int | None = None) -> int:
+    def version(self, api: Api[Any], highest: int | None = None) -> int:
         """The highest version of `api` that both sides know, `highest` at most."""
         ours = api.highest if highest is None else min(api.highest, highest)
         theirs = self._versions.get(api.key)
@@ -164,34 +160,49 @@ class Connection:
             )
         return min(ours, theirs[1])
 
-    def request(self, api: Api, build: Callable[[int], Any], deadline: Deadline) -> Any:
+    def request(self, api: Api[_Response], build: Callable[[int], Any], deadline: Deadline) -> _Response:
         """Send one request and return its response. `build` is given the version and returns the message."""
         assert not self._sent, "another response is outstanding"
         self.send(api, build, deadline)
-        return self.receive(deadline)
+        found: _Response = self.receive(deadline)
+        return found
 
-    def send(self, api: Api, build: Callable[[int], Any], deadline: Deadline, *, highest: int | None = None) -> int:
-        """Send one request without waiting for its response. Returns the version that it has."""
+    def send(
+        self,
+        api: Api[Any],
+        build: Callable[[int], Any],
+        deadline: Deadline,
+        *,
+        highest: int | None = None,
+        answer_bytes_max: int | None = None,
+    ) -> int:
+        """Send one request without waiting for its response. Returns the version that it has.
+
+        `answer_bytes_max`: how long the response may be, if not what holds for `api`.
+        """
         version = self.version(api, highest)
-        self._send(api, version, build(version), deadline)
+        self._send(api, version, build(version), deadline, answer_bytes_max)
         return version
 
     def receive(self, deadline: Deadline) -> Any:
         """Wait for the response to the oldest request that has none yet."""
         expected = self._sent[0]
         length = self.receive_into(self._scratch, deadline)
-        # The classes read from the view; it has to be gone before the buffer can grow again.
+        limit = _readable_until(deadline)
+        # The view has to be gone before the buffer can grow again.
         with memoryview(self._scratch.data) as whole, whole[:length] as frame:
             try:
-                return expected.api.response.decode(frame, version=expected.version, header=True)
-            except Exception as error:
-                raise self._nonsense(f"its answer to {expected.api.name} cannot be decoded ({error})") from error
+                return expected.api.decode(frame[BODY_BEGIN:], expected.version, limit)
+            except Undecodable as error:
+                raise self._nonsense(f"its answer to {expected.api.name} cannot be decoded ({error})") from None
+            except OutOfTime:
+                raise self._failed(f"its answer to {expected.api.name} was too long to be read in time") from None
 
     def receive_into(self, frame: Frame, deadline: Deadline) -> int:
         """Wait for the oldest outstanding response and leave it, undecoded, at the beginning of `frame.data`.
 
         Nobody may hold a view of `frame.data` meanwhile. Returns its length; from BODY_BEGIN on it is the response
-        without the number.
+        without the number. Raises AnswerTooLong for one that is longer than its request allows.
         """
         expected = self._sent[0]
         what = expected.api.name
@@ -202,8 +213,23 @@ class Connection:
         if not self._versions and prefix[:2] in _TLS_RECORDS:
             self.close()
             raise AuthenticationError(self.cluster, f"{self._where}: {_SPEAKS_TLS}")
-        if not BODY_BEGIN <= length <= FRAME_BYTES_MAX:
-            raise self._nonsense(_describe(bytes(prefix), length, what))
+        if not BODY_BEGIN <= length <= expected.answer_bytes_max:
+            described = describe_length(bytes(prefix), length, expected)
+            if length < BODY_BEGIN or expected.api is not FETCH:
+                raise self._nonsense(described)
+            self._fill(frame, min(length, HEAD_BYTES), what, deadline)
+            self.close()
+            raise AnswerTooLong(self.cluster, f"{self._where}: {described}", min(length, HEAD_BYTES))
+        self._fill(frame, length, what, deadline)
+        number = int.from_bytes(frame.data[:BODY_BEGIN], "big", signed=True)
+        if number != expected.number:
+            raise self._nonsense(f"it answered {what} number {expected.number} with number {number}")
+        self._sent.popleft()
+        self._answered += 1
+        return length
+
+    def _fill(self, frame: Frame, length: int, what: str, deadline: Deadline) -> None:
+        """Receive `length` bytes. The buffer grows as they arrive."""
         received = 0
         while received < length:
             if received == len(frame.data):
@@ -212,12 +238,6 @@ class Connection:
             with memoryview(frame.data) as whole, whole[received:end] as view:
                 self._receive_exactly(view, what, deadline)
             received = end
-        number = int.from_bytes(frame.data[:BODY_BEGIN], "big", signed=True)
-        if number != expected.number:
-            raise self._nonsense(f"it answered {what} number {expected.number} with number {number}")
-        self._sent.popleft()
-        self._answered += 1
-        return length
 
     def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
         """What the broker can do. One that does not know our version of the question says so in version 0."""
@@ -225,17 +245,18 @@ class Connection:
             names = {"client_software_name": "evensplit", "client_software_version": _software_version()}
             message = API_VERSIONS.request(version=version, **(names if version >= 3 else {}))
             self._send(API_VERSIONS, version, message, deadline)
-            response = self.receive(deadline)
+            response: ApiVersions = self.receive(deadline)
             if response.error_code != UNSUPPORTED_VERSION:
                 break
-        if response.error_code:
-            code = int(response.error_code)
+        if code := response.error_code:
             raise BrokerError(
                 self.cluster, f"{self._where}: the broker refused ApiVersions: {error_name(code)} ({code})", code
             )
-        return {int(known.api_key): (int(known.min_version), int(known.max_version)) for known in response.api_keys}
+        return response.versions
 
-    def _send(self, api: Api, version: int, message: Any, deadline: Deadline) -> None:
+    def _send(
+        self, api: Api[Any], version: int, message: Any, deadline: Deadline, answer_bytes_max: int | None = None
+    ) -> None:
         self._number = (self._number + 1) & 0x7FFFFFFF
         message.with_header(correlation_id=self._number, client_id=self._client_id)
         encoded = message.encode(version=version, header=True, framed=True)
@@ -249,7 +270,8 @@ class Connection:
         except BaseException:
             self.close()
             raise
-        self._sent.append(_Sent(self._number, api, version))
+        bytes_max = api.answer_bytes_max if answer_bytes_max is None else answer_bytes_max
+        self._sent.append(Sent(self._number, api, version, bytes_max))
 
     def _send_all(self, view: memoryview, deadline: Deadline) -> None:
         sent = 0
@@ -264,6 +286,7 @@ class Connection:
     def _receive_exactly(self, view: memoryview, what: str, deadline: Deadline) -> None:
         """Fill `view` from the socket, whatever the number of pieces that it comes in."""
         received = 0
+        limit = _readable_until(deadline)
         try:
             while received < len(view):
                 try:
@@ -280,6 +303,9 @@ class Connection:
                     raise self._hung_up(self._closed(what), what, deadline)
                 received += size
                 self._heard = True
+                # What comes byte by byte is never waited for.
+                if received < len(view) and limit.passed:
+                    raise TimeoutError
         except TimeoutError:
             raise self._failed(
                 f"connected, but no complete answer to {what} in time, as from a broker that is stopped or overloaded"
@@ -293,8 +319,7 @@ class Connection:
     def _wait(self, event: int, deadline: Deadline) -> None:
         """Wait until the socket can go on. Raises TimeoutError at the deadline."""
         self._poll.modify(self._socket, event)
-        # An hour at most, since poll takes no more than 32 bits of milliseconds.
-        if not self._poll.poll(min(deadline.remaining_s, 3600.0) * 1000) and deadline.passed:
+        if not self._poll.poll(min(deadline.remaining_s, POLL_MAX_S) * 1000) and deadline.passed:
             raise TimeoutError
 
     def _closed(self, what: str) -> str:
@@ -353,13 +378,12 @@ class Connection:
             return UnsupportedBroker(
                 self.cluster, f"{self._where}: {what}; expected a listener that speaks Kafka's protocol"
             )
-        return ClusterUnreachable(self.cluster, f"{self._where}: {what}; the connection was damaged on the way")
+        return AnswerRefused(self.cluster, f"{self._where}: {what}; the connection was damaged on the way")
 
 
-def _describe(prefix: bytes, length: int, what: str) -> str:
-    if prefix == b"HTTP":
-        return f"it answered {what} in HTTP, so the port belongs to another service"
-    return f"its answer to {what} claims a length of {length} bytes, expected {BODY_BEGIN} to {FRAME_BYTES_MAX}"
+def _readable_until(deadline: Deadline) -> Deadline:
+    """Until when what has come may be read: it may have come in the last moment."""
+    return Deadline(max(deadline.at_s, time.monotonic() + READ_S))
 
 
 @cache

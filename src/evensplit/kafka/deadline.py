@@ -9,6 +9,9 @@ from typing import TypeVar
 
 from evensplit.kafka.background import in_background
 
+POLL_MAX_S = 3600.0
+"""So long one `poll` waits at most: it takes no more than 32 bits of milliseconds."""
+
 _Found = TypeVar("_Found")
 
 

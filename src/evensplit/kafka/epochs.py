@@ -18,6 +18,7 @@ from evensplit.kafka.api import OFFSET_FOR_LEADER_EPOCH, error_name, is_retriabl
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import access_advice
+from evensplit.kafka.responses import ByTopic, EpochEnd
 from evensplit.kafka.session import ATTEMPT_S, Backoff, Broker, Session
 from evensplit.kafka.settings import Address
 
@@ -160,14 +161,14 @@ class EpochLookup:
 
     def _receive(self, connection: Connection, limit: Deadline) -> None:
         try:
-            response = connection.receive(limit)
+            response: ByTopic[EpochEnd] = connection.receive(limit)
         except ClusterError:
             return
         for topic in response.topics:
             for one in topic.partitions:
-                key, code = (topic.topic, int(one.partition)), int(one.error_code)
+                key, code = (topic.name, one.partition), one.error_code
                 if not code:
-                    self._take(key, int(one.leader_epoch), int(one.end_offset))
+                    self._take(key, one.leader_epoch, one.end_offset)
                 elif not is_retriable(code):
                     raise BrokerError(
                         self._session.cluster,

@@ -27,6 +27,7 @@ READS_ASKED_MAX = 1_000
 """So many partitions are in one request at most."""
 
 _BYTES_PER_OFFSET = 1024.0
+_PARTITIONS_BYTES_MAX = 1 << 20
 _BATCH_PREFIX = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
@@ -203,6 +204,20 @@ def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[Partiti
     return [read for listed in chosen.values() for read in listed]
 
 
+def answer_bytes_max(reads: Sequence[PartitionRead], response_bytes_max: int, batch_bytes_max: int) -> int:
+    """How long the answer to a request for `reads` may be: what is asked for, one record batch, what is around them.
+
+    A broker gives one batch whole, whatever the limits (KIP-74). Around the records there are partitions, and the
+    transactions among them that were aborted: each takes less than a quarter of what its records do.
+    """
+    asked = _records_bytes_max(reads, response_bytes_max)
+    return asked + asked // 4 + batch_bytes_max + _PARTITIONS_BYTES_MAX
+
+
+def _records_bytes_max(reads: Sequence[PartitionRead], response_bytes_max: int) -> int:
+    return max(response_bytes_max, *(read.fetch_bytes_min for read in reads))
+
+
 def fetch_request(
     reads: Sequence[PartitionRead],
     settings: ClientSettings,
@@ -232,7 +247,7 @@ def fetch_request(
         version=version,
         max_wait_ms=wait_ms,
         min_bytes=1,
-        max_bytes=max(response_bytes_max, *(read.fetch_bytes_min for read in reads)),
+        max_bytes=_records_bytes_max(reads, response_bytes_max),
         isolation_level=int(settings.read_committed),
         session_id=0,
         session_epoch=-1,

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from evensplit._kernel import FetchedResponse, KernelError, parse_fetch_response
-from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, DataLossError
+from evensplit.errors import AnswerRefused, BrokerError, ClusterError, ClusterUnreachable, DataLossError
 from evensplit.kafka.answer import Answer, Span, sort_out
 from evensplit.kafka.api import FETCH, FETCH_BY_NAME_VERSION, error_name
-from evensplit.kafka.connection import BODY_BEGIN, Frame
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.fetch import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
+from evensplit.kafka.fetch import FETCH_BYTES_MIN, PartitionRead, answer_bytes_max, choose, fetch_request
+from evensplit.kafka.fetch_head import raise_if_batch_too_long
+from evensplit.kafka.frames import BODY_BEGIN, AnswerTooLong, Frame
 from evensplit.kafka.homes import Homes, Waiting
 from evensplit.kafka.leader import PATIENCE_MIN_S, Leader, wait_for_answers
+from evensplit.kafka.lost import stands_still
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 
@@ -78,6 +80,9 @@ class Fetcher:
             # At the end of the range, what is before it may be a gap.
             read.epoch_behind = position if position < read.end else -1
             read.advance(position, self._waiting.now_s)
+        else:
+            read.trouble = stands_still(read)
+            self._homes.raise_if_overdue(read)
 
     def compare_names(self, *, if_done: bool = False) -> None:
         """See `Homes.compare_names`: to be called when all is read. `if_done`: does nothing if it is not."""
@@ -136,7 +141,10 @@ class Fetcher:
                     leader.rest(leader.connection.muted_until)
                     return
                 highest = None if all(read.topic_id for read in leader.asked) else FETCH_BY_NAME_VERSION
-                leader.version = leader.connection.send(FETCH, build, deadline, highest=highest)
+                longest = answer_bytes_max(leader.asked, leader.response_bytes_max, self._batch_bytes_max)
+                leader.version = leader.connection.send(
+                    FETCH, build, deadline, highest=highest, answer_bytes_max=longest
+                )
         except ClusterUnreachable as error:
             self._lose(leader, error)
 
@@ -170,11 +178,14 @@ class Fetcher:
                 length = connection.receive_into(frame, Deadline.after(max(left_s, 0.001)))
             response = parse_fetch_response(frame.data, BODY_BEGIN, length, leader.version)
         except ClusterUnreachable as error:
+            if isinstance(error, AnswerTooLong):
+                head = memoryview(frame.data)[BODY_BEGIN : error.received]
+                raise_if_batch_too_long(leader.asked, head, leader.version, self._batch_bytes_max)
             self._lose(leader, error)
             return None
         except KernelError as error:
             what = f"{join_address(leader.address)}: its answer to Fetch cannot be decoded ({error.args[2]})"
-            self._lose(leader, ClusterUnreachable(leader.cluster, f"{what}; the connection was damaged on the way"))
+            self._lose(leader, AnswerRefused(leader.cluster, f"{what}; the connection was damaged on the way"))
             return None
         self._answers += 1
         leader.answered = self._answers

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from evensplit.core.starting import TopicPartition
 from evensplit.core.words import counted
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api, error_name, is_retriable
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.group_responses import CommitResult, GroupOffsets
 from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, access_advice, check_commit, explain_refused_commit
+from evensplit.kafka.responses import ByTopic
 from evensplit.kafka.session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Session
 from evensplit.kafka.settings import Address
 
@@ -31,6 +33,7 @@ _NO_COMMIT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, GROUP_ID_NOT_FOUND})
 _COORDINATOR_MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 
 _Codes = Mapping[TopicPartition, int]
+_Response = TypeVar("_Response")
 
 
 def fetch_committed(
@@ -72,7 +75,7 @@ class _Attempts:
         self._backoff = Backoff(session.settings)
         self._trouble: ClusterError | None = None
 
-    def ask(self, api: Api, build: Callable[[int], Any]) -> Any:
+    def ask(self, api: Api[_Response], build: Callable[[int], Any]) -> _Response | None:
         """One attempt: the coordinator's response, or None if there is none; `pause` then, and ask again."""
         earlier, self._trouble = self._trouble, None
         try:
@@ -120,12 +123,11 @@ class _Attempts:
     def _find(self) -> Address | None:
         """Where the coordinator is; None if the brokers have none at the moment."""
         response = self._session.ask_any(FIND_COORDINATOR, self._find_request, self._deadline)
-        # From version 4 on there is one answer for each of several groups.
-        answer = response.coordinators[0] if response.coordinators else response
+        answer = response.coordinators[0]
         if answer.error_code:
-            self.refused("its coordinator is not known", int(answer.error_code))
+            self.refused("its coordinator is not known", answer.error_code)
             return None
-        address = (str(answer.host), int(answer.port))
+        address = (answer.host, answer.port)
         self._session.coordinators[self._group] = address
         return address
 
@@ -140,34 +142,36 @@ class _OffsetFetch(_Attempts):
     def __init__(self, session: Session, group: str, keys: Collection[TopicPartition], deadline: Deadline) -> None:
         super().__init__(session, group, deadline)
         self._keys = keys
+        self._asked = frozenset(keys)
 
     def run(self) -> Mapping[TopicPartition, int]:
         while True:
             response = self.ask(OFFSET_FETCH, self._request)
             if response is not None:
-                # From version 8 on there is one answer for each of several groups.
-                found = self._read(response.groups[0] if response.groups else response)
+                found = self._read(response.groups[0])
                 if found is not None:
                     return found
             self.pause()
 
-    def _read(self, answer: Any) -> Mapping[TopicPartition, int] | None:
+    def _read(self, answer: GroupOffsets) -> Mapping[TopicPartition, int] | None:
         """The offsets in an answer; None if it has to be asked for again."""
         if answer.error_code == GROUP_ID_NOT_FOUND:
             return {}
         if answer.error_code:
-            self.refused("its offsets are not known", int(answer.error_code))
+            self.refused("its offsets are not known", answer.error_code)
             return None
         found: dict[TopicPartition, int] = {}
         for topic in answer.topics:
             for one in topic.partitions:
-                code = int(one.error_code)
+                code = one.error_code
+                if (topic.name, one.partition_index) not in self._asked:
+                    continue
                 if code and code not in _NO_COMMIT:
                     where = f"its offset of topic {topic.name!r}, partition {one.partition_index}"
                     self.refused(f"{where}, is not known", code)
                     return None
                 if not code and one.committed_offset >= 0:
-                    found[topic.name, int(one.partition_index)] = int(one.committed_offset)
+                    found[topic.name, one.partition_index] = one.committed_offset
         return found
 
     def _request(self, version: int) -> Any:
@@ -205,17 +209,20 @@ class _OffsetCommit(_Attempts):
                 self.pause()
         return refused
 
-    def _read(self, response: Any, grace: Deadline) -> _Codes:
+    def _read(self, response: ByTopic[CommitResult], grace: Deadline) -> _Codes:
         """Take what was answered from what is pending, and return what was refused for good."""
         refused: dict[TopicPartition, int] = {}
         for topic in response.topics:
             for one in topic.partitions:
-                key, code = (topic.name, int(one.partition_index)), int(one.error_code)
+                key, code = (topic.name, one.partition_index), one.error_code
+                if key not in self._pending:
+                    continue
                 absent = code == UNKNOWN_TOPIC_OR_PARTITION and grace.passed
                 if code and is_retriable(code) and not absent:
                     self.refused(f"the offset of topic {key[0]!r}, partition {key[1]}, could not be committed", code)
                     continue
-                if self._pending.pop(key, None) is not None and code:
+                del self._pending[key]
+                if code:
                     refused[key] = code
         if self._pending and self._trouble is None:
             missing = counted(len(self._pending), "partition")

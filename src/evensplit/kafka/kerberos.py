@@ -10,10 +10,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from evensplit.core.words import short
 from evensplit.errors import AuthenticationError, ClusterUnreachable
+from evensplit.kafka.allowed import Allowed
 from evensplit.kafka.kerberos_options import is_on
-from evensplit.kafka.sasl_options import SERVICE, SaslOptions
+from evensplit.kafka.sasl_options import JAAS, SERVICE, SaslOptions
 from evensplit.kafka.scram import SaslError
+from evensplit.kafka.secrets import SecretError, real_path
 
 _NO_LAYER = 1
 
@@ -76,21 +79,51 @@ class Kerberos:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> SaslError | ClusterUnreachable:
+        said = short(str(error))
         if (int(getattr(error, "min_code", 0)) - _BASE) & 0xFFFFFFFF in _PASSING:
-            return ClusterUnreachable(self._cluster, f"GSSAPI: Kerberos has no ticket for {self._peer} now: {error}")
+            return ClusterUnreachable(self._cluster, f"GSSAPI: Kerberos has no ticket for {self._peer} now: {said}")
         return SaslError(
-            f"Kerberos says: {error}; check the ticket (klist) or the keytab, and kafka.{SERVICE}, where this runs"
+            f"Kerberos says: {said}; check the ticket (klist) or the keytab, and kafka.{SERVICE}, where this runs"
         )
 
 
 def _credentials(gssapi: Any, options: SaslOptions) -> Any:
+    """Whose tickets are used; None: those in the default cache, whoever's they are.
+
+    As in Java's login module, a cache is asked before a keytab where both are given, and the tickets that a keytab
+    gives are in memory only: with a cache that is a file, Kerberos would take what is in it, or overwrite it.
+    """
     principal = options.module.get("principal", "").strip()
-    store: dict[str, str] = {}
-    for switch, option, key in (("useKeyTab", "keyTab", "client_keytab"), ("useTicketCache", "ticketCache", "ccache")):
-        place = options.module.get(option, "").strip()
-        if place and is_on(options.module, switch):
-            store[key] = place if ":" in place else f"FILE:{place}"
-    if not principal and not store:
+    cache = _given(options, "useTicketCache", "ticketCache")
+    keytab = _given(options, "useKeyTab", "keyTab")
+    if not (principal or cache or keytab):
         return None
     name = gssapi.Name(principal, gssapi.NameType.kerberos_principal) if principal else None
-    return gssapi.Credentials(name=name, usage="initiate", store=store or None)
+    if is_on(options.module, "useTicketCache") or not keytab:
+        try:
+            found = gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache} if cache else None)
+            # Raises where they have expired.
+            if not keytab or found.lifetime != 0:
+                return found
+        except gssapi.exceptions.GSSError:
+            if not keytab:
+                raise
+    # The same cache for each connection: a ticket lasts for hours, and Kerberos gets a new one in time.
+    memory = f"MEMORY:evensplit {keytab} {principal}"
+    return gssapi.Credentials(name=name, usage="initiate", store={"client_keytab": keytab, "ccache": memory})
+
+
+def _given(options: SaslOptions, switch: str, option: str) -> str:
+    """Where tickets or keys are, with their kind in front; empty: not said, or not to be used."""
+    place = options.module.get(option, "").strip()
+    return _place(place, options.allowed(JAAS)) if place and is_on(options.module, switch) else ""
+
+
+def _place(place: str, allowed: Allowed) -> str:
+    """Where tickets or keys are, as Kerberos calls it. Raises SaslError if they may not be used."""
+    if allowed.everything:
+        return place if ":" in place else f"FILE:{place}"
+    try:
+        return f"FILE:{real_path(place.removeprefix('FILE:'), allowed)}"
+    except SecretError as error:
+        raise SaslError(f"kafka.{JAAS}: {error}") from None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from evensplit.kafka.secrets import has_placeholder
 
-_SWITCHES = (
+SWITCHES = (
     "clearPass",
     "debug",
     "doNotPrompt",
@@ -23,7 +23,8 @@ _SWITCHES = (
     "useKeyTab",
     "useTicketCache",
 )
-_NAMES = frozenset((*_SWITCHES, "keyTab", "principal", "serviceName", "ticketCache"))
+"""Options that are true or false."""
+_NAMES = frozenset((*SWITCHES, "keyTab", "principal", "serviceName", "ticketCache"))
 
 
 def is_on(options: Mapping[str, str], name: str) -> bool:
@@ -37,10 +38,10 @@ def kerberos_problems(options: Mapping[str, str], *, final: bool) -> Iterator[st
     if unknown:
         yield f"has {', '.join(unknown)}, which Krb5LoginModule does not know; leave it out"
     known = {name: text.strip() for name, text in options.items() if final or not has_placeholder(text)}
-    for name in _SWITCHES:
+    for name in SWITCHES:
         if known.get(name, "true").lower() not in ("true", "false"):
             yield f"has {name} with an unknown value; expected true or false"
-    off = {name for name in _SWITCHES if name not in options or known.get(name, "").lower() == "false"}
+    off = {name for name in SWITCHES if name not in options or known.get(name, "").lower() == "false"}
     if known.get("isInitiator", "").lower() == "false":
         yield "has isInitiator=false, which is for brokers; leave it out"
     if known.get("principal") == "*":

@@ -96,7 +96,7 @@ def _where(store: Store, by_value: str) -> str:
 def _contents(store: Store, where: str) -> tuple[bytes, str]:
     """What is in the file, and of which kind it is."""
     try:
-        data = read_file(store.location)
+        data = read_file(store.location, store.allowed)
     except SecretError as error:
         raise SecretError(f"kafka.ssl.{store.what}.location: {error}") from None
     if data.startswith(_JKS_MAGIC):

@@ -26,7 +26,7 @@ from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import CorruptRecordsError
 from evensplit.kafka.answer import Span
 from evensplit.kafka.columns import to_record_batch
-from evensplit.kafka.fetch import reads_of
+from evensplit.kafka.fetch import PartitionRead, reads_of
 from evensplit.kafka.fetcher import Fetcher
 from evensplit.kafka.pool import POOL, Pool
 from evensplit.kafka.settings import BATCH_BYTES_MAX, ClientSettings
@@ -62,12 +62,14 @@ def read_ranges(
     cluster_ids: Mapping[str, str] | None = None,
     epochs: Mapping[SplitId, RangeEpochs] | None = None,
     skip_lost: bool = False,
+    null_timestamps: bool = False,
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
 ) -> Iterator[pa.RecordBatch]:
     """The records of `ranges`, each exactly once, in batches of `row_schema(columns)` with at least one row each.
 
-    `columns`: some of `columns.COLUMNS`, at least one, in that order; the others cost next to nothing.
+    `columns`: some of `columns.COLUMNS`, at least one, in that order; the others cost next to nothing. With
+    `null_timestamps`, a timestamp that 64 bits of microseconds cannot hold is null; without it, an error.
 
     `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap; each of
     their clusters has its settings in `clusters`. Within a split offsets ascend, from batch to batch too; how splits
@@ -103,16 +105,12 @@ def read_ranges(
         BrokerError: a leader refused a partition, for good or until the deadline.
         DataLossError: records that were to be read are not there any more, were replaced, or their topic was created
             anew, without `skip_lost`; or the latter while it was read by its name.
-        CorruptRecordsError: records that cannot be decoded: as `BatchTooLarge` a record batch above
-            `limits.batch_bytes_max`, as `OldMessageFormat` records from before Kafka 0.11.
+        CorruptRecordsError: records that cannot be decoded, among them `BatchTooLarge` (`limits.batch_bytes_max`),
+            `OldMessageFormat` (from before Kafka 0.11) and `TimestampOutOfRange`.
     """
     limits = limits or LaneLimits()
-    reads = reads_of(ranges, epochs)
-    unknown = sorted({read.split.cluster for read in reads} - clusters.keys())
-    if unknown:
-        raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
     fetcher = Fetcher(
-        reads,
+        _reads(ranges, clusters, epochs),
         clusters,
         pool,
         topic_ids=topic_ids or {},
@@ -122,15 +120,26 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, _builder(columns, limits), limits.batch_bytes_max)
+    return _read(fetcher, _builder(columns, limits, null_timestamps), limits.batch_bytes_max)
 
 
-def _builder(columns: tuple[str, ...], limits: LaneLimits) -> ColumnBuilder:
+def _reads(
+    ranges: Sequence[Range], clusters: Mapping[str, ClientSettings], epochs: Mapping[SplitId, RangeEpochs] | None
+) -> list[PartitionRead]:
+    reads = reads_of(ranges, epochs)
+    unknown = sorted({read.split.cluster for read in reads} - clusters.keys())
+    if unknown:
+        raise ValueError(f"there are no settings for the clusters {', '.join(unknown)}")
+    return reads
+
+
+def _builder(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool) -> ColumnBuilder:
     return ColumnBuilder(
         columns=columns,
         rows_max=limits.rows_max,
         bytes_max=limits.bytes_max,
         uncompressed_bytes_max=limits.batch_bytes_max,
+        null_timestamps=null_timestamps,
     )
 
 

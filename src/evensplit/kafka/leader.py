@@ -12,12 +12,17 @@ from collections import deque
 from collections.abc import Sequence
 
 from evensplit._kernel import FetchedResponse
-from evensplit.kafka.connection import Connection, Frame
+from evensplit.kafka.connection import Connection
+from evensplit.kafka.deadline import POLL_MAX_S
 from evensplit.kafka.fetch import PartitionRead
+from evensplit.kafka.frames import Frame
 from evensplit.kafka.settings import Address, join_address
 
 THROTTLED_VERSION = 8
 """From this version of Fetch on a broker answers at once, with nothing, and the client waits; before, it held back."""
+
+THROTTLE_MAX_S = 60.0
+"""No quota holds a client back for longer at a time: a broker that says so is asked again by then."""
 
 PATIENCE_MIN_S = 0.2
 """A leader always has at least so long to answer."""
@@ -57,7 +62,7 @@ class Leader:
         if self.version < THROTTLED_VERSION or response.throttle_ms <= 0:
             return False
         assert self.connection is not None
-        throttle_s = response.throttle_ms / 1000
+        throttle_s = min(response.throttle_ms / 1000, THROTTLE_MAX_S)
         # With the connection it goes to the next reader: until then the broker reads nothing from it.
         self.connection.muted_until = time.monotonic() + throttle_s
         for read in (*self.asked, *self.queue):
@@ -93,5 +98,5 @@ def wait_for_answers(asked: Sequence[Leader], wait_s: float) -> list[Leader]:
         if leader.connection.has_bytes():
             ready.append(leader)
     # A millisecond more, so that what is due then is due.
-    wait_ms = 0.0 if ready else max(0.0, wait_s) * 1000 + 1
+    wait_ms = 0.0 if ready else min(max(0.0, wait_s), POLL_MAX_S) * 1000 + 1
     return [*ready, *(by_descriptor[descriptor] for descriptor, _ in poll.poll(wait_ms))]

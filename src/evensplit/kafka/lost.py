@@ -109,6 +109,12 @@ def ends_before(read: PartitionRead, first: int, behind: int) -> DataLossError:
     )
 
 
+def stands_still(read: PartitionRead) -> ClusterUnreachable:
+    """What was sent is before what was asked for."""
+    detail = f"{read}: the broker sent only records before offset {read.position}, which it was asked for"
+    return ClusterUnreachable(read.split.cluster, detail)
+
+
 def does_not_grow(read: PartitionRead, behind: int) -> DataLossError:
     """The log ends at offset `behind`, before the end of the range, which is waited for."""
     return _lost(

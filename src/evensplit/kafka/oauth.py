@@ -20,11 +20,14 @@ from urllib.error import URLError
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
+from evensplit.core.json_text import parse_json
+from evensplit.core.words import short
 from evensplit.errors import AuthenticationError, ClusterUnreachable
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.sasl_options import (
     CLIENT_ID,
     CLIENT_SECRET,
+    JAAS,
     SCOPE,
     TOKEN_URL,
     UNSECURED_SUBJECT,
@@ -116,7 +119,7 @@ def _token(cluster: str, options: SaslOptions, deadline: Deadline) -> str:
     parts = urlsplit(url)
     if parts.scheme == "file":
         try:
-            text = read_file(url2pathname(parts.path)).decode("latin-1").strip()
+            text = read_file(url2pathname(parts.path), options.allowed(TOKEN_URL)).decode("latin-1").strip()
         except SecretError as error:
             raise AuthenticationError(cluster, f"kafka.{TOKEN_URL}: {error}") from None
         return _checked(cluster, text, "the file")
@@ -136,9 +139,9 @@ def _fetch(cluster: str, options: SaslOptions, url: str, deadline: Deadline) -> 
     """A new token, and how many seconds it is valid; 0 if nobody says."""
     parts = urlsplit(url)
     shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    where = f"the token endpoint {shown} (kafka.{TOKEN_URL})"
+    where = f"the token endpoint {short(shown)} (kafka.{TOKEN_URL})"
     own_tls = _own_tls(options)
-    context = tls_context(cluster, TlsOptions.of(own_tls)) if own_tls else None
+    context = tls_context(cluster, TlsOptions.of(own_tls, lambda _: options.allowed(JAAS))) if own_tls else None
     try:
         with open_in_time(_request(options, url), deadline.at_s, context) as response:
             status, data = response.status, response.read(ANSWER_BYTES_MAX + 1)
@@ -180,8 +183,8 @@ def _request(options: SaslOptions, url: str) -> urllib.request.Request:
 
 def _answer(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        found = parse_json(data)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -203,9 +206,9 @@ def _life_s(token: str) -> float:
     """How long a token says that it is valid; 0 if it does not."""
     try:
         payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        claims = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return max(0.0, _seconds(claims["exp"]) - time.time())
-    except (IndexError, ValueError, KeyError, TypeError, RecursionError, binascii.Error):
+    except (IndexError, ValueError, KeyError, TypeError, binascii.Error):
         return 0.0
 
 

@@ -12,11 +12,15 @@ from typing import NamedTuple, Protocol
 
 from evensplit.core.model import EpochTable, ListedPartition, Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.starting import TopicPartition
+from evensplit.core.words import short
 from evensplit.errors import CommitRefused
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""What Kafka lets a topic be called."""
+
 _NAMELESS = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
 _MAY_NOT = {
     29: ": this user may not do that; allow it the operations Describe and Read on the topic (an ACL)",
@@ -85,6 +89,14 @@ class EndsAndEpochs(NamedTuple):
 
 class ClusterPort(Protocol):
     """One Kafka cluster. Its calls may come from several threads, and each is over within the request deadline."""
+
+    @property
+    def trouble(self) -> str:
+        """Why no broker of those that were asked last could answer; empty once one has. Asks nobody, and never waits.
+
+        A call that is under way tries again until its deadline: this says by then what it has met with.
+        """
+        ...
 
     def list_partitions(self, subscription: Subscription) -> Listing:
         """The partitions that `subscription` covers, as the metadata of one broker has them now.
@@ -268,7 +280,10 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
     incomplete: dict[str, str] = {}
     for name in _names(subscription, by_name):
         topic = by_name.get(name)
-        if topic is None or topic.code in _NAMELESS:
+        if isinstance(subscription, TopicPattern) and not _LEGAL.fullmatch(name):
+            shown = short(name)
+            incomplete[shown] = f"topic '{shown}' is not read, since no topic of Kafka can be called that"
+        elif topic is None or topic.code in _NAMELESS:
             # A pattern names nothing: a topic in the course of being deleted is just not there.
             if not isinstance(subscription, TopicPattern):
                 missing.append(Missing(name))

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from evensplit.core.words import short
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, error_name
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.kafka.kerberos import Kerberos
 from evensplit.kafka.oauth import forget, open_oauth
+from evensplit.kafka.responses import SaslAuthenticate, SaslHandshake
 from evensplit.kafka.sasl_options import SaslOptions
 from evensplit.kafka.scram import SaslError, Scram
 from evensplit.kafka.settings import Address, join_address
@@ -29,9 +31,8 @@ _SERVICES = {
     "AWS_MSK_IAM": "AWS (what gives credentials where this runs)",
 }
 _ROUNDS_MAX = 16
-_SAID_MAX = 300
 
-Ask = Callable[[Api, Callable[[int], Any]], Any]
+Ask = Callable[[Api[Any], Callable[[int], Any]], Any]
 """Sends one request and returns its response."""
 
 
@@ -108,12 +109,12 @@ def log_in(cluster: str, address: Address, options: SaslOptions, ask: Ask, deadl
         _shake_hands(cluster, where, options, ask)
         message = ours(mechanism.first)
         for _ in range(_ROUNDS_MAX):
-            response = ask(SASL_AUTHENTICATE, partial(_authenticate, message))
+            response: SaslAuthenticate = ask(SASL_AUTHENTICATE, partial(_authenticate, message))
             if response.error_code:
                 raise _refused(cluster, where, options, response, secrets)
-            message = ours(partial(mechanism.answer, bytes(response.auth_bytes or b"")))
+            message = ours(partial(mechanism.answer, response.auth_bytes))
             if message is None:
-                return int(response.session_lifetime_ms or 0)
+                return response.session_lifetime_ms
     except SaslError as error:
         raise AuthenticationError(cluster, f"{where}: {options.mechanism}: {error}") from None
     except UnicodeEncodeError:
@@ -157,10 +158,11 @@ def _open(cluster: str, host: str, options: SaslOptions, deadline: Deadline, sec
 
 def _shake_hands(cluster: str, where: str, options: SaslOptions, ask: Ask) -> None:
     name = options.mechanism
-    response = ask(SASL_HANDSHAKE, lambda version: SASL_HANDSHAKE.request(version=version, mechanism=name))
-    code = int(response.error_code)
+    build = partial(SASL_HANDSHAKE.request, mechanism=name)
+    response: SaslHandshake = ask(SASL_HANDSHAKE, lambda version: build(version=version))
+    code = response.error_code
     if code == UNSUPPORTED_SASL_MECHANISM:
-        enabled = ", ".join(sorted(map(str, response.mechanisms))) or "none"
+        enabled = short(", ".join(sorted(response.mechanisms))) or "none"
         raise AuthenticationError(
             cluster,
             f"{where}: the mechanism {name} (kafka.sasl.mechanism) is not enabled on the broker; it has: {enabled}",
@@ -180,12 +182,13 @@ def _authenticate(message: bytes | None, version: int) -> Any:
     return SASL_AUTHENTICATE.request(version=version, auth_bytes=message)
 
 
-def _refused(cluster: str, where: str, options: SaslOptions, response: Any, secrets: list[str]) -> AuthenticationError:
-    code = int(response.error_code)
-    said = str(response.error_message or "")
+def _refused(
+    cluster: str, where: str, options: SaslOptions, response: SaslAuthenticate, secrets: list[str]
+) -> AuthenticationError:
+    code, said = response.error_code, response.error_message
     for secret in filter(None, secrets):
         said = said.replace(secret, "***")
-    said = f" ({said[:_SAID_MAX]})" if said else ""
+    said = f" ({short(said)})" if said else ""
     if code == SASL_AUTHENTICATION_FAILED:
         what = "refused the credentials; check the name and the password"
         if options.mechanism == "OAUTHBEARER":

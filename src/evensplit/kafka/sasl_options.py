@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from evensplit.kafka.allowed import Allowed
 from evensplit.kafka.jaas import JaasError, LoginModule, parse_jaas
 from evensplit.kafka.kerberos_options import kerberos_problems
 from evensplit.kafka.secrets import Secret, has_placeholder, is_placeholder
@@ -74,6 +75,8 @@ MODULES: Mapping[str, str] = {
 }
 """Mechanism -> the login module that has what it needs."""
 
+_DEFAULT = "GSSAPI"
+
 _FOR_ONE: Mapping[str, str] = {
     "sasl.oauthbearer.": "OAUTHBEARER",
     LOGIN_HANDLER: "OAUTHBEARER",
@@ -101,15 +104,21 @@ UNSECURED_SUBJECT = "unsecuredLoginStringClaim_sub"
 
 @dataclass(frozen=True, slots=True)
 class SaslOptions:
-    """How to log in. `module`: the options of the login module; `values`: all others, under their names."""
+    """How to log in. `module`: the options of the login module; `values`: all others, under their names.
+
+    `allowed`: what the option of that name, the login module's among them, may have of this machine.
+    """
 
     mechanism: str
     module: Mapping[str, str] = field(repr=False)
     values: Mapping[str, str] = field(repr=False)
     over_tls: bool
+    allowed: Callable[[str], Allowed]
 
     @classmethod
-    def of(cls, values: Mapping[str, str], meaning: Callable[[str], str]) -> SaslOptions:
+    def of(
+        cls, values: Mapping[str, str], meaning: Callable[[str], str], allowed: Callable[[str], Allowed]
+    ) -> SaslOptions:
         """What options without problems mean. `meaning` is applied to each option of the login module."""
         options: Mapping[str, str] = parse_jaas(values[JAAS]).options if JAAS in values else {}
         return cls(
@@ -117,6 +126,7 @@ class SaslOptions:
             {name: meaning(text) for name, text in options.items()},
             {name: text for name, text in values.items() if name in SASL_NAMES and name != JAAS},
             values["security.protocol"].strip().upper() == "SASL_SSL",
+            allowed,
         )
 
     def said(self, name: str, in_module: str) -> str:
@@ -145,9 +155,13 @@ def sasl_problems(values: Mapping[str, str], known: Mapping[str, str], protocol:
         yield f"kafka.{MECHANISM} has an unknown value; expected {', '.join(MODULES)}"
         return
     if module is not None and not has_placeholder(module.name) and module.simple_name != MODULES[mechanism]:
-        found = module.simple_name if module.simple_name in MODULES.values() else "an unknown login module"
-        default = "" if MECHANISM in values else ", its default"
-        yield f"kafka.{JAAS} has {found}, but kafka.{MECHANISM} is {mechanism}{default}; expected {MODULES[mechanism]}"
+        fitting = " or ".join(name for name, its in MODULES.items() if its == module.simple_name)
+        found = module.simple_name if fitting else "an unknown login module"
+        instead = f"kafka.{MECHANISM} {fitting}, or " if fitting and MECHANISM not in values else ""
+        yield (
+            f"kafka.{JAAS} has {found}, but kafka.{MECHANISM} is {_shown(values, mechanism)}; expected "
+            f"{instead}{MODULES[mechanism]}"
+        )
         return
     yield from module_problems(values, known, None if module is None else module.options, protocol, final=False)
 
@@ -169,7 +183,8 @@ def module_problems(
         for prefix, expected in _FOR_ONE.items():
             if name.startswith(prefix) and mechanism != expected:
                 yield (
-                    f"kafka.{name} is given, but kafka.{MECHANISM} is {mechanism}; expected {expected}, or leave it out"
+                    f"kafka.{name} is given, but kafka.{MECHANISM} is {_shown(values, mechanism)}; expected "
+                    f"{expected}, or leave it out"
                 )
     if mechanism in _WITH_PASSWORD:
         yield from _password_problems(values, options, MODULES[mechanism])
@@ -182,7 +197,11 @@ def module_problems(
 
 
 def _mechanism(values: Mapping[str, str]) -> str:
-    return values.get(MECHANISM, "GSSAPI").strip().upper()
+    return values.get(MECHANISM, _DEFAULT).strip().upper()
+
+
+def _shown(values: Mapping[str, str], mechanism: str) -> str:
+    return mechanism if MECHANISM in values else f"{mechanism}, its default"
 
 
 def _class_of(known: Mapping[str, str], name: str) -> str:
@@ -257,7 +276,16 @@ def _kerberos_problems(values: Mapping[str, str], options: Mapping[str, str] | N
     if JAAS in values and options is None:
         return
     given = options or {}
-    if not (values.get(SERVICE) or given.get("serviceName")):
+    unnamed = not (values.get(SERVICE) or given.get("serviceName"))
+    if unnamed and not (MECHANISM in values or JAAS in values):
+        # Most who write no mechanism have no Kerberos, and do not know that it is what they ask for.
+        *others, last = (name for name in MODULES if name != _DEFAULT)
+        yield (
+            f"kafka.{MECHANISM} is missing, and Kafka's default is {_DEFAULT} (Kerberos), for which kafka.{SERVICE} is "
+            f"missing, too; expected kafka.{MECHANISM} {', '.join(others)} or {last}, or for Kerberos the name that "
+            "brokers have there, such as kafka"
+        )
+    elif unnamed:
         yield f"kafka.{SERVICE} is missing; expected the name that brokers have in Kerberos, such as kafka"
     yield from (f"kafka.{JAAS} {problem}" for problem in kerberos_problems(given, final=final))
 

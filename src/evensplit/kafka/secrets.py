@@ -14,6 +14,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from evensplit.core.words import short
+from evensplit.kafka.allowed import Allowed
+
 FILE_BYTES_MAX = 4 << 20
 """No file with secrets, certificates or keys is longer."""
 
@@ -62,6 +65,12 @@ def is_placeholder(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
+def placeholders(text: str) -> Iterator[tuple[str, str]]:
+    """The kind of each placeholder in `text`, and what it names: a variable, the path of a file, or for others all."""
+    for found in _PLACEHOLDER.finditer(text):
+        yield found[1], _named(found[1], found[2])
+
+
 def placeholder_problems(text: str) -> Iterator[str]:
     """What is wrong with the placeholders in `text`, as ends of a sentence about the option that has it."""
     for found in _PLACEHOLDER.finditer(text):
@@ -72,26 +81,27 @@ def placeholder_problems(text: str) -> Iterator[str]:
             yield f"has a placeholder that names nothing; expected {_FORMS}"
 
 
-def resolve(text: str) -> str:
-    """`text` with what its placeholders stand for. What that contains is taken as it is.
+def resolve(text: str, allowed: Allowed) -> str:
+    """`text` with what its placeholders stand for, as far as that is `allowed`. What that contains is taken as it is.
 
     `${env:NAME}` is an environment variable of this process, `${file:PATH}` the content of a file without the line
     break at its end, and `${file:PATH:KEY}` one value of a file of Java properties.
 
     Raises:
-        SecretError: a variable, a file or a key does not exist, or cannot be read.
+        SecretError: a variable, a file or a key does not exist, cannot be read, or is not allowed.
     """
-    return _PLACEHOLDER.sub(lambda found: _value(found[1], found[2]), text)
+    return _PLACEHOLDER.sub(lambda found: _value(found[1], found[2], allowed), text)
 
 
-def read_file(path: str) -> bytes:
+def read_file(path: str, allowed: Allowed) -> bytes:
     """What is in a file.
 
     Raises:
-        SecretError: it cannot be read, or is longer than FILE_BYTES_MAX.
+        SecretError: it cannot be read, is longer than FILE_BYTES_MAX, or is not allowed.
     """
+    real = real_path(path, allowed)
     try:
-        with Path(path).open("rb") as file:
+        with Path(real).open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it has no name that a file can have"
@@ -101,10 +111,35 @@ def read_file(path: str) -> bytes:
     return data
 
 
-def _value(kind: str, place: str) -> str:
+def real_path(path: str, allowed: Allowed) -> str:
+    """Where a file is that may be read. Raises SecretError if it may not."""
+    real = allowed.real_path(path)
+    if real is None:
+        raise SecretError(
+            f"the file {short(path)!r} is named by the metadata, and is nowhere that metadata.allow names, with "
+            "all links followed here"
+        )
+    return real
+
+
+def _named(kind: str, place: str) -> str:
     if kind == "env":
         # Kafka's own form has an empty path before the name, if anything.
-        name = place.lstrip(":")
+        return place.lstrip(":")
+    return place.partition(":")[0] if kind == "file" else place
+
+
+def _value(kind: str, place: str, allowed: Allowed) -> str:
+    if kind not in ("env", "file"):
+        # Escapes can hide one within a login module until it is taken apart.
+        raise SecretError(f"a placeholder is of an unknown kind; expected {_FORMS}")
+    name = _named(kind, place)
+    if kind == "env":
+        if not allowed.has_variable(name):
+            raise SecretError(
+                f"the environment variable {short(name)!r} is named by the metadata, and metadata.allow does not "
+                "have it"
+            )
         found = os.environ.get(name) if _VARIABLE.fullmatch(name) else None
         if found is None:
             raise SecretError(f"the environment variable {name!r} is not set in this process")
@@ -113,7 +148,7 @@ def _value(kind: str, place: str) -> str:
         return found
     path, separator, key = place.partition(":")
     try:
-        text = read_file(path).decode()
+        text = read_file(path, allowed).decode()
     except UnicodeDecodeError:
         raise SecretError(f"the file {path!r} is no text in UTF-8") from None
     if not separator:

@@ -8,14 +8,23 @@ Sources: `SslConfigs`, `SaslConfigs` and `CommonClientConfigs` of Kafka 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from evensplit.errors import AuthenticationError
-from evensplit.kafka.jaas import parse_jaas
-from evensplit.kafka.sasl_options import JAAS, SASL_NAMES, SASL_REFUSED, SaslOptions, module_problems, sasl_problems
+from evensplit.kafka.allowed import EVERYTHING, Allowed
+from evensplit.kafka.jaas import JaasError, parse_jaas
+from evensplit.kafka.sasl_options import (
+    JAAS,
+    MECHANISM,
+    SASL_NAMES,
+    SASL_REFUSED,
+    SaslOptions,
+    module_problems,
+    sasl_problems,
+)
 from evensplit.kafka.secrets import Secret, SecretError, has_placeholder, is_placeholder, placeholder_problems, resolve
 from evensplit.kafka.tls_options import TLS_NAMES, TLS_REFUSED, VERIFY_HOST, TlsOptions, tls_problems
 
@@ -55,6 +64,9 @@ SECURITY_IGNORED = frozenset(
 )
 """Settings of Java's own machinery, of brokers, and of logins that go on in the background, which there are none of."""
 
+_OF_THIS_MACHINE = ("GSSAPI", "AWS_MSK_IAM")
+"""Mechanisms with the credentials of whoever runs the process. Kerberos tries these beside a keytab that is named."""
+
 _Found = TypeVar("_Found")
 
 
@@ -68,15 +80,25 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """What was said, under Kafka's names, in ascending order, placeholders and all. Nothing: PLAINTEXT."""
+    """What was said, under Kafka's names, in ascending order, placeholders and all. Nothing: PLAINTEXT.
+
+    `theirs`: the names of those that come from metadata; these have nothing of this machine but what is `allowed`.
+    """
 
     values: tuple[tuple[str, Secret], ...] = ()
+    theirs: tuple[str, ...] = ()
+    allowed: Allowed = EVERYTHING
+
+    def allowed_to(self, name: str) -> Allowed:
+        """What the setting `name` may have of this machine."""
+        return self.allowed if name in self.theirs else EVERYTHING
 
     def resolve(self, cluster: str) -> Access:
         """What it stands for in this process, now.
 
         Raises:
-            AuthenticationError: a placeholder stands for nothing here, or for something that makes no sense.
+            AuthenticationError: a placeholder stands for nothing here, for something that makes no sense, or for
+                something that is not allowed.
         """
         if not self.values:
             return Access(None, None)
@@ -85,16 +107,20 @@ class SecuritySettings:
         # What a placeholder within a login module stands for is one value, whatever characters it has.
         within = has_placeholder(jaas) and not is_placeholder(jaas)
         values = {
-            name: text if within and name == JAAS else _named(cluster, name, partial(resolve, text))
+            name: _named(cluster, name, partial(resolve, text, self.allowed_to(name)))
             for name, text in written.items()
+            if not (within and name == JAAS)
         }
+        if within:
+            values[JAAS] = jaas
         _refuse(cluster, [*_emptied(written, values, "kafka."), *security_problems(values, final=True)])
+        _refuse(cluster, list(identity_problems(values, self.theirs)))
         protocol = _protocol(values)
-        tls = TlsOptions.of(values) if protocol.endswith("SSL") else None
+        tls = TlsOptions.of(values, self.allowed_to) if protocol.endswith("SSL") else None
         if not protocol.startswith("SASL"):
             return Access(tls, None)
-        meaning = resolve if within else str
-        sasl = _named(cluster, JAAS, lambda: SaslOptions.of(values, meaning))
+        meaning = partial(resolve, allowed=self.allowed_to(JAAS)) if within else str
+        sasl = _named(cluster, JAAS, lambda: SaslOptions.of(values, meaning, self.allowed_to))
         problems = list(module_problems(values, values, sasl.module if jaas else None, protocol, final=True))
         if within:
             problems += _emptied(parse_jaas(jaas).options, sasl.module, f"kafka.{JAAS}: ")
@@ -106,17 +132,51 @@ PLAINTEXT = SecuritySettings()
 """Neither TLS nor SASL."""
 
 
-def parse_security(values: Mapping[str, str]) -> tuple[SecuritySettings, list[str]]:
+def parse_security(
+    values: Mapping[str, str], theirs: tuple[str, ...], allowed: Allowed
+) -> tuple[SecuritySettings, list[str]]:
     """Options of SECURITY_NAMES, understood; and one sentence for each that is wrong, without a value that is secret.
 
+    `theirs`, `allowed`: as in `SecuritySettings`.
     What has a placeholder is only looked at for its form: what it stands for is known later, and elsewhere.
     """
     problems = security_problems(values, final=False)
     if set(values) == {PROTOCOL} and _protocol(values) == "PLAINTEXT":
         return PLAINTEXT, problems
     named = {name: Secret(text) for name, text in values.items()}
-    settings = SecuritySettings(tuple(sorted(named.items(), key=lambda item: item[0])))
+    settings = SecuritySettings(
+        tuple(sorted(named.items(), key=lambda item: item[0])), theirs, allowed if theirs else EVERYTHING
+    )
     return settings, problems
+
+
+def identity_problems(values: Mapping[str, str], theirs: Collection[str]) -> Iterator[str]:
+    """That the settings `theirs` log in as this machine, by a mechanism that the job has not chosen itself."""
+    chosen = login_of_the_machine(values)
+    if chosen is None or chosen not in theirs:
+        return
+    mechanism = values.get(MECHANISM, "GSSAPI").strip().upper()
+    yield (
+        f"kafka.{chosen}: {mechanism} logs in as this machine, with the credentials of whoever runs the job; leave it "
+        f"out, or, if whoever writes the metadata may use them, give kafka.{PROTOCOL} and kafka.{MECHANISM} in the "
+        "options, too"
+    )
+
+
+def login_of_the_machine(values: Mapping[str, str]) -> str | None:
+    """The setting that chooses a login as this machine; None if there is none, or it is not known yet."""
+    mechanism = values.get(MECHANISM, "GSSAPI").strip().upper()
+    if mechanism not in _OF_THIS_MACHINE or not _protocol(values).startswith("SASL"):
+        return None
+    return MECHANISM if MECHANISM in values else PROTOCOL
+
+
+def module_options(text: str) -> Mapping[str, str]:
+    """The options of a login module; none of what cannot be understood, which is said elsewhere."""
+    try:
+        return parse_jaas(text).options
+    except JaasError:
+        return {}
 
 
 def without_unused(outer: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

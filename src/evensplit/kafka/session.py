@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
@@ -19,8 +19,12 @@ from evensplit.kafka.api import METADATA, Api
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, are_two_clusters
+from evensplit.kafka.responses import Metadata
 from evensplit.kafka.settings import Address, ClientSettings, join_address
-from evensplit.kafka.staleness import Newest, topic_id
+from evensplit.kafka.staleness import Newest
+
+FAILURES_TOLD_MAX = 20
+"""Of so many addresses it is told why they could not be asked."""
 
 HURRIED_S = 1.0
 """In less than that a broker need not answer: that it did not tells less than what it had said before."""
@@ -58,6 +62,9 @@ _RESTORED = (
 )
 
 _CORRECTION = "correct the bootstrap servers (kafka.bootstrap.servers), so that they lead to the cluster from before"
+
+
+_Response = TypeVar("_Response")
 
 
 class Broker(NamedTuple):
@@ -125,6 +132,8 @@ class Session:
         self.brokers: dict[int, Broker] = {}
         self.coordinators: dict[str, Address] = {}
         """Where the coordinator of each group is, as far as is known."""
+        self.trouble = ""
+        """What kept all brokers that were asked last from answering; empty once one has answered."""
         self._connections: dict[Address, Connection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
         self._epochs: dict[str, dict[int, int]] = {}
@@ -173,7 +182,7 @@ class Session:
         *,
         cluster_id: str = "",
         prefer: Collection[Address] = (),
-    ) -> Any:
+    ) -> Metadata:
         """One broker's metadata about `topics`, or about all with None, from any broker as `ask_any` has it.
 
         What it says of leaders is kept. `cluster_id`: what the cluster has to call itself, if it says so; what a broker
@@ -187,14 +196,14 @@ class Session:
 
     def ask_any(
         self,
-        api: Api,
+        api: Api[_Response],
         build: Callable[[int], Any],
         deadline: Deadline,
         patience_s: float | None = None,
         *,
-        check: Callable[[Address, Any], None] = lambda address, response: None,
+        check: Callable[[Address, _Response], None] = lambda address, response: None,
         prefer: Collection[Address] = (),
-    ) -> Any:
+    ) -> _Response:
         """The first response to a request that every broker can answer.
 
         Every address that is known is tried, again and again, until one answers or the deadline is over; the first time
@@ -209,6 +218,8 @@ class Session:
             self._turned = False
             addresses = list(dict.fromkeys([*others, *self._addresses()]))
             for number, address in enumerate(addresses):
+                if failures and deadline.passed:
+                    break
                 # A broker that takes its time shall leave some for the others.
                 share_s = deadline.remaining_s / (len(addresses) - number)
                 limit_s = TURN_S if address in others and len(addresses) > 1 else patience_s
@@ -222,7 +233,7 @@ class Session:
                     if address not in failures or not share.passed:
                         failures[address] = error
                 else:
-                    self._answered = address
+                    self._answered, self.trouble = address, ""
                     self._rests.pop(address, None)
                     return response
             self._give_up_or_pause(failures, deadline, backoff)
@@ -249,7 +260,7 @@ class Session:
         if refresh or not all(self._leader(key) for key in partitions):
             response = self.metadata(topics, deadline, patience_s, cluster_id=cluster_id, prefer=prefer)
             answered = self._answered
-            codes = {topic.name: int(topic.error_code) for topic in response.topics if topic.error_code}
+            codes = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
         known: dict[TopicPartition, Broker] = {}
         unknown: dict[TopicPartition, int] = {}
         for key in partitions:
@@ -304,12 +315,12 @@ class Session:
     def _broker_addresses(self) -> list[Address]:
         return [self.brokers[node].address for node in sorted(self.brokers)]
 
-    def _check_metadata(self, cluster_id: str, address: Address, response: Any) -> None:
+    def _check_metadata(self, cluster_id: str, address: Address, response: Metadata) -> None:
         if not response.brokers:
             raise ClusterUnreachable(
                 self.cluster, f"{join_address(address)}: it knows no brokers yet, as while it starts"
             )
-        found = response.cluster_id or ""
+        found = response.cluster_id
         if are_two_clusters(cluster_id, found):
             # The next connection to the same address may lead elsewhere.
             self._connections[address].close()
@@ -320,19 +331,15 @@ class Session:
         if older := self._newest.take(response):
             raise _OlderMetadata(self.cluster, f"{join_address(address)}: {older}")
 
-    def _learn(self, response: Any) -> None:
-        self._cluster_id = response.cluster_id or ""
+    def _learn(self, response: Metadata) -> None:
+        self._cluster_id = response.cluster_id
         self.brokers = {
-            int(one.node_id): Broker(int(one.node_id), one.host, int(one.port), one.rack or "")
-            for one in response.brokers
+            one.node_id: Broker(one.node_id, one.host, one.port, one.rack or "") for one in response.brokers
         }
         for topic in response.topics:
             self._leaders[topic.name] = {one.partition_index: one.leader_id for one in topic.partitions}
-            # Older answers, and what stands in for them, have none.
-            self._epochs[topic.name] = {
-                one.partition_index: -1 if one.leader_epoch is None else one.leader_epoch for one in topic.partitions
-            }
-            self._topic_ids[topic.name] = topic_id(topic)
+            self._epochs[topic.name] = {one.partition_index: one.leader_epoch for one in topic.partitions}
+            self._topic_ids[topic.name] = topic.topic_id
 
     def _give_up_or_pause(self, failures: Mapping[Address, ClusterError], deadline: Deadline, backoff: Backoff) -> None:
         distrust = [error for error in failures.values() if isinstance(error, AuthenticationError)]
@@ -340,7 +347,7 @@ class Session:
             # No broker let us in, and one has said why. The others may be away, but that is no better.
             details = "; ".join(dict.fromkeys(error.detail for error in distrust))
             raise AuthenticationError(self.cluster, details)
-        details = "; ".join(error.detail for error in failures.values())
+        details = self.trouble = _joined(failures.values())
         misled = {address for address, error in failures.items() if isinstance(error, _AnotherCluster)}
         # Where one server of several is another cluster's, the right one may be about to start.
         if misled and (deadline.passed or misled.issuperset(self.settings.addresses)):
@@ -353,6 +360,13 @@ class Session:
             kind = UnsupportedBroker if hopeless else ClusterUnreachable
             raise kind(self.cluster, f"no broker could be asked. {details}. Please {_ADVICE}")
         backoff.pause(deadline)
+
+
+def _joined(failures: Collection[ClusterError]) -> str:
+    """What has failed, the first ones in words: metadata can name any number of brokers."""
+    told = [error.detail for error in failures][:FAILURES_TOLD_MAX]
+    more = len(failures) - len(told)
+    return "; ".join(told) + (f"; and {more:,} more addresses" if more else "")
 
 
 def _metadata_request(topics: Collection[str] | None, version: int) -> Any:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
+from evensplit.core.words import short
+from evensplit.kafka.allowed import NOTHING, Allowed
 from evensplit.kafka.security import (
     PLAINTEXT,
     SECURITY_IGNORED,
@@ -98,8 +100,17 @@ def join_address(address: Address) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def parse_settings(values: Mapping[str, str]) -> tuple[ClientSettings | None, list[str], list[str]]:
+def named(values: Mapping[str, str]) -> dict[str, str]:
+    """Options by the names that Kafka has for them. Of several ways to write one name, the last one counts."""
+    return {name.strip().lower(): values[name].strip() for name in sorted(values)}
+
+
+def parse_settings(
+    values: Mapping[str, str], theirs: tuple[str, ...] | None = None, allowed: Allowed = NOTHING
+) -> tuple[ClientSettings | None, list[str], list[str]]:
     """Options, with the part of their names behind `kafka.` as keys, understood.
+
+    `theirs`, `allowed`: as in `SecuritySettings`. Where nobody says whose they are, all of them are somebody else's.
 
     Returns:
         The settings, or None if there are problems; all problems, one sentence each without a full stop, by name; and
@@ -137,11 +148,22 @@ def parse_settings(values: Mapping[str, str]) -> tuple[ClientSettings | None, li
             ignored.append(key)
         else:
             problems.append(_unknown(name))
-    given["security"], insecure = parse_security(security)
+    theirs = tuple(security) if theirs is None else theirs
+    given["security"], insecure = parse_security(security, theirs, allowed)
     problems.extend(insecure)
     if problems:
         return None, problems, ignored
     return ClientSettings(**given), [], ignored  # type: ignore[arg-type]
+
+
+def is_used(name: str) -> bool:
+    """Whether `name`, without `kafka.` and in lower case, is a setting that this client goes by."""
+    return name in (_BOOTSTRAP, _ISOLATION) or name in _NUMBERS or name in _TEXTS or name in SECURITY_NAMES
+
+
+def is_ignored(name: str) -> bool:
+    """Whether `name`, as above, is a setting of Kafka's consumer that means nothing to this client."""
+    return name in _IGNORED
 
 
 _BOOTSTRAP = "bootstrap.servers"
@@ -269,7 +291,7 @@ def _number(name: str, value: str, least: int, problems: list[str]) -> int | Non
 def _unknown(name: str) -> str:
     close = difflib.get_close_matches(name.strip().lower(), _KNOWN, n=1, cutoff=0.7)
     hint = f"did you mean kafka.{close[0]}?" if close else "expected a setting of Kafka's consumer"
-    return f"kafka.{name} is not an option; {hint}"
+    return f"kafka.{short(name)} is not an option; {hint}"
 
 
 def _shown(value: str) -> str:

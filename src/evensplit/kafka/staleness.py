@@ -7,16 +7,10 @@ which takes nobody's word for it (`core/identity.py`).
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass, field
-from typing import Any
 
-
-def topic_id(topic: Any) -> str:
-    """The id of a topic in a metadata response, as text; empty where the broker has none."""
-    if not topic.topic_id or not topic.topic_id.int:
-        return ""
-    return base64.urlsafe_b64encode(topic.topic_id.bytes).rstrip(b"=").decode()
+from evensplit.core.words import short
+from evensplit.kafka.responses import Metadata
 
 
 @dataclass(slots=True)
@@ -40,11 +34,11 @@ class Newest:
         self._answers = 0
         self._largest = 0
 
-    def take(self, response: Any) -> str:
+    def take(self, response: Metadata) -> str:
         """Take in a metadata response, unless it is older than what was taken in; then this says what shows that."""
         told: list[tuple[str, str, dict[int, int]]] = []
         for topic in response.topics:
-            found = topic_id(topic)
+            found = topic.topic_id
             if found and not topic.error_code:
                 epochs = {one.partition_index: one.leader_epoch for one in topic.partitions}
                 if older := self._outdated(topic.name, found, epochs):
@@ -67,12 +61,10 @@ class Newest:
             return ""
         for number, expected in known.epochs.items():
             if number not in epochs:
-                return f"topic {name!r}: expected {len(known.epochs)} partitions or more, found {len(epochs)}"
+                return f"topic {short(name)!r}: expected {len(known.epochs)} partitions or more, found {len(epochs)}"
             if 0 <= epochs[number] < expected:
-                return (
-                    f"topic {name!r}, partition {number}: expected leader epoch {expected} or a later one, found "
-                    f"{epochs[number]}"
-                )
+                where = f"topic {short(name)!r}, partition {number}"
+                return f"{where}: expected leader epoch {expected} or a later one, found {epochs[number]}"
         return ""
 
     def _forget(self) -> None:

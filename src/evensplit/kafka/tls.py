@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
-from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.deadline import POLL_MAX_S, Deadline
 from evensplit.kafka.keystores import KeyChain, read_keys, read_trusted
 from evensplit.kafka.secrets import SecretError
 from evensplit.kafka.settings import Address, join_address
@@ -215,5 +215,5 @@ def _distrust(host: str, error: ssl.SSLCertVerificationError) -> str:
 
 def _wait(poll: select.poll, secured: ssl.SSLSocket, event: int, deadline: Deadline) -> None:
     poll.modify(secured, event)
-    if not poll.poll(min(deadline.remaining_s, 3600.0) * 1000) and deadline.passed:
+    if not poll.poll(min(deadline.remaining_s, POLL_MAX_S) * 1000) and deadline.passed:
         raise TimeoutError

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from evensplit.kafka.allowed import EVERYTHING, Allowed
 from evensplit.kafka.secrets import Secret
 
 VERIFY_HOST = "ssl.endpoint.identification.algorithm"
@@ -55,7 +56,7 @@ class Store:
     """Certificates, or a key with its own. `what`: `truststore` or `keystore`, as in the names of its options.
 
     `location`: the file; empty: it is given by value, in `certificates` and `key`. `kind`: one of STORE_TYPES, or empty
-    for what the file turns out to be.
+    for what the file turns out to be. `allowed`: whether that file may be read.
     """
 
     what: str
@@ -65,6 +66,7 @@ class Store:
     key_password: Secret | None = None
     certificates: str = field(default="", repr=False)
     key: Secret | None = None
+    allowed: Allowed = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,8 @@ class TlsOptions:
     ciphers: str = ""
 
     @classmethod
-    def of(cls, values: Mapping[str, str]) -> TlsOptions:
-        """What options without problems mean."""
+    def of(cls, values: Mapping[str, str], allowed: Callable[[str], Allowed]) -> TlsOptions:
+        """What options without problems mean. `allowed`: what the option of that name may have of this machine."""
         versions = _enabled(values) or list(_VERSIONS.values())
         if values.get("ssl.protocol", "").strip() == "TLSv1.2":
             versions = [ssl.TLSVersion.TLSv1_2]
@@ -92,8 +94,8 @@ class TlsOptions:
         elif suites and not older:
             versions = [ssl.TLSVersion.TLSv1_3]
         return cls(
-            _store(values, "truststore"),
-            _store(values, "keystore"),
+            _store(values, "truststore", allowed),
+            _store(values, "keystore", allowed),
             values.get(VERIFY_HOST, "https").strip() != "",
             min(versions),
             max(versions),
@@ -204,7 +206,7 @@ def _offered() -> frozenset[str]:
     return frozenset(str(cipher["name"]) for cipher in context.get_ciphers())
 
 
-def _store(values: Mapping[str, str], what: str) -> Store | None:
+def _store(values: Mapping[str, str], what: str, allowed: Callable[[str], Allowed]) -> Store | None:
     prefix = f"ssl.{what}"
     certificates = values.get(f"{prefix}.{'certificates' if what == 'truststore' else 'certificate.chain'}", "")
     location = values.get(f"{prefix}.location", "")
@@ -218,6 +220,7 @@ def _store(values: Mapping[str, str], what: str) -> Store | None:
         _secret(values, "ssl.key.password") if what == "keystore" else None,
         certificates,
         _secret(values, f"{prefix}.key"),
+        allowed(f"{prefix}.location"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evensplit._kernel import KernelError
 from evensplit.core.model import SplitId
-from evensplit.errors import BatchTooLarge, CorruptRecordsError, OldMessageFormat
+from evensplit.errors import BatchTooLarge, CorruptRecordsError, OldMessageFormat, TimestampOutOfRange
 
 DAMAGED = "the records are damaged in the broker's log or on the way from it"
 
@@ -13,6 +13,10 @@ _OLD_FORMATS = (0, 1)
 _SEE_OTHERS = (
     "The records are damaged in the broker's log or on the way from it; see what another consumer reads there, and "
     "start behind them to go on without them"
+)
+_OTHER_UNIT = (
+    "Its producer seems to write another unit than milliseconds. With onTimestampOverflow=null such a timestamp is "
+    "null, and with columns that leave timestamp out it is not looked at"
 )
 
 
@@ -42,6 +46,8 @@ def refused_by_kernel(
         )
     if kind == "unsupported_magic" and _magic(data, begin) in _OLD_FORMATS:
         return OldMessageFormat(*split, at, detail)
+    if kind == "timestamp":
+        return TimestampOutOfRange(*split, at, f"{detail}. {_OTHER_UNIT}")
     return CorruptRecordsError(*split, at, f"{detail} ({kind}). {_SEE_OTHERS}")
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
+from evensplit.core.words import short
 from evensplit.metadata.model import ClusterMetadata, Metadata, Stream
 
 ID_CHARS_MAX = 249
@@ -112,7 +113,7 @@ def _differences(first: ClusterMetadata, other: ClusterMetadata) -> list[str]:
     if first.properties != other.properties:
         names = sorted({*first.properties, *other.properties})
         differ = [name for name in names if first.properties.get(name) != other.properties.get(name)]
-        problems.append(f"{other.where}.properties: expected those {named}; found others: {', '.join(differ)}")
+        problems.append(f"{other.where}.properties: expected those {named}; found others: {short(', '.join(differ))}")
     return problems
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+from evensplit.core.json_text import parse_json
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
 from evensplit.metadata.model import ClusterMetadata, Metadata, Selection, Stream
@@ -115,7 +115,7 @@ def _by_topic(value: Any, topics: Sequence[str]) -> dict[str, Any]:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         # Spark's own form is a mapping in a text.
         try:
-            found = json.loads(value)
+            found = parse_json(value)
         except ValueError:
             found = value
         value = found if isinstance(found, dict) else value

@@ -1,0 +1,88 @@
+"""What a broker answers without being asked is nobody's business, however long its name and whatever its error."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from evensplit._kernel import FetchedResponse
+from evensplit.core.model import TopicPattern
+from evensplit.errors import ClusterUnreachable
+from evensplit.kafka.client import _OffsetLookup
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.frames import Frame
+from evensplit.kafka.group_responses import CommitResult, CommittedOffset, GroupOffsets
+from evensplit.kafka.groups import _OffsetCommit, _OffsetFetch
+from evensplit.kafka.leader import THROTTLE_MAX_S, Leader, wait_for_answers
+from evensplit.kafka.port import TopicState, list_subscribed
+from evensplit.kafka.responses import ByTopic, ListedOffset, OfTopic
+from evensplit.kafka.session import FAILURES_TOLD_MAX, _joined
+from tests.support.client_options import understood
+from tests.support.fetches import read_of
+
+LONG = "x" * 1_000_000
+REFUSED = 29
+ASKED = ("t", 0)
+
+
+@pytest.fixture
+def session() -> Any:
+    return SimpleNamespace(settings=understood({}), cluster="c", find_leaders=lambda *_: None, coordinators={})
+
+
+def test_offsets(session: Any) -> None:
+    lookup = _OffsetLookup(session, {ASKED: -1}, Deadline.after(5))
+    lookup._take(ByTopic([OfTopic(LONG, [ListedOffset(0, REFUSED, -1, -1), ListedOffset(1, 0, 7, 0)])]))
+    lookup._take(ByTopic([OfTopic("t", [ListedOffset(0, 0, 5, 2), ListedOffset(1, 0, 6, 2)])]))
+    assert (lookup._found, lookup.epochs) == ({ASKED: 5}, {ASKED: 2})
+
+
+def test_what_a_group_has_committed(session: Any) -> None:
+    asking = _OffsetFetch(session, "g", [ASKED], Deadline.after(5))
+    topics = [OfTopic(LONG, [CommittedOffset(0, 1, REFUSED)]), OfTopic("t", [CommittedOffset(0, 5, 0)])]
+    assert asking._read(GroupOffsets(0, topics)) == {ASKED: 5}
+
+
+def test_what_came_of_a_commit(session: Any) -> None:
+    commit = _OffsetCommit(session, "g", {ASKED: 5}, Deadline.after(5))
+    told = [OfTopic(LONG, [CommitResult(0, REFUSED)]), OfTopic("t", [CommitResult(0, 0)])]
+    assert commit._read(ByTopic(told), Deadline.after(5)) == {}
+    assert commit._pending == {}
+
+
+def test_topics_that_kafka_would_not_have() -> None:
+    names = ("t", LONG, "a/b", "a b", "")
+    listed = [TopicState(name=name, topic_id="", internal=False, partitions=[0], code=0, error="") for name in names]
+    found = list_subscribed(TopicPattern(""), "c", listed)
+    assert [one.topic for one in found.partitions] == ["t"]
+    assert len(found.incomplete) == len(names) - 1
+    assert max(map(len, found.incomplete)) < 1_000
+
+
+def test_why_brokers_could_not_be_asked_is_told_of_the_first_ones() -> None:
+    failures = [ClusterUnreachable("c", f"b{number}: refused") for number in range(100_000)]
+    told = _joined(failures)
+    assert told.count("refused") == FAILURES_TOLD_MAX
+    assert told.endswith("; and 99,980 more addresses")
+    assert _joined(failures[:2]) == "b0: refused; b1: refused"
+
+
+def test_a_quota_holds_nobody_back_for_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = Leader("c", ("h", 1), Frame())
+    leader.connection = cast("Any", SimpleNamespace(muted_until=0.0, fileno=lambda: 0, has_bytes=lambda: False))
+    leader.version, leader.asked = 12, [read_of()]
+    longest = SimpleNamespace(throttle_ms=2**31 - 1, partitions=[])
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    assert leader.throttle(cast("FetchedResponse", longest))
+    assert leader.rests_until == 100.0 + THROTTLE_MAX_S
+    waits: list[float] = []
+
+    def wait(wait_ms: float) -> list[tuple[int, int]]:
+        waits.append(wait_ms)
+        return []
+
+    monkeypatch.setattr("select.poll", lambda: SimpleNamespace(register=lambda *_: None, poll=wait))
+    assert wait_for_answers([leader], 2.0**40) == []
+    assert 0 < waits[0] < 2**31
