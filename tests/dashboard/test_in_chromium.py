@@ -13,7 +13,7 @@ from evensplit.core.model import SplitId
 from evensplit.observe.dashboard import Dashboard
 from evensplit.observe.model import Source
 from evensplit.observe.recorder import Recorder, Stage
-from tests.support.views import NASTY, behind, dealt, feed, keys_of, large, state, states
+from tests.support.views import NASTY, PLANNED_MS, behind, dealt, feed, keys_of, large, state, states
 
 pytestmark = pytest.mark.slow
 
@@ -258,6 +258,25 @@ def test_text_can_be_told_from_what_is_behind_it(opened: Opened, served: Dashboa
     assert page_light < 64 if dark else page_light > 200
 
 
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_query_that_waits_or_failed_before_its_first_batch_is_legible_on_a_phone(opened: Opened, dark: bool) -> None:
+    recorder = Recorder()
+    servers = tuple(f"kafka-{number}.a-rather-long-name.of.some.cloud.example:9092" for number in range(3))
+    recorder.begin(Source("query-1", 0, "orders"), PLANNED_MS, run_id="run-1", awaited={"east": servers})
+    with Dashboard(recorder, port=0) as served:
+        page = opened(served.url, width=320, height=700, dark=dark)
+        expect(page.locator("#status")).to_contain_text("starting")
+        recorder.begins("query-1", "run-1", Stage.WAITING, PLANNED_MS)
+        expect(page.locator("#status")).to_contain_text("waiting for east")
+        for stage in ("waiting", "failed"):
+            assert page.evaluate("document.documentElement.scrollWidth") == 320
+            assert min(page.evaluate(CONTRASTS))[0] >= CONTRAST_MIN
+            if stage == "waiting":
+                said = "no broker could be asked: " + "; ".join(servers)
+                recorder.query("query-1", Stage.FAILED, PLANNED_MS, failure="ClusterUnreachable", said=said)
+                expect(page.locator("#error")).to_contain_text("no broker could be asked")
+
+
 def test_shades_go_one_way_in_lightness(opened: Opened, served: Dashboard) -> None:
     for dark in (False, True):
         page = opened(served.url, dark=dark)
@@ -309,7 +328,7 @@ def test_the_first_batch_of_all_appears_by_itself(opened: Opened) -> None:
     recorder = Recorder()
     with Dashboard(recorder, port=0) as served:
         page = opened(served.url)
-        expect(page.locator("main")).to_contain_text("No batch yet")
+        expect(page.locator("main")).to_contain_text("No query yet")
         keys = keys_of({("east", "orders"): 3})
         feed(recorder, [state(dealt(keys, 1), dict.fromkeys(keys, at), 1) for at in (5, 7)], first=5)
         expect(page.locator("a.cell")).to_have_count(3)

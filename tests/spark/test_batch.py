@@ -179,3 +179,25 @@ def test_an_unreachable_cluster_is_named_within_the_deadline(spark: SparkSession
         frame.collect()
     # Two seconds, and what Spark takes to start the process that plans; not the thirty that are the default.
     assert 2 <= time.monotonic() - began < 30
+
+
+def test_timestamps_in_nanoseconds(spark: SparkSession, east: LocalKafka, topic: str) -> None:
+    east.create_topic(topic, config={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    now_ms = 1_700_000_000_000
+    drafts = [
+        Draft(b"0", timestamp_ms=now_ms),
+        Draft(b"1", timestamp_ms=now_ms * 1_000_000),
+        Draft(b"2", timestamp_ms=1),
+    ]
+    produce(east.bootstrap_servers, topic, drafts)
+    with pytest.raises(PySparkException) as caught:
+        batch(spark, east.bootstrap_servers, subscribe=topic).select("value").collect()
+    assert f"topic '{topic}', partition 0, offset 1: a record's timestamp is {now_ms * 1_000_000} ms" in str(
+        caught.value
+    )
+    assert "ES-305: `evensplit explain ES-305`" in str(caught.value)
+    frame = batch(spark, east.bootstrap_servers, subscribe=topic, onTimestampOverflow="null")
+    found = frame.orderBy("offset").selectExpr("cast(value as string)", "unix_micros(timestamp)").collect()
+    assert [tuple(row) for row in found] == [("0", now_ms * 1_000), ("1", None), ("2", 1_000)]
+    assert frame.where("timestamp is null").count() == 1
+    assert batch(spark, east.bootstrap_servers, subscribe=topic, columns="value").count() == 3

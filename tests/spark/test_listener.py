@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryProgress,
 )
+from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.core.codec import encode
 from evensplit.core.model import ClusterState, Split, SplitId
@@ -22,6 +23,7 @@ from evensplit.core.report import Report, encode_report
 from evensplit.core.state import EnumeratorState
 from evensplit.observe.model import WORK_MAX, Source
 from evensplit.observe.recorder import Stage, Watched
+from evensplit.spark.failures import failure
 from evensplit.spark.listener import Listener, Progress
 from evensplit.spark.progress import batch_progress
 
@@ -210,7 +212,11 @@ TRACEBACK = """org.apache.spark.api.python.PythonException: Traceback (most rece
   File "worker.py", line 1, in main
 evensplit.errors.ClusterUnreachable: cluster 'east': no answer to password=hunter2
   During handling of that:
-evensplit.errors.DataLossError: cluster 'east': hunter2
+evensplit.errors.SubscriptionError: the subscription cannot be read:
+  - topic 'a' does not exist
+  - topic 'b' does not exist
+ES-105: `evensplit explain ES-105` tells its cause and its cure
+ hunter2
 	at org.apache.spark.sql.Planner.run(Planner.java:1)
 """
 
@@ -218,7 +224,6 @@ evensplit.errors.DataLossError: cluster 'east': hunter2
 @pytest.mark.parametrize(
     "error_class, text, told",
     [
-        ("PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR", TRACEBACK, "DataLossError"),
         ("DIVIDE_BY_ZERO", "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] hunter2", "DIVIDE_BY_ZERO"),
         (None, "java.lang.IllegalStateException: hunter2", "java.lang.IllegalStateException"),
         (None, "java.lang.OutOfMemoryError", "java.lang.OutOfMemoryError"),
@@ -238,10 +243,92 @@ def test_what_queries_do_is_told_and_of_an_error_only_its_class(error_class: str
     listener.onQueryTerminated(QueryTerminatedEvent(**ids, exception=None, errorClassOnException=None))
     listener.onQueryStarted(QueryStartedEvent(**ids, name=None, timestamp="", jobTags=set()))
     listener.onQueryTerminated(QueryTerminatedEvent(**ids, exception=text, errorClassOnException=error_class))
-    assert stages == [Stage.IDLE, Stage.ENDED, Stage.RUNNING, Stage.FAILED]
+    assert stages == [Stage.IDLE, Stage.ENDED, Stage.STARTING, Stage.FAILED]
     (one,) = recorder.watched()
-    assert one.failure == told
+    assert (one.failure, one.said) == (told, "")
     assert "hunter2" not in repr(one)
+
+
+def test_what_queries_do_is_told_and_of_an_error_of_ours_what_it_says_and_no_more() -> None:
+    listener = Listener()
+    listener.onQueryStarted(STARTED)
+    error = "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR"
+    ids = {"id": UUID(int=7), "runId": UUID(int=8)}
+    listener.onQueryTerminated(QueryTerminatedEvent(**ids, exception=TRACEBACK, errorClassOnException=error))
+    (one,) = listener.registration.recorder.begun()
+    assert (one.stage, one.failure) == (Stage.FAILED, "SubscriptionError")
+    assert one.said == (
+        "the subscription cannot be read:\n  - topic 'a' does not exist\n  - topic 'b' does not exist\n"
+        "ES-105: `evensplit explain ES-105` tells its cause and its cure"
+    )
+    assert "hunter2" not in repr(one)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("evensplit.errors.DataLossError: gone\n\tat org.apache", ("DataLossError", "gone\nES-304: ")),
+        ("evensplit.errors.DataLossError: gone", ("DataLossError", "gone\nES-304: ")),
+        ("evensplit.errors.DataLossError", ("DataLossError", "ES-304: ")),
+        ("evensplit.errors.PortError: " + 9_000 * "x", ("PortError", 3_999 * "x" + "…\nES-106: ")),
+        ("evensplit.errors.line_of: nothing", ("", "")),
+    ],
+)
+def test_an_error_of_ours_whose_text_is_cut_off_is_told_as_far_as_it_is_there(text: str, told: tuple[str, str]) -> None:
+    name, said = failure(None, text)
+    assert (name, said.partition("`")[0]) == told
+
+
+STARTED = QueryStartedEvent(
+    id=UUID(int=7), runId=UUID(int=8), name="orders", timestamp="2026-01-01T00:00:00.000Z", jobTags=set()
+)
+
+
+def test_a_query_is_known_from_its_start_and_goes_on_as_its_batches_are() -> None:
+    listener = Listener()
+    recorder = listener.registration.recorder
+    listener.onQueryStarted(STARTED)
+    (one,) = recorder.begun()
+    assert (one.source, one.stage) == (Source(str(UUID(int=7)), 0, "orders"), Stage.STARTING)
+    listener.onQueryProgress(event(3, OURS))
+    assert recorder.begun() == ()
+    assert [one.stage for one in recorder.watched()] == [Stage.RUNNING]
+    listener.onQueryStarted(STARTED)
+    assert (recorder.begun(), [one.stage for one in recorder.watched()]) == ((), [Stage.STARTING])
+
+
+def test_a_query_over_other_sources_is_none_of_ours_once_that_is_known() -> None:
+    other = source(None, '{"logOffset": 3}')
+    listener = Listener()
+    recorder = listener.registration.recorder
+    listener.onQueryStarted(STARTED)
+    listener.onQueryProgress(event(0, other))
+    assert recorder.begun() == ()
+    listener.onQueryStarted(STARTED)
+    listener._queries = lambda: [Idle.over(other)]
+    listener.onQueryIdle(QueryIdleEvent(UUID(int=7), UUID(int=8), "2026-01-01T00:00:00.000Z"))
+    assert recorder.begun() == ()
+    listener.onQueryStarted(STARTED)
+    listener.onQueryProgress(event(0, DAMAGED[0]))
+    assert len(recorder.begun()) == 1, "it is ours, and cannot be read"
+
+
+def test_a_query_that_goes_on_from_a_checkpoint_and_finds_its_cluster_away_is_shown_with_it() -> None:
+    away = Report(unreachable={"c": "refused"})
+    listener = Listener(lambda: [Idle(state(4), state(4), away)])  # type: ignore[list-item]
+    listener.onQueryStarted(STARTED)
+    one = heard_idle(listener)
+    assert listener.registration.recorder.begun() == ()
+    assert (one.view.waits, one.view.last.number, one.view.totals.batches, one.view.work) == (True, 3, 0, ())
+    assert [(found.kind, found.text) for found in one.view.happenings] == [
+        ("started", "the query goes on from its checkpoint"),
+        ("unreachable", "cluster c does not answer: refused"),
+    ]
+    assert listener.registration.progress() == ()
+    start, end = (json.dumps(encode(state(position))) for position in (4, 7))
+    listener.onQueryProgress(event(4, source(start, end)))
+    (after,) = listener.registration.recorder.watched()
+    assert (after.view.last.number, after.view.totals.batches, after.view.totals.offsets) == (4, 1, {"c": 3})
 
 
 def test_an_event_that_cannot_be_taken_is_logged(
@@ -265,6 +352,13 @@ class Idle:
         self.runId = UUID(int=run)
         parts = (encode(start), encode(end), encode_report(report))
         self.lastProgress: StreamingQueryProgress | None = event(4, source(*parts), run=self.runId).progress
+
+    @classmethod
+    def over(cls, *sources: dict[str, Any]) -> StreamingQuery:
+        """The same of other sources."""
+        found = cls(state(4), state(4), Report())
+        found.lastProgress = event(0, *sources).progress
+        return found  # type: ignore[return-value]
 
 
 def heard_idle(listener: Listener, at: str = "2026-01-01T00:00:00.000Z") -> Watched:

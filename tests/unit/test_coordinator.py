@@ -17,7 +17,7 @@ from evensplit.core.story import loads
 from evensplit.errors import ClusterError, ClusterUnreachable, DataLossError, SubscriptionError
 from evensplit.kafka.port import ClusterPort, Listing
 from evensplit.testing.fake_kafka import FakeKafka
-from tests.support.hosts import NONE, Source, ranges
+from tests.support.hosts import NONE, Source, idle_until, ranges
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -101,6 +101,30 @@ def test_without_a_state_all_problems_are_one_error(east: FakeKafka) -> None:
     assert len(caught.value.problems) == 2
     assert "nobody is there" in caught.value.problems[0]
     assert "9" in caught.value.problems[1]
+
+
+def test_an_idle_query_knows_within_cluster_wait_that_its_only_cluster_does_not_answer(
+    east: FakeKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And not after the request deadline only, when the question fails; nor is it said in the log before that."""
+    source = Source(east, clusterWait="1s")
+    first = source.plan(NONE)
+    hold = threading.Event()
+    listing = east.list_partitions
+
+    def held(subscription: Subscription) -> Listing:
+        assert hold.wait(60)
+        return listing(subscription)
+
+    east.list_partitions = held  # type: ignore[method-assign]
+    idle_until(source.coordinator, first, lambda _: bool(source.coordinator.report().unreachable))
+    report = source.coordinator.report()
+    assert report.unreachable == {"east": "cluster 'east': it has not answered within 1 s; asked at east:9092"}
+    assert len(report.latest) == 2, "what it said last still stands"
+    assert source.plan(first) is first
+    hold.set()
+    idle_until(source.coordinator, first, lambda _: not source.coordinator.report().unreachable)
+    assert "answer" not in caplog.text
 
 
 def test_an_unreachable_cluster_without_a_state_is_that_error(east: FakeKafka) -> None:
@@ -362,7 +386,8 @@ def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pyte
     caplog.set_level(logging.WARNING, "evensplit")
     Source(east, each={"east": {"kafka.max.poll.records": "7"}}).plan(NONE)
     assert [record.getMessage() for record in caplog.records] == [
-        "these options have no meaning here and are ignored: kafka.max.poll.records"
+        "these options have no meaning here and are ignored: kafka.max.poll.records (maxOffsetsPerTrigger limits a "
+        "batch of a stream, maxRecordsPerPartition a task)"
     ]
 
 

@@ -24,7 +24,7 @@ def recorder() -> Recorder:
 
 def test_without_a_batch_the_page_says_what_to_do() -> None:
     page = shown(Recorder())
-    assert 'No batch yet Start a query over format("evensplit")' in page.text
+    assert 'No query yet Start a query over format("evensplit")' in page.text
     assert not page.cells()
 
 
@@ -49,7 +49,7 @@ def test_what_a_reader_has_read_is_its_work(recorder: Recorder) -> None:
 
 def test_what_stands_at_the_top(recorder: Recorder) -> None:
     text = shown(recorder).text
-    assert "orders ● running batch 11 planned" in text
+    assert "orders ▲ running, west is away batch 11 planned" in text
     assert "took 800 ms 10 rows" in text
     assert "not known of 10 splits" in text
     assert "the metadata is 5 min old" in text
@@ -184,7 +184,7 @@ def test_what_has_ended_has_no_rate_and_what_is_idle_had_one() -> None:
     small(found, 4)
     assert "over the last batches" in tile(shown(found), "Rate")
     found.query("query-1", Stage.IDLE, 1_790_000_099_000)
-    assert tile(shown(found), "Rate").endswith("offsets/s until 2026-09-21 14:13:23 UTC")
+    assert tile(shown(found), "Rate") == "0 offsets/s 3.6k/s until 2026-09-21 14:13:23 UTC"
     for stage in (Stage.ENDED, Stage.FAILED):
         found.query("query-1", stage, 1_790_000_099_000)
         page = shown(found)
@@ -226,5 +226,9 @@ def test_what_is_said_of_a_plan_holds_for_it_alone() -> None:
     text = shown(found).text
     kind = end.settings.plan
     assert f"Plan {kind}: the busiest reader has 50,000 of 50,001 offsets, as few as can be with this plan." in text
-    assert f"Plan {kind}: the busiest reader has 50,000 of 50,001 offsets; with the option plan=level it would" in text
+    said = "The busiest reader has 50,000 of 50,001 offsets, 300% of an equal share, since each partition is read as a"
+    assert f"{said} whole; with the option plan=level they are cut, and it would have 16,667." in text
+    assert tile(shown(found), "Busiest reader") == (
+        "300% of the level 50,000 of 50,001 offsets; plan=level would cut that"
+    )
     assert "could not have fewer" not in text

@@ -10,8 +10,9 @@ from evensplit.observe.dashboard.chart import HEIGHT, WIDTH, make_chart
 from evensplit.observe.dashboard.grid import ELEMENTS_MAX, Cell, Scale, make_grid
 from evensplit.observe.dashboard.wish import BadWish, Shade, Wish
 from evensplit.observe.dashboard.words import exact, lasted, short, stamp, utc
+from evensplit.observe.happenings import Kind
 from evensplit.observe.hosts import is_loopback
-from evensplit.observe.model import Kind, SplitView, Work
+from evensplit.observe.model import SplitView, Work
 from tests.support.views import keys_of
 
 

@@ -10,12 +10,11 @@ from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.report import Report
 from evensplit.errors import CheckpointError
 from evensplit.observe import totals as module
+from evensplit.observe.happenings import BATCH_HAPPENINGS_MAX, Kind
 from evensplit.observe.model import (
-    BATCH_HAPPENINGS_MAX,
     HAPPENINGS_MAX,
     RATE_BATCHES_MAX,
     WORK_MAX,
-    Kind,
     Source,
     SplitView,
     View,

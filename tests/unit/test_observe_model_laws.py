@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from evensplit.core.model import SplitId
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState
-from evensplit.observe.model import Batch, Kind, Source, View, advance
+from evensplit.observe.happenings import Kind
+from evensplit.observe.model import Batch, Source, View, advance
 from evensplit.observe.totals import Totals
 from tests.support.batches import orders, viewed
 

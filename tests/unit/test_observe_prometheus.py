@@ -15,7 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evensplit.core.codec import encode
 from evensplit.observe import metrics as module
-from evensplit.observe.metrics import METRICS, OTHERS, Metric, Names, samples
+from evensplit.observe.metrics import METRICS, OTHERS, STATES, Metric, Names, samples
+from evensplit.observe.model import Source
 from evensplit.observe.prometheus import EvenSplitCollector
 from evensplit.observe.recorder import Recorder, Stage
 from tests.support.batches import Script, eventful, orders, taken
@@ -27,14 +28,14 @@ BY_NAME = {one.name: one for one in METRICS}
 def exported(recorder: Recorder, *, partitions: bool = False) -> str:
     """What a scraper is given."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EvenSplitCollector(recorder.watched, partitions=lambda: partitions))
+    registry.register(EvenSplitCollector(lambda: [recorder], partitions=lambda: partitions))
     return generate_latest(registry).decode()
 
 
 def test_it_is_open_metrics_too(recorder: Recorder) -> None:
     """Which Prometheus asks for first."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EvenSplitCollector(recorder.watched, partitions=lambda: True))
+    registry.register(EvenSplitCollector(lambda: [recorder], partitions=lambda: True))
     text = openmetrics.generate_latest(registry).decode()  # type: ignore[no-untyped-call]
     families = list(openmetrics_families(text))  # type: ignore[no-untyped-call]
     found = [sample for family in families for sample in family.samples]
@@ -128,8 +129,38 @@ def test_a_query_that_has_ended_has_no_series(recorder: Recorder, stage: Stage) 
     assert value(parsed(exported(recorder)), "heard_timestamp_seconds") == 5
     recorder.query("query-1", stage)
     assert parsed(exported(recorder, partitions=True)) == {}
-    recorder.query("query-1", Stage.RUNNING, 9_000)
+    recorder.query("query-1", Stage.STARTING, 9_000)
     assert value(parsed(exported(recorder)), "batches_total") == 2
+
+
+def test_what_a_source_does() -> None:
+    recorder = Recorder()
+
+    def state(query: str = "orders") -> list[str]:
+        found = parsed(exported(recorder))
+        values = {one: value(found, "source_state", query=query, state=one) for one in STATES}
+        assert sorted(values.values(), key=str) in ([0, 0, 1], [None] * 3)
+        return [one for one, is_it in values.items() if is_it]
+
+    recorder.begin(Source("query-1", 0, "orders"), 1, run_id="run-1")
+    recorder.begin(Source("query-2", 0, "orders"), 1, run_id="run-1")
+    assert (state(), state("query-2")) == (["starting"], ["starting"])
+    recorder.begins("query-1", "run-1", Stage.WAITING, 2)
+    assert state() == ["waiting"]
+    recorder.query("query-2", Stage.FAILED, 3, run_id="run-1")
+    assert state("query-2") == []
+    script = orders({"east": 1})
+    one = script.batch()
+    taken(recorder, [one])
+    assert state() == ["running"]
+    recorder.query("query-1", Stage.IDLE, 4, run_id="run-1")
+    assert state() == ["running"]
+    recorder.look("query-1", "run-1", 0, one.end, replace(one.report, unreachable={"east": "refused"}), 5)
+    assert state() == ["waiting"]
+    recorder.query("query-1", Stage.STARTING, 6, run_id="run-2")
+    assert state() == ["starting"]
+    recorder.begins("query-1", "run-2", Stage.WAITING, 7)
+    assert state() == ["waiting"]
 
 
 def test_queries_without_a_name_and_with_the_same_one() -> None:
@@ -161,7 +192,7 @@ def test_a_query_is_called_the_same_as_long_as_it_runs() -> None:
     assert called() == {"b": "b"}
     taken(recorder, [scripts["c"].batch()])
     assert called() == {"b": "b", "c": "orders"}
-    recorder.query("a", Stage.RUNNING)
+    recorder.query("a", Stage.STARTING)
     assert called() == {"a": "a", "b": "b", "c": "orders"}
     recorder.query("c", Stage.FAILED)
     assert called() == {"a": "a", "b": "b"}

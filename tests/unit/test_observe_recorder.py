@@ -14,7 +14,7 @@ from evensplit.core.model import SplitId
 from evensplit.core.report import Report
 from evensplit.errors import CheckpointError
 from evensplit.observe import recorder as module
-from evensplit.observe.model import WORK_MAX, Batch, Source, View, advance, look
+from evensplit.observe.model import WORK_MAX, Batch, Source, View, advance, look, resumed
 from evensplit.observe.recorder import QUERIES_MAX, Recorder, Stage, Watched
 from tests.support.batches import Script, orders, taken
 
@@ -70,8 +70,83 @@ def test_what_queries_do() -> None:
     taken(recorder, [script.batch()])
     recorder.query("query-1", Stage.IDLE, 2, run_id="run-1")
     recorder.query("query-1", Stage.FAILED, 3, run_id="run-1", failure="DataLossError")
-    recorder.query("query-1", Stage.RUNNING, 4, run_id="run-2")
-    assert heard[1:] == [(Stage.IDLE, 2, ""), (Stage.FAILED, 3, "DataLossError"), (Stage.RUNNING, 4, "")]
+    recorder.query("query-1", Stage.STARTING, 4, run_id="run-2")
+    assert heard[1:] == [(Stage.IDLE, 2, ""), (Stage.FAILED, 3, "DataLossError"), (Stage.STARTING, 4, "")]
+
+
+def test_a_query_is_known_from_its_start_on() -> None:
+    recorder = Recorder()
+    heard: list[tuple[Stage, int | None]] = []
+    end = recorder.subscribe(lambda _: None, lambda one: heard.append((one.stage, one.since_ms)))
+    source = Source("query-1", 0, "orders")
+    recorder.begin(source, 1, run_id="run-1", awaited={"east": ("e:9092",)})
+    recorder.begins("query-1", "run-2", Stage.WAITING, 2)
+    recorder.begins("query-1", "run-1", Stage.WAITING, 3)
+    recorder.query("query-1", Stage.ENDED, 4, run_id="run-0")
+    recorder.query("query-1", Stage.FAILED, 5, run_id="run-1", failure="OptionError", said="wrong")
+    recorder.begins("query-1", "run-1", Stage.WAITING, 6)
+    (one,) = recorder.begun()
+    assert (one.source, one.failure, one.said, one.awaited) == (source, "OptionError", "wrong", {"east": ("e:9092",)})
+    assert heard == [(Stage.STARTING, 1), (Stage.WAITING, 3), (Stage.FAILED, 5)]
+    recorder.begin(source, 7, run_id="run-2")
+    (one,) = recorder.begun()
+    assert (one.stage, one.failure, one.said, one.run_id) == (Stage.STARTING, "", "", "run-2")
+    end()
+    taken(recorder, [orders({"east": 1}).batch()])
+    assert recorder.begun() == ()
+    assert len(heard) == 4
+    recorder.begin(source, 9, run_id="run-3")
+    (two,) = recorder.watched()
+    assert (two.stage, two.run_id, recorder.begun()) == (Stage.STARTING, "run-3", ())
+
+
+def test_a_query_that_is_dismissed_or_forgotten_is_none() -> None:
+    recorder = Recorder()
+    for drop in (recorder.dismiss, recorder.forget):
+        recorder.begin(Source("query-1"))
+        drop("query-1")
+        drop("query-1")
+        assert recorder.begun() == ()
+
+
+def test_of_queries_without_a_batch_those_that_run_are_kept() -> None:
+    recorder = Recorder()
+    recorder.begin(Source("runs"))
+    for number in range(QUERIES_MAX + 5):
+        recorder.begin(Source(f"query-{number}"))
+        recorder.query(f"query-{number}", Stage.FAILED, number)
+    kept = [one.source.query_id for one in recorder.begun()]
+    assert len(kept) == QUERIES_MAX
+    assert kept[:2] == ["runs", "query-6"]
+
+
+def test_a_source_that_goes_on_from_a_checkpoint_is_resumed_once() -> None:
+    recorder = Recorder()
+    script = orders({"east": 1})
+    one, two = script.batch(), script.batch()
+    recorder.begin(one.source, 1, run_id="run-1")
+    last = replace(one, start=one.end, at_ms=None)
+    recorder.resume(last, 2)
+    recorder.resume(replace(last, number=9), 3)
+    (found,) = recorder.watched()
+    assert (found.stage, found.heard_ms, found.run_id, found.view.last) == (Stage.IDLE, 2, "run-1", last)
+    assert (recorder.begun(), recorder.past()) == ((), ())
+    taken(recorder, [two])
+    assert recorder.watched()[0].view.totals.batches == 1
+
+
+def test_a_batch_that_comes_while_a_source_is_resumed_is_not_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    script = orders({"east": 1})
+    one = script.batch()
+
+    def slow(batch: Batch, at_ms: int | None) -> View:
+        taken(recorder, [one])
+        return resumed(batch, at_ms)
+
+    monkeypatch.setattr(module, "resumed", slow)
+    recorder.resume(replace(one, start=one.end), 2)
+    assert recorder.watched()[0].view.last is one
 
 
 def test_a_run_that_ended_before_the_next_one_began_does_not_end_that() -> None:
@@ -80,7 +155,7 @@ def test_a_run_that_ended_before_the_next_one_began_does_not_end_that() -> None:
     script = orders({"east": 1})
     taken(recorder, [script.batch()])
     late = script.batch()
-    recorder.query("query-1", Stage.RUNNING, 4, run_id="run-2")
+    recorder.query("query-1", Stage.STARTING, 4, run_id="run-2")
     taken(recorder, [late])
     recorder.query("query-1", Stage.ENDED, 5, run_id="run-1")
     (one,) = recorder.watched()

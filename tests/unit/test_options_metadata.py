@@ -70,7 +70,7 @@ def test_other_options_are_for_the_class_of_the_user_and_may_be_secrets() -> Non
         ({"metadata": "f", "startingOffsets": "newest"}, "startingOffsets is 'newest'; expected earliest, latest or"),
         ({"metadata": "f", "stop": "earliest"}, "stop is 'earliest'; expected latest"),
         ({"metadata": "f", "kafka.fetch.max.bytes": "x"}, "kafka.fetch.max.bytes is 'x'"),
-        ({"metadata": "f", "metadataTimeuot": "5s"}, "metadatatimeuot is not an option; did you mean metadataTimeout?"),
+        ({"metadata": "f", "metadataTimeuot": "5s"}, "metadataTimeuot is not an option; did you mean metadataTimeout?"),
     ],
 )
 def test_one_problem(options: dict[str, str], expected: str) -> None:

@@ -95,6 +95,15 @@ def test_how_long_a_record_batch_may_be() -> None:
         assert found == f"maxBatchBytes is {text!r}; expected a whole number of at least 1 and at most 1000000000"
 
 
+def test_what_becomes_of_timestamps_that_cannot_be_held() -> None:
+    assert parse().null_timestamps is False
+    assert parse(onTimestampOverflow="fail").null_timestamps is False
+    options = parse(onTimestampOverflow=" NULL ")
+    assert (options.null_timestamps, options.ignored) == (True, ())
+    assert problems(onTimestampOverflow="zero") == ("onTimestampOverflow is 'zero'; expected one of fail, null",)
+    assert parse(onTimestampOverflow="null", columns="value").ignored == ("onTimestampOverflow",)
+
+
 def test_a_group_for_commits_is_for_streams() -> None:
     options = parse(commitGroup="lag watch")
     assert options.commit_group == "lag watch"

@@ -6,6 +6,7 @@ import socket
 import sys
 import urllib.request
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,3 +90,33 @@ def test_asked_for_again_it_is_the_same_and_shows_both_sessions() -> None:
     small(second.recorder, 1)
     with urllib.request.urlopen(second.dashboard_url, timeout=30) as answer:
         assert "east/orders/0" in answer.read().decode()
+
+
+class Conf(dict[str, str]):
+    """A session's settings; with `broken`, none can be had."""
+
+    broken = False
+
+    def get(self, key: str, default: str | None = "never asked without") -> str | None:  # type: ignore[override]
+        if self.broken:
+            raise RuntimeError("the session has ended")
+        return super().get(key, default)
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+
+
+@pytest.mark.parametrize("chosen, then", [(None, "2000"), ("60000", "60000")])
+def test_who_looks_hears_of_an_idle_query_every_two_seconds_unless_another_interval_was_chosen(
+    chosen: str | None, then: str
+) -> None:
+    conf = Conf({} if chosen is None else {session.IDLE_INTERVAL: chosen})
+    session._hear_sooner(SimpleNamespace(conf=conf))  # type: ignore[arg-type]
+    assert conf == {session.IDLE_INTERVAL: then}
+
+
+def test_a_session_whose_settings_cannot_be_had_is_left_alone() -> None:
+    conf = Conf()
+    conf.broken = True
+    session._hear_sooner(SimpleNamespace(conf=conf))  # type: ignore[arg-type]
+    assert conf == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,12 +17,14 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from evensplit.core.codec import decode, encode
-from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId
+from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId, Subscription
+from evensplit.core.report import decode_report
 from evensplit.core.settings import Settings
 from evensplit.core.starting import Earliest, TopicPartition
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointForeign, ClusterUnreachable
 from evensplit.kafka import columns
+from evensplit.kafka.port import Listing
 from evensplit.spark import watch
 from evensplit.spark.coordinator import Coordinator
 from evensplit.spark.options import parse_options
@@ -31,7 +34,7 @@ from evensplit.spark.stream import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import reader_over
-from tests.support.waiting import SLACK_S
+from tests.support.waiting import SLACK_S, wait_for
 
 
 def offsets(*, readers: int = 2, east: int = 10, west: int = 20, first: int | None = None) -> dict[str, Any]:
@@ -253,6 +256,46 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
     ask(20, 2 * 24 * 60 * 60)
     assert found[2:] == [{"t": "assigned"}]
     assert host.planned <= 8
+
+
+def test_an_idle_query_reports_a_cluster_that_is_late_and_plans_nothing_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slow cluster is late again and again, and a plan of many thousand splits takes long."""
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(watch, "REST_FACTOR", 0.0)
+    answers = threading.Event()
+    answers.set()
+
+    class Slow(FakeKafka):
+        def list_partitions(self, subscription: Subscription) -> Listing:
+            assert answers.wait(60)
+            return super().list_partitions(subscription)
+
+    cluster = Slow("default")
+    cluster.create_topic("t")
+    options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t", "clusterWait": "0"})
+    clock = Clock()
+    one, host = reader_over(cluster, options, clock, monkeypatch)
+    limit = one.getDefaultReadLimit()
+    offset = json.loads(json.dumps(one.latestOffset({}, limit)))
+
+    def reported() -> Mapping[str, str]:
+        clock.now_s += 0.1
+        assert one.latestOffset(offset, limit) is offset
+        report = one.reportLatestOffset() or {}
+        assert one.reportLatestOffset() is report, "it is written once"
+        return decode_report(report).unreachable
+
+    late = {"default": "cluster 'default': it has not answered within 1 s; asked at e:9092"}
+    reported()
+    before = host.planned
+    for _ in range(3):
+        answers.clear()
+        wait_for(lambda: reported() == late, what="a cluster that is late")
+        answers.set()
+        wait_for(lambda: not reported(), what="its answer")
+    assert host.planned == before
 
 
 @pytest.mark.parametrize("chosen", [*((name,) for name in columns.COLUMNS), columns.KAFKA_COLUMNS, columns.COLUMNS])

@@ -10,7 +10,9 @@ import pytest
 from evensplit.core.model import ListedPartition
 from evensplit.core.starting import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError, ClusterUnreachable
+from evensplit.kafka.background import in_background
 from evensplit.kafka.port import Listing
+from evensplit.spark import world
 from evensplit.spark.view import View
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
@@ -192,6 +194,82 @@ def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_o
     found = one.world.refresh(patient=True, since={"east": 1})["east"]
     assert isinstance(found, View)
     assert found.number == 2
+
+
+def test_a_question_that_waits_for_its_answer_is_late_after_a_second_and_until_there_is_one() -> None:
+    hold = threading.Event()
+    hold.set()
+
+    class Slow(ChangingKafka):
+        @property
+        def trouble(self) -> str:
+            return "e:9092: connection refused"
+
+        def list_partitions(self, subscription: object) -> Listing:
+            assert hold.wait(30)
+            return super().list_partitions(subscription)
+
+    slow = Slow("east")
+    slow.create_topic("t")
+    one = Watched({"e:9092": slow}, options(clusterWait="0"))
+    assert one.world.late == {}
+    one.look()
+    hold.clear()
+    expected: list[tuple[float, dict[str, str]]] = [(5.0, {}), (5.9, {}), (6.0, {"east": "e:9092: connection refused"})]
+    for now_s, late in expected:
+        one.clock.now_s = now_s
+        one.world.refresh(patient=False)
+        assert one.world.late == late
+    assert one.world.away_ms("east") == 1000
+    known, version = one.world.late, one.world.version
+    one.world.refresh(patient=False)
+    assert one.world.late is known
+    hold.set()
+    wait_for(lambda: one.world.refresh(patient=False) and not one.world.late, what="an answer")
+    assert one.world.version == version, "it has said nothing new"
+    assert one.world.away_ms("east") == 0
+
+
+def test_who_has_to_wait_says_for_whom_and_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before the first batch nothing else can be told; an answer that comes soon is not worth a line."""
+    hold = threading.Event()
+
+    class Slow(ChangingKafka):
+        def list_partitions(self, subscription: object) -> Listing:
+            assert hold.wait(30)
+            return super().list_partitions(subscription)
+
+    monkeypatch.setattr(world, "LATE_MIN_S", 0.01)
+    slow = Slow("east")
+    slow.create_topic("t")
+    one = Watched({"e:9092": slow}, options(clusterWait="0"))
+    looked = in_background(one.look, "looks")
+    wait_for(lambda: "waiting for cluster east: asked at e:9092" in caplog.text, what="a line in the log")
+    hold.set()
+    looked.result(timeout=30)
+    caplog.clear()
+    monkeypatch.setattr(world, "LATE_MIN_S", 30.0)
+    one.look()
+    assert caplog.text == ""
+
+
+def test_what_was_never_answered_is_not_late_but_silent() -> None:
+    hold = threading.Event()
+
+    class Slow(ChangingKafka):
+        def list_partitions(self, subscription: object) -> Listing:
+            assert hold.wait(30)
+            return super().list_partitions(subscription)
+
+    one = Watched({"e:9092": Slow("east")}, options(clusterWait="0"))
+    one.world.refresh(patient=False)
+    one.clock.now_s = 7.0
+    one.world.refresh(patient=False)
+    assert (one.world.late, one.world.silent()) == ({}, {"east": "asked at e:9092"})
+    assert one.world.away_ms("east") == 7000
+    hold.set()
 
 
 def test_times_and_groups_are_looked_up_in_the_background(east: ChangingKafka) -> None:

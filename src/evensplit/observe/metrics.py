@@ -15,7 +15,7 @@ from typing import Literal
 from evensplit.core.explain import ClusterView
 from evensplit.core.model import Lifecycle
 from evensplit.observe.model import Source, View
-from evensplit.observe.recorder import Stage, Watched
+from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, Stage, Watched
 
 CLUSTERS_MAX = 100
 """So many clusters of a source have series of their own, those that came first for good; the others are summed up."""
@@ -30,6 +30,9 @@ OTHERS = "others"
 """The cluster and the reader of what is summed up."""
 
 Kind = Literal["counter", "gauge"]
+
+STATES = ("starting", "waiting", "running")
+"""What a source does whose query has not ended."""
 
 _SOURCE = ("query", "source")
 _CLUSTER = (*_SOURCE, "cluster")
@@ -69,6 +72,14 @@ METRICS = (
         "Always 1: the query's id, and the settings of the source. `query` is the query's name, or its id where it has "
         "none or another one that ran already had that name; it stays so as long as the query runs. `source` counts "
         "the query's sources from 0.",
+    ),
+    Metric(
+        "evensplit_source_state",
+        "gauge",
+        (*_SOURCE, "state"),
+        "1 for what the source does, 0 for what it does not: `waiting` while none of its clusters answers, `starting` "
+        "until its first batch or until it has found nothing new, then `running`. Of a query that has had no batch "
+        "this is all there is, with 0 as `source`.",
     ),
     Metric("evensplit_batches_total", "counter", _SOURCE, "Batches that were done."),
     Metric("evensplit_moving_batches_total", "counter", _SOURCE, "Batches in which any split went to another reader."),
@@ -199,27 +210,45 @@ class Names:
             return dict(self._labels)
 
 
-def samples(watched: Sequence[Watched], *, partitions: bool = False, names: Names | None = None) -> Iterator[Sample]:
-    """The values of all sources whose queries run. No two of them have the same name and labels.
+def samples(
+    watched: Sequence[Watched], begun: Sequence[Begun] = (), *, partitions: bool = False, names: Names | None = None
+) -> Iterator[Sample]:
+    """The values of all sources whose queries run, and what queries do that have had no batch yet.
+
+    No two of them have the same name and labels.
 
     `partitions`: with a series for each partition, and not only for each cluster and reader. `names`: what queries are
     called; whoever asks again and again keeps it, so that they are called the same.
     """
-    running = {
-        (one.view.source.query_id, one.view.source.number): one
-        for one in watched
-        if one.stage in (Stage.RUNNING, Stage.IDLE)
-    }
-    called = (names or Names()).of(one.view.source for one in running.values())
+    running = {(one.view.source.query_id, one.view.source.number): one for one in watched if one.stage in RUNS}
+    known = {query for query, _ in running}
+    starting = [one for one in begun if one.stage in RUNS and one.source.query_id not in known]
+    sources = (*(one.view.source for one in running.values()), *(one.source for one in starting))
+    called = (names or Names()).of(sources)
+    for other in starting:
+        state = other.stage if other.stage in BEGINNINGS else Stage.STARTING
+        yield from _of_state(state.value, (called[other.source.query_id], str(other.source.number)))
     for one in running.values():
         source = one.view.source
         labels = (called[source.query_id], str(source.number))
+        yield from _of_state(_state(one.stage, waits=one.view.waits), labels)
         yield from _of_source(one, labels)
         yield from _summed_up(one.view, labels, partitions=partitions)
         yield from _of_clusters(one.view, labels)
         yield from _of_readers(one.view, labels)
         if partitions:
             yield from _of_partitions(one.view, labels)
+
+
+def _state(stage: Stage, *, waits: bool) -> str:
+    """One of STATES."""
+    if stage is Stage.STARTING:
+        return "starting"
+    return "waiting" if waits or stage is Stage.WAITING else "running"
+
+
+def _of_state(state: str, labels: tuple[str, ...]) -> Iterator[Sample]:
+    return (Sample("evensplit_source_state", (*labels, one), one == state) for one in STATES)
 
 
 def _of_source(one: Watched, labels: tuple[str, ...]) -> Iterator[Sample]:

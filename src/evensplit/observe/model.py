@@ -6,9 +6,8 @@ running query, or somebody who reads a checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from types import MappingProxyType
 
 from evensplit.core.evenness import Ownership, ownership, proofs
@@ -17,8 +16,7 @@ from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.plan import BatchPlan, batch_ranges, plan_batch
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState
-from evensplit.core.story import Changes, lost_records
-from evensplit.core.words import counted
+from evensplit.observe.happenings import Happening, Kind, of_changes, of_clusters
 from evensplit.observe.totals import Totals, added
 
 WORK_MAX = 100
@@ -26,9 +24,6 @@ WORK_MAX = 100
 
 HAPPENINGS_MAX = 500
 """So many of the latest happenings are kept."""
-
-BATCH_HAPPENINGS_MAX = 20
-"""One batch adds at most so many of a kind: where thousands of splits move at once, the last one counts the others."""
 
 RATE_BATCHES_MAX = 10
 """Rates are those of so many of the latest batches together."""
@@ -96,37 +91,6 @@ class Work:
         return self.offsets_sum / len(self.offsets) if self.offsets else 0.0
 
 
-class Kind(StrEnum):
-    """What a happening is."""
-
-    STARTED = "started"
-    DISCOVERED = "discovered"
-    MOVED = "moved"
-    RETAINED = "retained"
-    RETURNED = "returned"
-    FINISHED = "finished"
-    FORGOTTEN = "forgotten"
-    RECREATED = "recreated"
-    LOST = "lost"
-    UNREACHABLE = "unreachable"
-    REACHABLE = "reachable"
-
-
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that changed with one batch. `text`: one line that says what and why. `splits`: how many it is about.
-
-    `clusters`: those that it is about, in order.
-    """
-
-    batch: int
-    at_ms: int | None
-    kind: Kind
-    text: str
-    splits: int
-    clusters: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class SplitView:
     """One split after a batch.
@@ -172,6 +136,13 @@ class View:
     def source(self) -> Source:
         """Whose view it is."""
         return self.last.source
+
+    @property
+    def waits(self) -> bool:
+        """Whether all clusters that are read are away, and there is at least one: nothing can be read."""
+        return bool(self.away) and all(
+            one.id in self.away for one in self.explanation.clusters if one.removed_at_ms is None
+        )
 
     def rates(self, until_ms: int | None = None) -> Mapping[str, float]:
         """cluster -> offsets per second over the last batches of this run; without the clusters that are removed, and
@@ -256,6 +227,23 @@ def advance(view: View | None, batch: Batch) -> View:
     )
 
 
+def resumed(batch: Batch, at_ms: int | None = None) -> View:
+    """The view of a source that goes on from the end of `batch`, and has done none since; see `Recorder.resume`.
+
+    `at_ms`: when it looked at the world. Sums and work begin with the next batch.
+    Raises CheckpointError as `advance` does.
+    """
+    held = ownership(batch.start, batch.end)
+    explanation = explain(batch.start, batch.end, batch.report, proven=proofs(held))
+    away = _away(frozenset(), explanation)
+    happened = (
+        Happening(batch.number, at_ms, Kind.STARTED, "the query goes on from its checkpoint", 0),
+        *of_clusters(batch.number, at_ms, explanation, frozenset(), away),
+    )
+    totals = replace(added(Totals(), None, explanation, {}), batches=0)
+    return View(batch, explanation, held, totals, (), happened, (), None, away)
+
+
 def look(view: View, report: Report, at_ms: int | None = None) -> View:
     """The view after its query has looked at the world, at `at_ms`, and found nothing to do since its last batch.
 
@@ -266,7 +254,7 @@ def look(view: View, report: Report, at_ms: int | None = None) -> View:
         return view
     explanation = seen_again(view.explanation, view.last.end, report)
     away = _away(view.away, explanation)
-    happened = _told_of_clusters(view.last.number, at_ms, explanation, view.away, away)
+    happened = of_clusters(view.last.number, at_ms, explanation, view.away, away)
     return replace(
         view,
         last=replace(view.last, report=report),
@@ -295,79 +283,8 @@ def _happened(
         yield Happening(number, at_ms, Kind.STARTED, begun, 0)
     elif view.last.run_id != batch.run_id:
         yield Happening(number, at_ms, Kind.STARTED, "the query was started again", 0)
-    yield from _told_of_clusters(number, at_ms, explanation, before, away)
-    for kind, groups in _grouped(explanation.changes):
-        for keys, text in groups[: _shown(groups)]:
-            yield Happening(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))
-        more = [key for keys, _ in groups[_shown(groups) :] for key in keys]
-        if more:
-            text = f"{counted(len(more), 'more split')} {_SAID[kind][len(more) > 1]}"
-            yield Happening(number, at_ms, kind, text, len(more), _clusters(more))
-
-
-def _told_of_clusters(
-    number: int, at_ms: int | None, explanation: Explanation, before: frozenset[str], away: frozenset[str]
-) -> Iterator[Happening]:
-    """Which clusters do not answer any more, and which do again. `before`, `away`: see `_away`."""
-    for kind, ones in _reached(explanation, before, away):
-        for name, text in ones[: _shown(ones)]:
-            yield Happening(number, at_ms, kind, f"cluster {name} {text}", 0, (name,))
-        left = [name for name, _ in ones[_shown(ones) :]]
-        if left:
-            what = "do not answer" if kind is Kind.UNREACHABLE else "answer again"
-            yield Happening(number, at_ms, kind, f"{len(left)} more clusters {what}", 0, tuple(sorted(left)))
-
-
-_SAID = {
-    Kind.RECREATED: ("was created anew", "were created anew"),
-    Kind.LOST: ("lost records", "lost records"),
-    Kind.DISCOVERED: ("was discovered", "were discovered"),
-    Kind.RETURNED: ("returned, and goes on where it was", "returned, and go on where they were"),
-    Kind.RETAINED: ("is not read any more, its position kept", "are not read any more, their positions kept"),
-    Kind.FINISHED: ("was read to its end", "were read to their ends"),
-    Kind.FORGOTTEN: ("was away for too long, and is forgotten", "were away for too long, and are forgotten"),
-    Kind.MOVED: ("moved", "moved"),
-}
-"""What becomes of one split and of several, in the order in which it is told."""
-
-
-def _grouped(found: Changes) -> Iterator[tuple[Kind, list[tuple[list[SplitId], str]]]]:
-    """For each kind of which there is anything: the splits of which the same is said, and what else is said of them."""
-    said: dict[Kind, Iterable[tuple[SplitId, str]]] = {
-        Kind.RECREATED: ((key, "") for key in found.recreated),
-        Kind.LOST: ((loss.split, lost_records(loss)) for loss in found.losses),
-        Kind.DISCOVERED: ((one.split, "") for one in found.discoveries),
-        Kind.RETURNED: ((key, "") for key in found.returned),
-        Kind.RETAINED: ((key, "") for key in found.retained),
-        Kind.FINISHED: ((key, "") for key in found.finished),
-        Kind.FORGOTTEN: ((key, "") for key in found.forgotten),
-        Kind.MOVED: (
-            (move.split, f" from reader {move.source} to reader {move.target}: {move.reason}") for move in found.moves
-        ),
-    }
-    for kind, words in _SAID.items():
-        groups: dict[tuple[str, str, str], list[SplitId]] = {}
-        for key, text in said[kind]:
-            groups.setdefault((key.cluster, key.topic, text), []).append(key)
-        if groups:
-            # Of losses it is said in each case how sure they are.
-            before = ("", "") if kind is Kind.LOST else words
-            yield kind, [(keys, f"{before[len(keys) > 1]}{text}") for (_, _, text), keys in groups.items()]
-
-
-def _named(keys: Sequence[SplitId], text: str) -> str:
-    """What is said of splits of one topic, with its subject."""
-    first = keys[0]
-    return f"{first if len(keys) == 1 else f'{len(keys):,} splits of {first.cluster}/{first.topic}'} {text}"
-
-
-def _clusters(keys: Sequence[SplitId]) -> tuple[str, ...]:
-    return tuple(sorted({key.cluster for key in keys}))
-
-
-def _shown(ones: Sequence[object]) -> int:
-    """How many of them have a line of their own, so that with the one that counts the others there are not too many."""
-    return len(ones) if len(ones) <= BATCH_HAPPENINGS_MAX else BATCH_HAPPENINGS_MAX - 1
+    yield from of_clusters(number, at_ms, explanation, before, away)
+    yield from of_changes(number, at_ms, explanation.changes)
 
 
 def _away(before: frozenset[str], explanation: Explanation) -> frozenset[str]:
@@ -377,15 +294,3 @@ def _away(before: frozenset[str], explanation: Explanation) -> frozenset[str]:
         return before & {one.id for one in read}
     # What is left out is not asked any more, and so cannot be heard to answer.
     return frozenset(one.id for one in read if one.unreachable or (one.left_out and one.id in before))
-
-
-def _reached(
-    explanation: Explanation, before: frozenset[str], away: frozenset[str]
-) -> Iterator[tuple[Kind, list[tuple[str, str]]]]:
-    """Clusters that do not answer any more, and those that do again; of those that are not read, nothing."""
-    read = [one for one in explanation.clusters if one.removed_at_ms is None]
-    yield (
-        Kind.UNREACHABLE,
-        [(one.id, f"does not answer: {one.unreachable}") for one in read if one.id in away and one.id not in before],
-    )
-    yield Kind.REACHABLE, [(one.id, "answers again") for one in read if one.id in before and one.id not in away]

@@ -10,7 +10,7 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from evensplit.observe.hosts import is_loopback, is_meant
 from evensplit.observe.metrics import METRICS, Names, samples
-from evensplit.observe.recorder import Recorder, Watched
+from evensplit.observe.recorder import Recorder
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -42,16 +42,18 @@ DEADLINE_S = 30.0
 class EvenSplitCollector(Collector):
     """Asks for what is known each time that it is asked. Metrics of partitions are there only if they are wanted."""
 
-    def __init__(self, watched: Callable[[], Iterable[Watched]], *, partitions: Callable[[], bool]) -> None:
-        self._watched = watched
+    def __init__(self, recorders: Callable[[], Sequence[Recorder]], *, partitions: Callable[[], bool]) -> None:
+        self._recorders = recorders
         self._partitions = partitions
         self._names = Names()
 
     def collect(self) -> Iterable[Metric]:
         """The metrics of `METRICS`, in their order."""
-        partitions = self._partitions()
+        partitions, recorders = self._partitions(), self._recorders()
         families = _families(partitions=partitions)
-        for sample in samples(tuple(self._watched()), partitions=partitions, names=self._names):
+        watched = [one for recorder in recorders for one in recorder.watched()]
+        begun = [one for recorder in recorders for one in recorder.begun()]
+        for sample in samples(watched, begun, partitions=partitions, names=self._names):
             families[sample.name].add_metric([_text(label) for label in sample.labels], sample.value)
         return families.values()
 
@@ -78,7 +80,7 @@ class MetricsServer:
         self._recorders: list[ReferenceType[Recorder]] = []
         self._partitions = False
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(EvenSplitCollector(self._watched, partitions=lambda: self._partitions))
+        registry.register(EvenSplitCollector(self._living, partitions=lambda: self._partitions))
         self._server = _Server(host, port)
         app = make_wsgi_app(registry)
         self._server.set_app(_for_this_machine(app) if is_loopback(str(self._server.server_address[0])) else app)
@@ -102,10 +104,9 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def _watched(self) -> list[Watched]:
+    def _living(self) -> Sequence[Recorder]:
         with self._lock:
-            recorders = [one() for one in self._recorders]
-        return [one for recorder in recorders if recorder is not None for one in recorder.watched()]
+            return [found for one in self._recorders if (found := one()) is not None]
 
 
 def serve(recorder: Recorder, port: int, host: str, *, partitions: bool = False) -> int | None:

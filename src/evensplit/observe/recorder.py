@@ -1,4 +1,7 @@
-"""What all outlets read: the view of each source that has been heard of, for as long as the process lives."""
+"""What all outlets read: the view of each source that has been heard of, for as long as the process lives.
+
+Of queries that have had no batch yet, what is known: that they were started, wait, or have failed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import json
 import threading
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from evensplit.core.biography import BatchEnd, Biography, biography
@@ -18,7 +22,7 @@ from evensplit.core.model import SplitId
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState
 from evensplit.observe.callbacks import Callbacks
-from evensplit.observe.model import WORK_MAX, Batch, Source, View, advance, look
+from evensplit.observe.model import WORK_MAX, Batch, Source, View, advance, look, resumed
 
 QUERIES_MAX = 100
 """The queries of which views are kept: of those that run, then of the others, those of which there was a batch last."""
@@ -30,7 +34,12 @@ _FAST = 1
 class Stage(StrEnum):
     """What a query does."""
 
+    STARTING = "starting"
+    """It was started, and has neither done a batch since nor found that there is nothing new."""
+    WAITING = "waiting"
+    """The same, and it waits for its clusters to answer."""
     RUNNING = "running"
+    """It reads, or has read."""
     IDLE = "idle"
     """It runs, and there has been nothing new."""
     ENDED = "ended"
@@ -39,11 +48,19 @@ class Stage(StrEnum):
     """It is known from a checkpoint only."""
 
 
+BEGINNINGS = frozenset({Stage.STARTING, Stage.WAITING, Stage.RUNNING})
+"""What it can do before its first batch is done: the last one is to read that batch."""
+
+RUNS = frozenset({Stage.STARTING, Stage.WAITING, Stage.RUNNING, Stage.IDLE})
+"""It has not ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """A source, as far as it is known. `heard_ms`: when something of its query was heard last, by the wall clock.
 
-    `failure`: of what class the error was that a query failed with, as far as it is known; never what it says.
+    `failure`: of what class the error was that a query failed with, as far as it is known. `said`: what it says, with
+    its id, where it is one of this package's, which have no secret in them; of any other error nothing.
     `run_id`: the run of the query that was started last, of which there may not have been a batch yet.
     """
 
@@ -52,6 +69,26 @@ class Watched:
     heard_ms: int | None
     failure: str = ""
     run_id: str = ""
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A query that was started, and of which no batch is known. `source`: the query's first one, as it stands for it.
+
+    `since_ms`: when it was started, began to wait, failed or ended, whichever `stage` says; `heard_ms`, `failure`,
+    `said`, `run_id`: as in `Watched`. `awaited`: the clusters that its options name -> their bootstrap servers; empty
+    where that is not known.
+    """
+
+    source: Source
+    stage: Stage
+    since_ms: int | None
+    heard_ms: int | None
+    failure: str = ""
+    run_id: str = ""
+    said: str = ""
+    awaited: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +117,56 @@ class Recorder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watched: OrderedDict[_Key, Watched] = OrderedDict()
+        self._begun: dict[str, Begun] = {}
         self._past: dict[_Key, deque[tuple[Past, bytes]]] = {}
         self._callbacks: Callbacks[Watched] = Callbacks()
+        self._begun_callbacks: Callbacks[Begun] = Callbacks()
+
+    def begin(
+        self,
+        source: Source,
+        heard_ms: int | None = None,
+        *,
+        run_id: str = "",
+        awaited: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Say that the query of `source` was started. Until there is a batch of it, it is one of `begun`.
+
+        `awaited`: as in `Begun`.
+        """
+        query_id = source.query_id
+        begun = Begun(source, Stage.STARTING, heard_ms, heard_ms, run_id=run_id, awaited=awaited or {})
+        with self._lock:
+            is_new = all(key[0] != query_id for key in self._watched)
+            if is_new:
+                self._begun.pop(query_id, None)
+                self._begun[query_id] = begun
+                # As with views, those that have ended go first.
+                for other in sorted(self._begun, key=lambda one: self._begun[one].stage in RUNS)[:-QUERIES_MAX]:
+                    del self._begun[other]
+        if is_new:
+            self._begun_callbacks.tell(begun, "a query that was started")
+        else:
+            self.query(query_id, Stage.STARTING, heard_ms, run_id=run_id)
+
+    def resume(self, batch: Batch, heard_ms: int | None = None) -> None:
+        """Say where a source goes on of which no batch is known, and what it saw when it found nothing to do.
+
+        `batch`: the last one that was done, with its end as start and end, and the report of now. Where batches of the
+        source are known, nothing changes.
+        Raises CheckpointError if the state is none that a batch can end with.
+        """
+        key = (batch.source.query_id, batch.source.number)
+        with self._lock:
+            if key in self._watched:
+                return
+        view = resumed(batch, heard_ms)
+        with self._lock:
+            if key in self._watched:
+                return
+            found = self._watched[key] = Watched(view, Stage.IDLE, heard_ms, "", batch.run_id)
+            self._make_latest(batch.source.query_id)
+        self._tell(found)
 
     def add(
         self, batch: Batch, end: Document | str, *, stage: Stage = Stage.RUNNING, heard_ms: int | None = None
@@ -115,24 +200,61 @@ class Recorder:
         return view
 
     def query(
-        self, query_id: str, stage: Stage, heard_ms: int | None = None, *, run_id: str = "", failure: str = ""
+        self,
+        query_id: str,
+        stage: Stage,
+        heard_ms: int | None = None,
+        *,
+        run_id: str = "",
+        failure: str = "",
+        said: str = "",
     ) -> None:
-        """Say what a query does; one of which no batch was seen is not known here.
+        """Say what a query does; one of which neither a batch nor its start was seen is not known here.
 
         `run_id`: in which of its runs, where that is known. Spark says at once that a query was started, and later that
         it had ended before: what is said of another run than the one that was started last changes nothing.
+        `failure`, `said`: as in `Watched`.
         """
         told: list[Watched] = []
         with self._lock:
             for key, known in [(key, one) for key, one in self._watched.items() if key[0] == query_id]:
-                if stage is not Stage.RUNNING and run_id and known.run_id not in ("", run_id):
+                if stage is not Stage.STARTING and run_id and known.run_id not in ("", run_id):
                     continue
-                told.append(
-                    replace(known, stage=stage, heard_ms=heard_ms, failure=failure, run_id=run_id or known.run_id)
-                )
+                run = run_id or known.run_id
+                told.append(Watched(known.view, stage, heard_ms, failure, run, said))
                 self._watched[key] = told[-1]
+            begun = self._begun.get(query_id)
+            if begun is not None and run_id in ("", begun.run_id) and begun.stage is not stage:
+                begun = replace(begun, stage=stage, since_ms=heard_ms, heard_ms=heard_ms, failure=failure, said=said)
+                self._begun[query_id] = begun
+            else:
+                begun = None
+        self._tell_all(told, begun)
+
+    def begins(self, query_id: str, run_id: str, stage: Stage, at_ms: int | None = None) -> None:
+        """Say what a query does before its first batch is done, since `at_ms`: one of BEGINNINGS.
+
+        Nothing changes for one that has done a batch, or in another run.
+        """
+        told: list[Watched] = []
+        with self._lock:
+            for key, known in self._watched.items():
+                starts = known.stage in (Stage.STARTING, Stage.WAITING) and known.stage is not stage
+                if starts and (key[0], known.run_id) == (query_id, run_id):
+                    told.append(replace(known, stage=stage, heard_ms=at_ms))
+                    self._watched[key] = told[-1]
+            begun = self._begun.get(query_id)
+            if begun is not None and begun.run_id == run_id and begun.stage in BEGINNINGS - {stage}:
+                begun = self._begun[query_id] = replace(begun, stage=stage, since_ms=at_ms, heard_ms=at_ms)
+            else:
+                begun = None
+        self._tell_all(told, begun)
+
+    def _tell_all(self, told: Sequence[Watched], begun: Begun | None) -> None:
         for one in told:
             self._tell(one)
+        if begun is not None:
+            self._begun_callbacks.tell(begun, "a query without a batch")
 
     def look(
         self, query_id: str, run_id: str, number: int, state: EnumeratorState, report: Report, at_ms: int | None
@@ -159,10 +281,23 @@ class Recorder:
             # Another thread was faster with a batch of the same source.
         self._tell(found)
 
+    def dismiss(self, query_id: str) -> None:
+        """A query that was started is over other sources: it is none of `begun` any longer."""
+        with self._lock:
+            begun = self._begun.pop(query_id, None)
+        if begun is not None:
+            self._begun_callbacks.tell(begun, "a query over other sources")
+
     def forget(self, query_id: str) -> None:
         """Keep nothing of a query any longer: what comes of it is new."""
         with self._lock:
             self._drop(query_id)
+            self._begun.pop(query_id, None)
+
+    def begun(self) -> tuple[Begun, ...]:
+        """The queries that were started and of which no batch is known; the one that was started last at the end."""
+        with self._lock:
+            return tuple(self._begun.values())
 
     def watched(self) -> tuple[Watched, ...]:
         """All sources; those of the query last of which there was a batch last."""
@@ -199,20 +334,32 @@ class Recorder:
         told = biography(split, ends())
         return told if wanted is None or wanted() else None
 
-    def subscribe(self, callback: Callable[[Watched], object]) -> Callable[[], None]:
+    def subscribe(
+        self, callback: Callable[[Watched], object], begun: Callable[[Begun], object] | None = None
+    ) -> Callable[[], None]:
         """Call `callback` with every source of which something is new; what is returned ends that.
 
-        It is called in the thread that brought the news, so it should return soon. What it raises is logged.
+        `begun` is called with every query of which something is new and no batch is known. They are called in the
+        thread that brought the news, so they should return soon. What they raise is logged.
         """
-        return self._callbacks.subscribe(callback)
+        ends = [self._callbacks.subscribe(callback)]
+        if begun is not None:
+            ends.append(self._begun_callbacks.subscribe(begun))
+
+        def unsubscribe() -> None:
+            for end in ends:
+                end()
+
+        return unsubscribe
 
     def _make_latest(self, query_id: str) -> None:
+        self._begun.pop(query_id, None)
         for key in [key for key in self._watched if key[0] == query_id]:
             self._watched.move_to_end(key)
         # A query that runs may have had nothing to do for long: those that do not run go first.
         runs: dict[str, bool] = {}
         for (query, _), one in self._watched.items():
-            runs[query] = runs.get(query, False) or one.stage in (Stage.RUNNING, Stage.IDLE)
+            runs[query] = runs.get(query, False) or one.stage in RUNS
         for query in sorted(runs, key=runs.__getitem__)[:-QUERIES_MAX]:
             self._drop(query)
 

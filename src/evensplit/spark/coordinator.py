@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.assigning import nobodys
 from evensplit.core.codec import same
 from evensplit.core.events import BatchOpened, BatchPlanned, Event, ParallelismChanged, ReaderRegistered, TimePassed
-from evensplit.core.explain import told_plan
 from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.plan import plan_batch, plan_ends
+from evensplit.core.plan_view import told_plan
 from evensplit.core.report import Report
 from evensplit.core.starting import Bounds, Resolution, Strategy, TopicPartition
 from evensplit.core.state import EnumeratorState, Session
@@ -31,12 +31,13 @@ from evensplit.spark.intent import due_ms, settings_changed
 from evensplit.spark.late import Late, carry
 from evensplit.spark.logs import say_changes
 from evensplit.spark.minimum import Minimum
+from evensplit.spark.option_hints import ignored_text
 from evensplit.spark.options import ClusterOptions, MetadataOptions, SourceOptions
 from evensplit.spark.partition import ReaderPartition, input_partitions
 from evensplit.spark.skips import SkipCheck
 from evensplit.spark.starts import StartFinder, bounds
 from evensplit.spark.stops import stops_that_differ
-from evensplit.spark.unsure import Unsure
+from evensplit.spark.unsure import Unsure, unsure_of
 from evensplit.spark.view import Answer, View
 from evensplit.spark.world import World
 
@@ -93,7 +94,7 @@ class Coordinator:
         self._minimum = Minimum(options.offsets_min, options.trigger_delay_ms, monotonic)
         ignored = sorted({*options.ignored, *(options.ignored_in_batch if batch else ())})
         if ignored:
-            log.warning("these options have no meaning here and are ignored: %s", ", ".join(ignored))
+            log.warning("these options have no meaning here and are ignored: %s", ignored_text(ignored))
 
     def plan(self, start: EnumeratorState, *, limited: bool, fix_ends: bool = False) -> EnumeratorState:
         """The state at the end of the batch that begins at `start`; `start` itself where nothing has changed.
@@ -155,7 +156,7 @@ class Coordinator:
             since = self._skips.asked(self._world.count)
             session, new = opened.session, self._fleet.unseen(opened, opened.session)
             answers = self._world.refresh(
-                patient=patient, fresh=new, discover=self._discovers(session), turn=_unsure_of(session), since=since
+                patient=patient, fresh=new, discover=self._discovers(session), turn=unsure_of(session), since=since
             )
             self._answers, self._seen = answers, self._versions()
             bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
@@ -184,7 +185,7 @@ class Coordinator:
             return True
         self._fleet.refresh(self._given, patient=False)
         self._world.want(self._fleet.clusters)
-        unsure, new = _unsure_of(self._session), self._fleet.unseen(self._given, self._session)
+        unsure, new = unsure_of(self._session), self._fleet.unseen(self._given, self._session)
         answers = self._world.refresh(patient=False, fresh=new, discover=self._discovers(self._session), turn=unsure)
         if self._is_due() or self._versions() != self._seen or self._skips.pending or self._skips.has_news(answers):
             return True
@@ -203,14 +204,20 @@ class Coordinator:
         """See `World.rest`; false where the clusters are not asked again."""
         return not self._fixed and self._world.rest(asked)
 
+    @property
+    def late(self) -> Mapping[str, str]:
+        """See `World.late`: the one thing in the report that changes without a plan."""
+        return self._world.late
+
     def report(self) -> Report:
-        """What the last `plan` or `observe` saw."""
+        """What the last `plan` or `observe` saw, and which clusters are late by now."""
+        unreachable = self._health.unreachable
         return Report(
             dict(self._briefing.latest),
-            dict(self._health.unreachable),
+            unreachable,
             (*self._health.notices, *self._unsure.notices, *self._stops),
             self._health.left_out,
-            {name: self._now_ms() - self._world.away_ms(name) for name in self._health.unreachable},
+            {name: self._now_ms() - self._world.away_ms(name) for name in unreachable},
         )
 
     def ends(self, cluster: ClusterOptions, strategy: Strategy, keys: Sequence[TopicPartition]) -> Resolution | None:
@@ -261,6 +268,7 @@ class Coordinator:
             columns=self._options.columns,
             skip_lost=not self._options.fail_on_data_loss,
             batch_bytes_max=self._options.batch_bytes_max,
+            null_timestamps=self._options.null_timestamps,
             late=late,
             timeout_ms=self._options.poll_timeout_ms,
             start=start,
@@ -382,15 +390,6 @@ class Coordinator:
         for name in self._skips.unchecked:
             log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
         return state
-
-
-def _unsure_of(session: Session) -> Collection[str]:
-    """The clusters of which every answer counts, and that of another broker most."""
-    return {
-        *(key.cluster for key in session.sightings),
-        *(name for name, _ in session.doubts),
-        *(name for name, splits in session.late.items() if splits),
-    }
 
 
 def _some(names: Sequence[object]) -> str:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from evensplit.core.model import ClusterState
 from evensplit.core.state import EnumeratorState, Session
-from evensplit.core.words import counted
-from evensplit.errors import MetadataError, line_of
+from evensplit.core.words import counted, short
+from evensplit.errors import MetadataError, MetadataRefused, line_of
 from evensplit.kafka.background import in_background
 from evensplit.kafka.settings import ClientSettings
 from evensplit.metadata import MetadataService, hidden, open_service, select, shown_location
@@ -24,6 +24,9 @@ log = logging.getLogger("evensplit")
 
 ASK_AGAIN_S = 30.0
 """Where nothing is discovered one answer is enough; so long after an attempt that failed the next one is made."""
+
+PROBLEM_CHARACTERS_MAX = 2_000
+"""So much is told of one thing that is wrong with an answer."""
 
 TIMEOUT_GRACE_S = 0.5
 """So long after its own deadline a service may still say what went wrong."""
@@ -187,7 +190,7 @@ class Fleet:
         answer = self._service.read()
         chosen = select(answer, metadata.streams, metadata.streams_pattern)
         clusters, later = (
-            clusters_of(chosen, self._options.common, self._source, batch=self._batch, begun=begun)
+            clusters_of(chosen, self._options.common, self._source, metadata.allowed, batch=self._batch, begun=begun)
             for begun in (False, True)
         )
         return Answered(clusters, later, answer.complete, chosen.missing)
@@ -222,7 +225,10 @@ class Fleet:
             source, problems = error.source, error.problems
         # A class of the user's own may write anything. What caused the error would repeat it, and is left out.
         values = metadata.options
-        failure = MetadataError(hidden(source, values), [hidden(problem, values) for problem in problems])
+        kind = MetadataRefused if isinstance(error, MetadataRefused) else MetadataError
+        # Nor may it write more than one line for each thing.
+        said = [short(hidden(problem, values), PROBLEM_CHARACTERS_MAX) for problem in problems]
+        failure = kind(short(hidden(source, values), PROBLEM_CHARACTERS_MAX), said)
         self._failures += 1
         if not self._has_clusters:
             if not state.begun:
@@ -230,7 +236,7 @@ class Fleet:
             self.clusters = clusters_in(state, self._options.common)
         if self._failures > metadata.failures_max:
             most = f"{self._failures} attempts in a row failed, {metadata.failures_max} may (metadataFailureThreshold)"
-            raise MetadataError(failure.source, (most, *failure.problems))
+            raise kind(failure.source, (most, *failure.problems))
         if str(failure) != self.notice:
             log.warning(
                 "the metadata at %s cannot be used; going on with %s as before: %s",

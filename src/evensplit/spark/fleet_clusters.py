@@ -9,8 +9,10 @@ from typing import Any
 from evensplit.core.model import Topics
 from evensplit.core.starting import ByTopic, Earliest, Latest, Strategy
 from evensplit.core.state import EnumeratorState
-from evensplit.errors import MetadataError
+from evensplit.errors import MetadataError, MetadataRefused
+from evensplit.kafka.allowed import Allowed
 from evensplit.metadata import ClusterMetadata, Selection
+from evensplit.metadata.checks import limited
 from evensplit.spark.options import ClusterOptions, batch_problems, parse_clusters, streaming_problems
 
 Common = Mapping[str, Any]
@@ -18,16 +20,20 @@ Common = Mapping[str, Any]
 
 
 def clusters_of(
-    chosen: Selection, common: Common, source: str, *, batch: bool, begun: bool = False
+    chosen: Selection, common: Common, source: str, allowed: Allowed, *, batch: bool, begun: bool = False
 ) -> tuple[ClusterOptions, ...]:
     """The clusters that were chosen from an answer of `source`, with what they leave to the options outside.
 
     Where some streams of a cluster say where they start, topics of the others start as on a cluster that says nothing:
     as the options outside say, or, if the query has `begun` when the cluster is found, at earliest.
 
-    Raises MetadataError for what is wrong with them, in a batch query or in a stream.
+    Raises MetadataRefused if they name what is not `allowed` of this machine, and MetadataError for what is wrong with
+    them otherwise, in a batch query or in a stream.
     """
-    clusters, problems = parse_clusters(common, {one.id: _own(one) for one in chosen.clusters})
+    refused: list[str] = []
+    clusters, problems = parse_clusters(common, {one.id: _own(one) for one in chosen.clusters}, allowed, refused)
+    if refused:
+        raise MetadataRefused(source, limited((*refused, *problems)))
     silent = {one.id: _silent(one) for one in chosen.clusters}
     if any(silent.values()):
         start = Earliest() if begun else _outside(common) or (Earliest() if batch else Latest())

@@ -23,7 +23,7 @@ _STANDS = "what is known of it keeps its position, and nothing of it is read"
 class Health:
     """Looks through answers for what is wrong, raises where that cannot be borne, and logs it once where it can.
 
-    `unreachable`: cluster -> why it does not answer. `left_out`: clusters that a run to the end does without.
+    `left_out`: clusters that a run to the end does without.
     `notices`: everything else, a sentence each.
     `limit_ms`: `unreachableTimeout`.
     """
@@ -35,9 +35,21 @@ class Health:
         self._world = world
         self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT, monotonic, now_ms)
         self._silence = Silence(world, limit_ms, monotonic)
-        self.unreachable: dict[str, str] = {}
+        self._failed: dict[str, ClusterError] = {}
         self.left_out: tuple[str, ...] = ()
         self.notices: tuple[str, ...] = ()
+
+    @property
+    def unreachable(self) -> dict[str, str]:
+        """Cluster -> why it does not answer.
+
+        One that is late may be slow and no more: it is among them at once, and in the log when its question has failed.
+        """
+        late = {
+            name: ClusterUnreachable(name, f"it has not answered within {self._world.patience_s:g} s; {why}")
+            for name, why in self._world.late.items()
+        }
+        return {name: str(error) for name, error in {**late, **self._failed}.items()}
 
     def check(self, answers: Mapping[str, Answer], *, fresh: bool, complete: bool, bear: bool) -> None:
         """Take in the answers of all clusters.
@@ -49,7 +61,10 @@ class Health:
             SubscriptionError, ClusterError: it is not so; all problems of all clusters.
         """
         failed = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterError)}
-        failed.update((name, ClusterUnreachable(name, "it has not answered yet")) for name in self._world.silent())
+        failed.update(
+            (name, ClusterUnreachable(name, f"it has not answered yet; {why}"))
+            for name, why in self._world.silent().items()
+        )
         missing = list(self._fleet.missing)
         incomplete: list[str] = []
         leaders: list[str] = []
@@ -64,13 +79,13 @@ class Health:
         raise_all(errors, [*(missing if fresh else []), *(incomplete if fresh or complete else [])])
         self.left_out = tuple(failed) if bear else ()
         for name, error in failed.items():
-            if name not in self.unreachable:
+            if name not in self._failed:
                 what = "is left out of this run" if bear else "does not answer"
                 log.warning("cluster %s %s; its splits keep their positions: %s", name, what, line_of(error))
-        for name in self.unreachable:
+        for name in self._failed:
             if name not in failed:
                 log.warning("cluster %s answers again", name)
-        self.unreachable = {name: str(error) for name, error in failed.items()}
+        self._failed = failed
         notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._world.notices())
         for notice in notices:
             if notice not in self.notices:

@@ -7,7 +7,6 @@ fails a query: Spark tells listeners about batches that are done.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +33,8 @@ from evensplit.core.state import EnumeratorState
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.model import Batch, Source
 from evensplit.observe.recorder import Past, Recorder, Stage
+from evensplit.spark.beginnings import Beginnings, Clusters, clusters_of
+from evensplit.spark.failures import failure
 from evensplit.spark.progress import BatchProgress, batch_progress
 
 if TYPE_CHECKING:
@@ -128,20 +129,36 @@ class Listener(StreamingQueryListener):
         """`queries`: those of the session that run."""
         self.registration = Registration()
         self._queries = queries
+        self._beginnings = Beginnings(self.registration.recorder, queries)
         self._unreadable: set[tuple[str, int]] = set()
         self._ends: dict[str, dict[int, tuple[object, EnumeratorState]]] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Spark waits for this one, before the query begins."""
-        self._stage(event.id, event.runId, Stage.RUNNING)
+        """Spark waits for this one, before the query begins. One that is over other sources alone is passed over."""
+        run_id = str(event.runId)
+        awaited = self._awaited(run_id)
+        if awaited is not None:
+            source = Source(str(event.id), 0, event.name)
+            self.registration.recorder.begin(source, _now_ms(), run_id=run_id, awaited=awaited)
+            self._beginnings.follow(run_id)
+
+    def _awaited(self, run_id: str) -> Clusters | None:
+        """See `clusters_of`; empty too where Spark tells nothing of a query's sources, which its first batch will."""
+        try:
+            query = self._running(run_id)
+            return {} if query is None else clusters_of(query)
+        except Exception as error:
+            log.info("what run %s is to read is not known yet: %s", run_id, errors.line_of(error))
+            return {}
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing has changed, but that the query has looked, and may have found clusters away, or back."""
-        self._stage(event.id, event.runId, Stage.IDLE)
         run_id = str(event.runId)
+        self._beginnings.leave(run_id)
+        self._stage(event.id, event.runId, Stage.IDLE)
         try:
             # The event has no offsets, but what Spark keeps of the same moment has.
-            query = next((one for one in self._queries() if str(one.runId) == run_id), None)
+            query = self._running(run_id)
             progress = None if query is None else query.lastProgress
             # Where the listener is late, it is of a later moment, and batches of before are still to be told of.
             if progress is not None and progress.timestamp == event.timestamp:
@@ -152,24 +169,35 @@ class Listener(StreamingQueryListener):
 
     def _look(self, run_id: str, progress: StreamingQueryProgress) -> None:
         """Take in what the sources of a query saw, as far as they had nothing to do."""
-        known = self._ends.get(run_id)
-        for found in batch_progress({"sources": progress.sources}, self._warner(progress), known):
+        recorder, ends = self.registration.recorder, self._ends.setdefault(run_id, {})
+        ours = list(batch_progress({"sources": progress.sources}, self._warner(progress), ends))
+        if not ours:
+            self._dismiss(progress)
+        for found in ours:
             if found.start == found.end:
                 at_ms = _at_ms(progress.timestamp)
-                self.registration.recorder.look(str(progress.id), run_id, found.source, found.end, found.report, at_ms)
+                source = Source(str(progress.id), found.source, progress.name)
+                last = Batch(source, progress.batchId - 1, found.end, found.end, found.report, run_id=run_id)
+                recorder.resume(last, at_ms)
+                recorder.look(source.query_id, run_id, found.source, found.end, found.report, at_ms)
+                # It need not be read again the next time, nor for the next batch.
+                ends[found.source] = (progress.sources[found.source]["endOffset"], found.end)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """What is known stays."""
         self._ends.pop(str(event.runId), None)
         self._unreadable = {one for one in self._unreadable if one[0] != str(event.runId)}
-        failed = event.exception is not None
-        what = failure(event.errorClassOnException, event.exception or "") if failed else ""
-        self._stage(event.id, event.runId, Stage.FAILED if failed else Stage.ENDED, what)
+        self._beginnings.leave(str(event.runId))
+        if event.exception is None:
+            self._stage(event.id, event.runId, Stage.ENDED)
+        else:
+            self._stage(event.id, event.runId, Stage.FAILED, *failure(event.errorClassOnException, event.exception))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Explain the batch. Of each source of a run, the first failure to do so is logged, and never raised."""
         progress = event.progress
         run_id = str(progress.runId)
+        self._beginnings.leave(run_id)
         unreadable = self._warner(progress)
         source = -1
         try:
@@ -178,8 +206,15 @@ class Listener(StreamingQueryListener):
                 source, end = found.source, progress.sources[found.source]["endOffset"]
                 self.registration.add(_batch(event, found), end)
                 ends[source] = (end, found.end)
+            if source < 0:
+                self._dismiss(progress)
         except Exception as error:
             unreadable(source, error)
+
+    def _dismiss(self, progress: StreamingQueryProgress) -> None:
+        """There is no source of ours in a query, unless it is one that cannot be read."""
+        if all(run_id != str(progress.runId) for run_id, _ in self._unreadable):
+            self.registration.recorder.dismiss(str(progress.id))
 
     def _warner(self, progress: StreamingQueryProgress) -> Callable[[int, Exception], None]:
         """What logs why a source of a run cannot be explained; only the first time."""
@@ -193,9 +228,13 @@ class Listener(StreamingQueryListener):
 
         return warn
 
-    def _stage(self, query_id: object, run_id: object, stage: Stage, what: str = "") -> None:
+    def _running(self, run_id: str) -> StreamingQuery | None:
+        return next((one for one in self._queries() if str(one.runId) == run_id), None)
+
+    def _stage(self, query_id: object, run_id: object, stage: Stage, what: str = "", said: str = "") -> None:
         try:
-            self.registration.recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what)
+            recorder = self.registration.recorder
+            recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what, said=said)
         except Exception as error:
             log.warning("it cannot be told that query %s is %s now: %s", query_id, stage, error)
 
@@ -239,25 +278,6 @@ def _timestamp(at_ms: int) -> str:
 
 def _now_ms() -> int:
     return round(time.time() * 1000)
-
-
-def failure(error_class: str | None, text: str) -> str:
-    """Of what class the error was that ended a query: one of this package's, or else Spark's or Java's; or nothing.
-
-    Nothing of what it says is in that, since anything can be.
-    """
-    ours = [str(name) for name in _OURS.findall(text) if isinstance(getattr(errors, name, None), type)]
-    if ours:
-        return ours[-1]
-    if error_class and _NAME.fullmatch(error_class):
-        return error_class
-    java = _JAVA.match(text)
-    return java[1] if java else ""
-
-
-_OURS = re.compile(r"\bevensplit\.errors\.(\w{1,100})")
-_NAME = re.compile(r"[A-Z][A-Z0-9_.]{0,199}")
-_JAVA = re.compile(r"((?:[a-z]\w{0,60}\.){1,12}[A-Z]\w{0,100}(?:Exception|Error))(?=[:\s]|$)")
 
 
 def listen(spark: SparkSession) -> Registration:

@@ -9,8 +9,12 @@ from typing import Any
 
 from evensplit.core.model import Partitions, Subscription, Topics
 from evensplit.core.starting import Strategy
+from evensplit.core.words import short
+from evensplit.kafka.allowed import EVERYTHING, Allowed
+from evensplit.kafka.refusals import refusals, theirs_of
 from evensplit.kafka.security import without_unused
-from evensplit.kafka.settings import ClientSettings, parse_settings
+from evensplit.kafka.settings import ClientSettings, named, parse_settings
+from evensplit.spark.option_hints import sought
 from evensplit.spark.option_offsets import (
     GROUP,
     NO_RECORD,
@@ -20,6 +24,7 @@ from evensplit.spark.option_offsets import (
     NoRecord,
     Said,
     by_group,
+    file_of,
     said_end,
     said_no_record,
     said_start,
@@ -65,10 +70,15 @@ class ClusterParser:
 
     Problems go where those of `outside` go, one sentence several times if several clusters share what is wrong.
     `ignored`: the Kafka settings that were understood and have no meaning here, `kafka.` included.
+
+    Clusters of metadata may have of this machine what is `allowed`; for all else that they name, there is a sentence
+    in `refused`.
     """
 
-    def __init__(self, outside: Given) -> None:
+    def __init__(self, outside: Given, allowed: Allowed = EVERYTHING, refused: list[str] | None = None) -> None:
         self._outside = outside
+        self._allowed = allowed
+        self._refused = outside.problems if refused is None else refused
         self._outside_starts: dict[NoRecord, Said | None] = {}
         self._outside_end = said_end(outside, ours=False)
         self.ignored: list[str] = []
@@ -81,8 +91,10 @@ class ClusterParser:
         `where` is put behind the name of an option in a sentence. In metadata, starting and ending offsets may have our
         form too, and an end may end a streaming query.
         """
+        if in_metadata:
+            own = self._without_files(own, where)
         given = Given(own, self._outside.problems, where)
-        settings = self.settings(own, where=where)
+        settings = self.settings(own, where=where, in_metadata=in_metadata)
         subscription = self._subscription(given)
         start = self._start(given, in_metadata=in_metadata)
         end = said_end(given, ours=in_metadata)
@@ -103,24 +115,44 @@ class ClusterParser:
             ending_option=end.option if end else "",
         )
 
-    def settings(self, own: Mapping[str, Any], *, where: str) -> ClientSettings | None:
+    def settings(self, own: Mapping[str, Any], *, where: str, in_metadata: bool = False) -> ClientSettings | None:
         """How to reach a cluster; None if that cannot be understood."""
         both: list[dict[str, str]] = []
         for source in (self._outside.options, own):
             values: dict[str, str] = {}
             for name, value in source.items():
-                if not name.startswith(KAFKA):
+                if not name.startswith(KAFKA) or sought(name, prefixed=True):
                     continue
                 if isinstance(value, dict | list) or value is None:
-                    self._outside.problems.append(f"{name}{where} is no text; expected a text, a number, true or false")
+                    shown_name = short(name)
+                    self._outside.problems.append(
+                        f"{shown_name}{where} is no text; expected a text, a number, true or false"
+                    )
                     continue
                 values[name.removeprefix(KAFKA)] = value if isinstance(value, str) else json.dumps(value)
             both.append(values)
         outer, inner = both
-        settings, problems, ignored = parse_settings({**without_unused(outer, inner), **inner})
+        values = {**without_unused(outer, inner), **inner}
+        theirs: tuple[str, ...] = ()
+        if in_metadata:
+            said, ours = named(values), named(outer)
+            theirs = theirs_of(said, ours)
+            self._refused.extend(f"{problem} ({where.strip()})" for problem in refusals(said, ours, self._allowed))
+        settings, problems, ignored = parse_settings(values, theirs, self._allowed)
         self._outside.problems.extend(f"{problem}{f' ({where.strip()})' if where else ''}" for problem in problems)
         self.ignored.extend(f"{KAFKA}{name}" for name in ignored)
         return settings
+
+    def _without_files(self, own: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """`own` without positions that are in files: what is no position there would be shown as what was found."""
+        places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in OFFSET_OPTIONS}
+        files = {key: (name, file) for name, (key, file) in places.items() if file is not None}
+        self._refused.extend(
+            f"{name} names the file {short(file)!r} of this machine, which is not for metadata to have read; "
+            f"write the positions themselves ({where.strip()})"
+            for name, file in files.values()
+        )
+        return {name: value for name, value in own.items() if name not in files}
 
     def _start(self, own: Given, *, in_metadata: bool) -> Said | None:
         no_record = said_no_record(own if NO_RECORD in own else self._outside)

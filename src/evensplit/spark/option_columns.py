@@ -1,11 +1,12 @@
-"""Which columns rows have: `columns`, or `includeHeaders` and `includeCluster` beside those of Spark's own source."""
+"""What rows have: `columns`, or `includeHeaders` and `includeCluster` beside those of Spark's own source; times."""
 
 from __future__ import annotations
 
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.spark.option_values import Given, shown
 
-COLUMN_OPTIONS = ("columns", "includeHeaders", "includeCluster")
+ON_OVERFLOW = "onTimestampOverflow"
+COLUMN_OPTIONS = ("columns", "includeHeaders", "includeCluster", ON_OVERFLOW)
 
 _EXTRA = (("includeHeaders", "headers"), ("includeCluster", "cluster"))
 
@@ -30,6 +31,12 @@ def parse_columns(given: Given, *, several: bool) -> tuple[str, ...]:
                 "alone, which says it all"
             )
     return _in_order(named) or KAFKA_COLUMNS
+
+
+def parse_overflow(given: Given, columns: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Whether timestamps that Spark cannot hold are null; and the option, if there are no timestamps in `columns`."""
+    null = given.choice(ON_OVERFLOW, ("fail", "null"), "fail") == "null"
+    return null, (ON_OVERFLOW,) if ON_OVERFLOW in given and "timestamp" not in columns else ()
 
 
 def _named(given: Given) -> set[str]:

@@ -121,6 +121,12 @@ def by_group(strategy: Strategy | None, group: str) -> Strategy:
     return Committed(group, strategy)
 
 
+def file_of(value: object) -> str | None:
+    """The path of the file that has what an option says; None if the option says it itself."""
+    text = value.strip() if isinstance(value, str) else ""
+    return text.removeprefix(_FILE) if text.startswith(_FILE) else None
+
+
 def undemanding(said: Said | None) -> Said | None:
     """The same, but that not all partitions have to be named."""
     if said is None or said.strategy is None:
@@ -278,10 +284,10 @@ def _read_file(given: Given, name: str) -> Given | None:
 
     It is read on the driver, when the query starts. What is wrong in it is said with its path.
     """
-    value = given.value(name)
-    if not isinstance(value, str) or not value.strip().startswith(_FILE):
+    file = file_of(given.value(name))
+    if file is None:
         return given
-    path = Path(value.strip().removeprefix(_FILE))
+    path = Path(file)
     try:
         if not path.is_absolute():
             raise ValueError("the path does not begin with /")

@@ -80,6 +80,15 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "with `metadata`: how many answers in a row may fail while the last good one holds",
         ),
         Option(
+            "metadata.allow",
+            "names",
+            "nothing",
+            "with `metadata`: the environment variables (`env:NAME`) and the directories or files (absolute paths) of "
+            "this machine that the metadata may name in `${env:…}`, `${file:…}` and paths, such as "
+            "`env:KAFKA_PASSWORD, /etc/kafka/secrets`: "
+            "[Secrets in metadata](../howto/metadata.md#secrets-in-metadata)",
+        ),
+        Option(
             "metadata.<name>",
             "text",
             "",
@@ -249,7 +258,12 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "something has to be missing before it is removed, and (3 s at least) a log has to end before its position "
             "before that is a loss. Zero or less: never, and nothing that goes is removed",
         ),
-        Option("clusterWait", "duration", "`1s`", "how long a slow cluster may hold up a batch of the others"),
+        Option(
+            "clusterWait",
+            "duration",
+            "`1s`",
+            "how long a slow cluster may hold up a batch of the others; after that (1 s at least) it is shown as away",
+        ),
         Option(
             "unreachableTimeout",
             "duration",
@@ -304,6 +318,13 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "`key, value, offset`. Of `key`, `value`, `topic`, `partition`, `offset`, `timestamp`, `timestampType`, "
             "`headers`, `cluster`, and always in this order. What is not named is neither decoded nor handed to "
             "Spark, so fewer are faster",
+        ),
+        Option(
+            "onTimestampOverflow",
+            "choice",
+            "`fail`",
+            "what becomes of a timestamp that Spark cannot hold, such as one in nanoseconds: `fail` is an error that "
+            "names the record, `null` makes it null. Without the column `timestamp` it is not looked at",
         ),
         Option(
             "kafka.isolation.level",

@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from evensplit.core.json_text import parse_json
 from evensplit.core.model import TopicPattern
+from evensplit.spark.option_hints import sought
 
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
@@ -32,14 +34,16 @@ NAME_CHARACTERS_MAX = 249
 
 
 class Given:
-    """The options of one level, by their names in lower case, and where sentences about wrong ones go.
+    """The options of one level, and where sentences about wrong ones go.
 
-    `where` is what a sentence adds to an option's name: nothing outside, " of cluster 'east'" inside `clusters`. A
-    value that is wrong is taken as if it were not there, once its sentence is written.
+    Names are given in any case, and `options` has them in lower case; Spark hands them over in lower case only. `where`
+    is what a sentence adds to an option's name: nothing outside, " of cluster 'east'" inside `clusters`. A value that
+    is wrong is taken as if it were not there, once its sentence is written.
     """
 
     def __init__(self, options: Mapping[str, Any], problems: list[str], where: str = "") -> None:
-        self.options = options
+        self.options = {name.lower(): value for name, value in options.items()}
+        self._written = {name.lower(): name for name in options}
         self.problems = problems
         self.where = where
 
@@ -50,6 +54,10 @@ class Given:
         """What is written there."""
         return self.options.get(name.lower())
 
+    def written(self, name: str) -> str:
+        """The name of an option that is given, as it was handed over."""
+        return self._written[name.lower()]
+
     def among(self, names: Sequence[str]) -> list[str]:
         """Those of `names` that are given."""
         return [name for name in names if name in self]
@@ -59,16 +67,27 @@ class Given:
         because = f": {reason}" if reason else ""
         self.problems.append(f"{name}{self.where} is {shown(self.value(name))}; expected {expected}{because}")
 
-    def refuse_unknown(self, names: Sequence[str], prefixes: Sequence[str]) -> None:
-        """Say of each option that it does not exist, unless it is one of `names` or begins with a prefix."""
+    def refuse_unknown(self, names: Sequence[str], prefixes: Sequence[str], elsewhere: Sequence[str] = ()) -> None:
+        """Say of each option that it does not exist, unless it is one of `names` or begins with a prefix.
+
+        `elsewhere`: those that exist, but not on this level.
+        """
         known = {name.lower(): name for name in names}
         for name in sorted(self.options):
-            if name.lower() in known or name.lower().startswith(tuple(prefixes)):
+            prefixed = name.startswith(tuple(prefixes))
+            found = sought(name, prefixed=prefixed)
+            if name in known or (prefixed and not found):
                 continue
-            close = difflib.get_close_matches(name.lower(), list(known), n=1)
-            listed = ", ".join((*names, *(f"{prefix}*" for prefix in prefixes)))
-            hint = f"did you mean {known[close[0]]}?" if close else f"expected one of {listed}"
-            self.problems.append(f"{name} is not an option{self.where}; {hint}")
+            usual, hint = found or (self._written[name], "")
+            belongs = next((other for other in elsewhere if other.lower() == name), None)
+            close = difflib.get_close_matches(name, list(known), n=1)
+            if belongs:
+                usual, hint = belongs, "it holds for all clusters: give it outside"
+            elif not hint and close:
+                hint = f"did you mean {known[close[0]]}?"
+            elif not hint:
+                hint = f"expected one of {', '.join((*names, *(f'{prefix}*' for prefix in prefixes)))}"
+            self.problems.append(f"{usual} is not an option{self.where}; {hint}")
 
     def text(self, name: str) -> str | None:
         """A text that is not empty, without the blanks around it."""
@@ -191,11 +210,9 @@ class Given:
             return value
         reason, document = "", None
         try:
-            document = json.loads(value, object_pairs_hook=_unique) if isinstance(value, str) else None
+            document = parse_json(value, strict=True) if isinstance(value, str) else None
         except ValueError as error:
             reason = str(error)
-        except RecursionError:
-            reason = "it is nested too deeply"
         if isinstance(document, dict):
             return document
         if secret:
@@ -235,11 +252,3 @@ def shown(value: object) -> str:
     """`value` in a sentence: not more than a hundred characters of it."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return repr(text if len(text) <= 100 else f"{text[:100]}…")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
-    return found

@@ -27,6 +27,7 @@ from evensplit.core.settings import (
 from evensplit.core.starting import EARLIEST, LATEST, Earliest, Latest
 from evensplit.core.state import READERS_MAX
 from evensplit.errors import OptionError
+from evensplit.kafka.allowed import NOTHING, Allowed, parse_allowed
 from evensplit.kafka.settings import BATCH_BYTES_MAX
 from evensplit.spark.option_clusters import (
     BOOTSTRAP,
@@ -38,7 +39,7 @@ from evensplit.spark.option_clusters import (
     ClusterParser,
     cluster_name_problem,
 )
-from evensplit.spark.option_columns import COLUMN_OPTIONS, parse_columns
+from evensplit.spark.option_columns import COLUMN_OPTIONS, parse_columns, parse_overflow
 from evensplit.spark.option_offsets import contradictions, says
 from evensplit.spark.option_pins import parse_pins
 from evensplit.spark.option_triggers import (
@@ -64,6 +65,7 @@ __all__ = [
 ]
 
 METADATA = "metadata."
+ALLOW = "metadata.allow"
 METADATA_OPTIONS = (
     "streams",
     "streamsPattern",
@@ -71,6 +73,7 @@ METADATA_OPTIONS = (
     "metadataTokenFile",
     "metadataTimeout",
     "metadataFailureThreshold",
+    ALLOW,
 )
 DISCOVERY_OPTIONS = ("discoveryInterval", "clusterWait", "unreachableTimeout", "removedRetention", "allowUnreachable")
 ASSIGNMENT_OPTIONS = ("readers", "pin", "policy", "assignScope", "rebalance")
@@ -109,7 +112,8 @@ class MetadataOptions:
     `location`: a file, a URL or the dotted name of a class. `streams`: their ids, ascending; `streams_pattern`: a
     regular expression that is found in their ids; neither: all streams. `token_env`, `token_file`: the environment
     variable, or the file, that holds the bearer token; empty: there is none. `failures_max`: how many answers in a row
-    may fail. `options`: what is for the user's class, names without `metadata.` and in lower case.
+    may fail. `options`: what is for the user's class, names without `metadata.` and in lower case. `allowed`: what of
+    this machine the metadata may name.
     """
 
     location: str = field(repr=False)
@@ -120,6 +124,7 @@ class MetadataOptions:
     timeout_ms: int = METADATA_TIMEOUT_MS_DEFAULT
     failures_max: int = METADATA_FAILURES_DEFAULT
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allowed: Allowed = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,7 @@ class SourceOptions:
     a partition, if not for `kafka.request.timeout.ms`. `ignored`: options that were understood and have no meaning
     here; `ignored_in_batch`: those that have none in a batch query. `common`: the options outside that a cluster takes
     where it says nothing itself, by their names in lower case. `batch_bytes_max`: how long a record batch may be.
+    `null_timestamps`: timestamps that Spark cannot hold are null.
 
     `discovery_interval_ms`: 0: off. `cluster_wait_ms`: how long a cluster may hold up a batch.
     `unreachable_timeout_ms`: how long one may be away; 0: not at all. `retention_ms`: how long positions of what was
@@ -164,6 +170,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     commit_group: str = ""
     batch_bytes_max: int = BATCH_BYTES_MAX
+    null_timestamps: bool = False
     pins: Mapping[int, tuple[Readable, ...]] = field(default_factory=dict)
 
     def cluster(self, name: str) -> ClusterOptions | None:
@@ -177,7 +184,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     Raises:
         OptionError: one or more are missing, unknown, contradictory or not of their form; it lists them all.
     """
-    given = Given({name.lower(): value for name, value in options.items()}, [])
+    given = Given(options, [])
     given.refuse_unknown((*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, METADATA))
     metadata = _metadata(given)
     parser = ClusterParser(given)
@@ -192,7 +199,9 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     readers = given.count("readers", 1, READERS_MAX)
     commit_group = given.name("commitGroup")
     triggers = parse_triggers(given)
-    ignored = {*parser.ignored, *triggers.ignored, *parse_without_meaning(given)}
+    columns = parse_columns(given, several="clusters" in given or metadata is not None)
+    null_timestamps, moot = parse_overflow(given, columns)
+    ignored = {*parser.ignored, *triggers.ignored, *moot, *parse_without_meaning(given)}
     parsed = SourceOptions(
         clusters=tuple(cluster for cluster in clusters if cluster is not None),
         readers=readers,
@@ -200,7 +209,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         offsets_min=triggers.offsets_min,
         trigger_delay_ms=triggers.delay_ms,
         poll_timeout_ms=parse_poll_timeout_ms(given),
-        columns=parse_columns(given, several="clusters" in given or metadata is not None),
+        columns=columns,
         policy=given.choice("policy", POLICIES, BALANCED),
         scope=given.choice("assignScope", SCOPES, ALL_CLUSTERS),
         rebalance=given.choice("rebalance", REBALANCES, ALWAYS),
@@ -223,6 +232,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         fail_on_data_loss=given.flag("failOnDataLoss") is not False,
         commit_group=commit_group or "",
         batch_bytes_max=given.count("maxBatchBytes", 1, BATCH_BYTES_LIMIT) or BATCH_BYTES_MAX,
+        null_timestamps=null_timestamps,
         pins=parse_pins(given, readers, names),
     )
     if given.problems:
@@ -231,15 +241,19 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def parse_clusters(
-    common: Mapping[str, Any], listed: Mapping[str, Mapping[str, Any]]
+    common: Mapping[str, Any],
+    listed: Mapping[str, Mapping[str, Any]],
+    allowed: Allowed = NOTHING,
+    refused: list[str] | None = None,
 ) -> tuple[tuple[ClusterOptions, ...], tuple[str, ...]]:
     """The clusters of the metadata, by id, and one sentence for each thing that is wrong with them.
 
     `common`: as in SourceOptions. `listed`: cluster id -> its own options; None is as if it were not there. `where`
-    among them is no option, but the place that the cluster was found at, which sentences about it then name.
+    among them is no option, but the place that the cluster was found at, which sentences about it then name. Sentences
+    on what is not `allowed` go to `refused`, if that is given.
     """
     problems: list[str] = []
-    parser = ClusterParser(Given(common, problems))
+    parser = ClusterParser(Given(common, problems), allowed, refused)
     clusters = [_cluster(parser, problems, name, listed[name], in_metadata=True) for name in sorted(listed)]
     return tuple(cluster for cluster in clusters if cluster is not None), tuple(dict.fromkeys(problems))
 
@@ -305,7 +319,7 @@ def _metadata(given: Given) -> MetadataOptions | None:
     if "metadata" not in given:
         given.problems.extend(
             f"{name} is given without metadata; expected the option metadata too, or leave it out"
-            for name in (*given.among(METADATA_OPTIONS), *(f"{METADATA}{name}" for name in sorted(own)))
+            for name in (*given.among(METADATA_OPTIONS), *(given.written(f"{METADATA}{name}") for name in sorted(own)))
         )
         return None
     given.problems.extend(
@@ -317,6 +331,9 @@ def _metadata(given: Given) -> MetadataOptions | None:
         for one, other in (("streams", "streamsPattern"), ("metadataTokenEnv", "metadataTokenFile"))
         if one in given and other in given
     )
+    own.pop(ALLOW.removeprefix(METADATA), None)
+    allowed, wrong = parse_allowed(given.value(ALLOW)) if ALLOW in given else (NOTHING, [])
+    given.problems.extend(f"{ALLOW} {problem}" for problem in wrong)
     location = given.text("metadata")
     pattern = given.pattern("streamsPattern") if "streamsPattern" in given else None
     failures_max = given.count("metadataFailureThreshold", 0, INT_MAX)
@@ -329,6 +346,7 @@ def _metadata(given: Given) -> MetadataOptions | None:
         timeout_ms=given.duration_ms("metadataTimeout", METADATA_TIMEOUT_MS_DEFAULT),
         failures_max=METADATA_FAILURES_DEFAULT if failures_max is None else failures_max,
         options=own,
+        allowed=allowed,
     )
 
 
@@ -359,11 +377,12 @@ def _cluster(
     for key, value in options.items():
         if in_metadata and (key == "where" or value is None):
             continue
-        if key.lower() in own:
+        if key.lower() in map(str.lower, own):
             problems.append(f"{key}{where} is given twice; expected it once (case does not matter)")
-        own[key.lower()] = value
-    Given(own, problems, where).refuse_unknown(CLUSTER_OPTIONS, (KAFKA,))
-    return parser.parse(name, own, where=where, in_metadata=in_metadata, place=place)
+        own[key] = value
+    given = Given(own, problems, where)
+    given.refuse_unknown(CLUSTER_OPTIONS, (KAFKA,), elsewhere=SOURCE_OPTIONS)
+    return parser.parse(name, given.options, where=where, in_metadata=in_metadata, place=place)
 
 
 def _common(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class ReaderPartition(InputPartition):
     `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
     `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
     `skip_lost`: records that are gone are left out rather than an error. `batch_bytes_max`: as in `LaneLimits`.
+    `null_timestamps`: timestamps that Spark cannot hold are null rather than an error.
     `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
 
@@ -39,6 +40,7 @@ class ReaderPartition(InputPartition):
         columns: tuple[str, ...],
         skip_lost: bool,
         batch_bytes_max: int = BATCH_BYTES_MAX,
+        null_timestamps: bool = False,
         late: Late | None = None,
         epochs: Mapping[SplitId, RangeEpochs] | None = None,
     ) -> None:
@@ -52,6 +54,7 @@ class ReaderPartition(InputPartition):
         self.columns = columns
         self.skip_lost = skip_lost
         self.batch_bytes_max = batch_bytes_max
+        self.null_timestamps = null_timestamps
         self.late = late or Late()
         self.epochs = epochs or {}
 
@@ -79,6 +82,7 @@ def input_partitions(
     columns: tuple[str, ...],
     skip_lost: bool,
     batch_bytes_max: int = BATCH_BYTES_MAX,
+    null_timestamps: bool = False,
     late: Late | None = None,
     timeout_ms: int | None = None,
     start: EnumeratorState | None = None,
@@ -104,6 +108,7 @@ def input_partitions(
             columns=columns,
             skip_lost=skip_lost,
             batch_bytes_max=batch_bytes_max,
+            null_timestamps=null_timestamps,
             late=found.among(task.ranges),
             epochs={one.split: epochs[one.split] for one in task.ranges if one.split in epochs},
         )

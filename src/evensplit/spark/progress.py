@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from evensplit.core.codec import SIGNATURE, decode
 from evensplit.core.explain import Explanation, explain
 from evensplit.core.foreign import state_of_positions
+from evensplit.core.json_text import parse_json
 from evensplit.core.plan import BatchPlan, plan_batch
 from evensplit.core.positions import parse_positions
 from evensplit.core.report import Report, decode_report
@@ -112,7 +112,7 @@ def _start(document: Mapping[str, Any], end: EnumeratorState) -> EnumeratorState
 def _document(offset: object) -> Mapping[str, Any]:
     """An offset as an object: PySpark hands some over as JSON text, some as objects, and the first as None or null."""
     try:
-        found = json.loads(offset) if isinstance(offset, str) else offset
+        found = parse_json(offset) if isinstance(offset, str) else offset
     except ValueError:
         if f'"{SIGNATURE}"' in str(offset):
             raise

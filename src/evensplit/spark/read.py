@@ -28,5 +28,6 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         cluster_ids=partition.cluster_ids,
         epochs=partition.epochs,
         skip_lost=partition.skip_lost,
+        null_timestamps=partition.null_timestamps,
         limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
     )

@@ -50,13 +50,18 @@ class EvenSplitDataSource(DataSource):
         return EvenSplitReader(options, self._readers_default())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """The reader for `spark.readStream`. Raises OptionError."""
+        """The reader for `spark.readStream`; for wrong options one that raises OptionError when it is first asked."""
+        from evensplit.errors import OptionError
         from evensplit.spark.options import check_streaming
+        from evensplit.spark.refused import RefusedStreamReader
         from evensplit.spark.stream import EvenSplitStreamReader
 
-        options = self._parsed()
-        check_streaming(options)
-        self._check_schema(schema)
+        try:
+            options = self._parsed()
+            check_streaming(options)
+            self._check_schema(schema)
+        except OptionError as error:
+            return RefusedStreamReader(error)
         return EvenSplitStreamReader(options, self._readers_default())
 
     def _parsed(self) -> SourceOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -50,10 +50,11 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._idle_at: dict[str, Any] | None = None
         self._known: tuple[tuple[dict[str, Any], EnumeratorState], ...] = ()
         self._reported: dict[str, Any] | None = None
+        self._late: Mapping[str, str] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        fresh = {"_coordinator": None, "_commits": None, "_idle_at": None, "_known": (), "_reported": None}
-        return {**self.__dict__, **fresh}
+        fresh = dict.fromkeys(("_coordinator", "_commits", "_idle_at", "_reported", "_late"))
+        return {**self.__dict__, **fresh, "_known": ()}
 
     def initialOffset(self) -> dict[str, Any]:
         """A constant: no state yet."""
@@ -111,7 +112,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """The ends of the logs as last seen, for Spark's progress events; None before there are any."""
         # Spark asks after each look for a batch, also when idle, and there can be many thousand ends.
-        if self._reported is None and self._coordinator is not None:
+        if self._coordinator is not None and (self._reported is None or self._coordinator.late is not self._late):
+            self._late = self._coordinator.late
             self._reported = encode_report(self._coordinator.report())
         return self._reported
 

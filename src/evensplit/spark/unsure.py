@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evensplit.core.identity import DOUBT_MS_MAX
 from evensplit.core.losses import sighting_ms
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import EnumeratorState, Session
 from evensplit.errors import ClusterError
 from evensplit.spark.skips import SURE_WITHIN
 from evensplit.spark.view import Answer, View
@@ -120,3 +120,12 @@ def _open(state: EnumeratorState, views: Collection[str]) -> list[_Open]:
         for key in chain.from_iterable(session.late.values())
     )
     return [one for one in found if one.cluster in views]
+
+
+def unsure_of(session: Session) -> Collection[str]:
+    """The clusters of which every answer counts, and that of another broker most."""
+    return {
+        *(key.cluster for key in session.sightings),
+        *(name for name, _ in session.doubts),
+        *(name for name, splits in session.late.items() if splits),
+    }

@@ -19,6 +19,7 @@ from evensplit.kafka.settings import ClientSettings
 from evensplit.spark.agreement import Unbelieved, joined
 from evensplit.spark.epochs import LeaderEpochs
 from evensplit.spark.log_starts import LogStarts
+from evensplit.spark.look_ups import LookUps
 from evensplit.spark.options import ClusterOptions
 from evensplit.spark.pace import Pace
 from evensplit.spark.undecided import undecided_ends
@@ -86,6 +87,7 @@ class ClusterWatch:
         self.asked_at = 0.0
         self.looked_at = self.looked_until = 0.0
         self.away_since: float | None = None
+        self.look_ups = LookUps(options.id)
         self._failed_at = 0.0
         self._connect = connect
         self._clock = clock
@@ -105,8 +107,6 @@ class ClusterWatch:
         self._known: dict[TopicPartition, str] = {}
         self._log_starts = LogStarts(watched=watch_starts)
         self._witnesses = Witnesses()
-        self._lookups: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
-        self._waited: dict[str, Future[Found]] = {}
         self._rejected: ClientSettings | None = None
 
     @property
@@ -130,7 +130,7 @@ class ClusterWatch:
         if options == self.options:
             return
         if (options.starting, options.ending) != (self.options.starting, self.options.ending):
-            self._lookups.clear()
+            self.look_ups.forget()
         if options.settings == self.options.settings:
             known, self.options = self.options, options
             if options.subscription == known.subscription:
@@ -251,37 +251,17 @@ class ClusterWatch:
         self._failed_at = self._pace.ended_at
         return self._failed_at - self.away_since
 
+    @property
+    def trouble(self) -> str:
+        """Why what is under way is not answered yet, as far as is known; else where it was asked."""
+        return self._port.trouble or f"asked at {', '.join(self.options.settings.bootstrap_servers)}"
+
     def look_up(
         self, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool
     ) -> Found | None:
-        """Times and committed offsets, asked for in the background; None as long as there is no answer.
-
-        `partitions`: what it is for. An answer for the same `purpose` and for these, or more, is taken as it is; one
-        for a topic of the same name that was there before is not. Raises ClusterError where that came instead.
-        """
-        needed = frozenset(partitions)
-        if purpose not in self._lookups or not needed <= self._lookups[purpose][0]:
-            port = self._port if self._proven is None else self._proven[1]
-
-            def find() -> Found:
-                times = port.list_offsets(wanted.times) if wanted.times else {}
-                return Found(times, {group: port.committed_offsets(group, of) for group, of in wanted.groups.items()})
-
-            self._lookups[purpose] = needed, in_background(find, f"evensplit-{self.options.id}-{purpose}")
-        future = self._lookups[purpose][1]
-        if not patient and not future.done():
-            self._waited[purpose] = future
-            return None
-        try:
-            return future.result()
-        except ClusterError:
-            del self._lookups[purpose]
-            raise
-
-    def has_look_up(self) -> bool:
-        """Whether a look-up is done, or none is under way any more, that somebody had to wait for."""
-        waited, self._waited = self._waited, {purpose: of for purpose, of in self._waited.items() if not of.done()}
-        return len(self._waited) < len(waited)
+        """See `LookUps.find`."""
+        port = self._port if self._proven is None else self._proven[1]
+        return self.look_ups.find(port, purpose, wanted, partitions, patient=patient)
 
     def close(self) -> None:
         """Drop all connections."""

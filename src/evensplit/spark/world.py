@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import replace
 
 from evensplit.core.model import ListedPartition
@@ -15,6 +16,11 @@ from evensplit.spark.options import ClusterOptions, SourceOptions
 from evensplit.spark.view import Answer, View
 from evensplit.spark.watch import REFRESH_INTERVAL_S, ClusterWatch
 
+log = logging.getLogger("evensplit")
+
+LATE_MIN_S = 1.0
+"""Nobody is late before that, however short `clusterWait` is."""
+
 GAP_SHARE = 1 / 3
 """How much of `unreachableTimeout` a time counts at most in which nobody asked, as during a long batch."""
 
@@ -23,6 +29,9 @@ class World:
     """The clusters of one source, each asked in a thread of its own, so that a slow one delays no other.
 
     `version` goes up whenever a cluster answers something else than before, or is asked no longer.
+    `late`: the clusters that answered the last time and have not answered the next question for `clusterWait`, or
+    LATE_MIN_S if that is longer -> what is known of why; the same object as long as these are the same. What they said
+    before stands, so nothing is to be planned anew.
     """
 
     def __init__(
@@ -42,6 +51,7 @@ class World:
         self.count = 0
         """How many questions have been asked."""
         self.version = 0
+        self.late: Mapping[str, str] = {}
 
     def want(self, clusters: Sequence[ClusterOptions]) -> None:
         """Ask these clusters from now on. Only what has changed is rebuilt."""
@@ -102,10 +112,16 @@ class World:
         for name, watch in self._watches.items():
             while watch.under_way is not None:
                 asked_at = begun if name in too_old else watch.asked_at
-                wait([watch.under_way], timeout=None if patient else self._patience_s(watch, asked_at))
+                if patient:
+                    self._wait_for(name, watch.under_way, watch)
+                else:
+                    wait([watch.under_way], timeout=self._patience_s(watch, asked_at))
                 if not watch.under_way.done() or self._take(name, watch, too_old.get(name), patient=patient):
                     break
                 self._ask(watch, complete=patient)
+        late = [name for name, watch in self._watches.items() if self._is_late(watch)]
+        if late != list(self.late):
+            self.late = {name: self._watches[name].trouble for name in late}
         return {name: watch.answer for name, watch in self._watches.items() if watch.answer is not None}
 
     def rest(self, asked: int) -> bool:
@@ -146,7 +162,11 @@ class World:
     def away_ms(self, name: str) -> int:
         """For how long a cluster has not answered; 0 if it has."""
         watch = self._watches.get(name)
-        away_since = None if watch is None else watch.away_since
+        if watch is None:
+            return 0
+        away_since = watch.away_since
+        if away_since is None and (watch.answer is None or name in self.late):
+            away_since = watch.asked_at
         return 0 if away_since is None else int((self._clock() - away_since) * 1000)
 
     def looked_at(self, name: str) -> float:
@@ -157,9 +177,14 @@ class World:
         """When the last view of a cluster was there, in s by the clock; it can be taken in long afterwards."""
         return self._watches[name].looked_until
 
-    def silent(self) -> tuple[str, ...]:
-        """The clusters that have given no answer yet, not even a bad one."""
-        return tuple(name for name, watch in self._watches.items() if watch.answer is None)
+    def silent(self) -> Mapping[str, str]:
+        """The clusters that have given no answer yet, not even a bad one -> what is known of why."""
+        return {name: watch.trouble for name, watch in self._watches.items() if watch.answer is None}
+
+    @property
+    def patience_s(self) -> float:
+        """After so long without an answer a cluster is late."""
+        return max(LATE_MIN_S, self._options.cluster_wait_ms / 1000)
 
     def is_known(self) -> bool:
         """Whether the last answer of each cluster is a view."""
@@ -167,7 +192,7 @@ class World:
 
     def look_ups_done(self) -> bool:
         """Whether a look-up has come that was not there when it was asked for."""
-        return any(watch.has_look_up() for watch in self._watches.values())
+        return any(watch.look_ups.has_news() for watch in self._watches.values())
 
     def notices(self) -> tuple[str, ...]:
         """Why some of what was wanted was not done."""
@@ -184,10 +209,20 @@ class World:
         for watch in self._watches.values():
             watch.close()
 
+    def _wait_for(self, name: str, asked: Future[View], watch: ClusterWatch) -> None:
+        """Wait for an answer, however long that takes; where nothing else can be told meanwhile, the log says why."""
+        if not wait([asked], timeout=self.patience_s).done:
+            log.warning("waiting for cluster %s: %s", name, watch.trouble)
+            wait([asked])
+
     def _patience_s(self, watch: ClusterWatch, asked_at: float) -> float:
         if watch.away_since is not None:
             return 0.0
         return max(0.0, asked_at + self._options.cluster_wait_ms / 1000 - self._clock())
+
+    def _is_late(self, watch: ClusterWatch) -> bool:
+        waits = watch.under_way is not None and isinstance(watch.answer, View)
+        return waits and self._clock() - watch.asked_at >= self.patience_s
 
     def _ask(self, watch: ClusterWatch, *, complete: bool) -> None:
         if watch.under_way is None:

@@ -234,6 +234,11 @@ class FakeKafka:
 
     # What `ClusterPort` asks.
 
+    @property
+    def trouble(self) -> str:
+        """See `ClusterPort.trouble`."""
+        return "" if self._failure is None else self._failure.detail
+
     def list_partitions(self, subscription: Subscription) -> Listing:
         """See `ClusterPort.list_partitions`."""
         self._raise_failure()

@@ -24,6 +24,7 @@ from evensplit.observe.dashboard.guard import Guard
 from evensplit.observe.dashboard.shelf import Shelf
 from evensplit.observe.dashboard.stories import Stories, Told
 from evensplit.observe.dashboard.wish import BadWish, Wish
+from evensplit.observe.recorder import Begun, Watched
 
 HERE = Path(__file__).parent
 
@@ -76,7 +77,7 @@ class Pages:
         """The story of a split, for as long as somebody waits for it."""
         watched = page.find(self._shelf, wish)
         told: Told | None = Told()
-        if watched is not None and wish.split is not None:
+        if isinstance(watched, Watched) and wish.split is not None:
             told = await self._stories.tell(request, watched, wish.split)
         if told is None:
             return PlainTextResponse("Nobody waits for this any longer.\n", 503)
@@ -118,12 +119,15 @@ class Pages:
 
     def make(self, wish: Wish, part: str, revision: str) -> Answer:
         """The page, or the part of it that changes, from the news `revision` or later."""
-        watched = page.find(self._shelf, wish)
-        code = 404 if watched is None and wish.source is not None else 200
-        found: dict[str, Any] = {"watched": watched, "wish": wish, "notes": list(self._notes())}
+        known = page.find(self._shelf, wish)
+        watched = known if isinstance(known, Watched) else None
+        code = 404 if known is None and wish.source is not None else 200
+        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "wish": wish}
+        found |= {"notes": list(self._notes()), "choices": page.choices(self._shelf, known)}
         if watched is not None:
             found |= page.live(watched, wish, self._splits)
-        found["choices"] = page.choices(self._shelf, watched)
+        elif isinstance(known, Begun):
+            found |= page.begun(known, wish)
         if part != "live":
             awaited = None if watched is None or wish.split is None else wish.at(watched.view.source)
             found |= {"revision": revision, "split": wish.split, "told": Told(awaited=awaited)}

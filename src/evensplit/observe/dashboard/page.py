@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evensplit.core.biography import Biography, describe_split
-from evensplit.core.explain import TIMES_SHARE, ClusterView, health, told_plan
-from evensplit.core.plan import CUT_OFFSETS_MIN, plan_batch
-from evensplit.core.settings import LEVEL
+from evensplit.core.explain import ClusterView, health
 from evensplit.core.words import counted
 from evensplit.observe.dashboard.chart import make_chart
 from evensplit.observe.dashboard.grid import make_grid
 from evensplit.observe.dashboard.shelf import Shelf
+from evensplit.observe.dashboard.status import awaited, status_of, status_of_begun
 from evensplit.observe.dashboard.wish import Wish
 from evensplit.observe.dashboard.words import exact, short
-from evensplit.observe.model import Kind, Source, SplitView, View
-from evensplit.observe.recorder import Stage, Watched
+from evensplit.observe.happenings import Kind
+from evensplit.observe.model import Source, SplitView, View
+from evensplit.observe.recorder import RUNS, Begun, Stage, Watched
 
 CLUSTERS_MAX = 12
 HAPPENINGS_MAX = 25
@@ -27,15 +27,6 @@ LINES_MAX = 12
 """Of notices, and of proofs."""
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
-
-STAGES: Mapping[Stage, tuple[str, str]] = {
-    Stage.RUNNING: ("good", "running"),
-    Stage.IDLE: ("good", "running, nothing new"),
-    Stage.ENDED: ("off", "ended"),
-    Stage.FAILED: ("bad", "failed"),
-    Stage.UNKNOWN: ("off", "from a checkpoint"),
-}
-
 
 OVER = frozenset({Stage.ENDED, Stage.FAILED})
 """Nothing is read any more."""
@@ -88,15 +79,37 @@ class Splits:
             return made[1]
 
 
-def find(shelf: Shelf, wish: Wish) -> Watched | None:
-    """The source that is wished for, or that of which there was news last; None if there is none yet."""
-    watched = shelf.watched()
+def find(shelf: Shelf, wish: Wish) -> Watched | Begun | None:
+    """The source that is wished for, or that of which there was news last; None if there is none yet.
+
+    A query without a batch stands for its first source, until it is known which of its sources are ours.
+    """
+    known = _all(shelf)
     if wish.source is None:
-        return watched[-1] if watched else None
-    for one in watched:
-        if (one.view.source.query_id, one.view.source.number) == wish.source:
-            return one
-    return None
+        return known[-1] if known else None
+    exact = [one for one in known if (_source(one).query_id, _source(one).number) == wish.source]
+    return next(iter(exact or [one for one in known if wish.source == (_source(one).query_id, 0)]), None)
+
+
+def _all(shelf: Shelf) -> Sequence[Watched | Begun]:
+    """All sources, and all queries without a batch, in the order of `Shelf.watched`."""
+    return sorted((*shelf.begun(), *shelf.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
+
+
+def _source(one: Watched | Begun) -> Source:
+    return one.source if isinstance(one, Begun) else one.view.source
+
+
+def begun(one: Begun, wish: Wish) -> dict[str, Any]:
+    """All that is to be said of a query without a batch."""
+    return {
+        "begun": one,
+        "source": one.source,
+        "wish": replace(wish.at(one.source), split=None),
+        "status": status_of_begun(one),
+        "over": one.stage in OVER,
+        "awaited": awaited(one),
+    }
 
 
 def live(watched: Watched, wish: Wish, splits: Splits) -> dict[str, Any]:
@@ -110,9 +123,10 @@ def live(watched: Watched, wish: Wish, splits: Splits) -> dict[str, Any]:
     happenings = kinds[::-1][older : older + HAPPENINGS_MAX]
     return {
         "view": view,
+        "source": view.source,
         "last": view.last,
         "wish": here,
-        "stage": STAGES[watched.stage],
+        "status": status_of(watched),
         "over": watched.stage in OVER,
         "heard_ms": watched.heard_ms,
         "tiles": tuple(_tiles(watched, len(found))),
@@ -131,18 +145,18 @@ def live(watched: Watched, wish: Wish, splits: Splits) -> dict[str, Any]:
     }
 
 
-def choices(shelf: Shelf, shown: Watched | None) -> Sequence[tuple[str, str, bool]]:
+def choices(shelf: Shelf, shown: Watched | Begun | None) -> Sequence[tuple[str, str, bool]]:
     """Name, what it is in an address, and whether it is the one that is shown, of each source; latest news first."""
-    watched = shelf.watched()[::-1]
-    names = [str(one.view.source) for one in watched]
+    sources = [_source(one) for one in _all(shelf)[::-1]]
+    names = list(map(str, sources))
     return [
         # Two queries of one name are told apart by their ids.
         (
-            name if names.count(name) == 1 else f"{name} ({one.view.source.query_id})",
-            f"{one.view.source.number}:{one.view.source.query_id}",
-            shown is not None and one.view.source == shown.view.source,
+            name if names.count(name) == 1 else f"{name} ({source.query_id})",
+            f"{source.number}:{source.query_id}",
+            shown is not None and source == _source(shown),
         )
-        for one, name in zip(watched, names, strict=True)
+        for source, name in zip(sources, names, strict=True)
     ]
 
 
@@ -192,8 +206,10 @@ def _tiles(watched: Watched, splits: int) -> Sequence[Tile]:
             "Busiest reader",
             f"{explanation.plan.offsets_max / work.share:.0%}" if work is not None and work.share else "-",
             "of the level" if work is not None and work.share else "",
-            f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets",
-            "What the busiest reader had to go through in the last batch, against an equal share",
+            f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets"
+            f"{'; plan=level would cut that' if explanation.plan.levels else ''}",
+            explanation.advice()
+            or "What the busiest reader had to go through in the last batch, against an equal share",
         ),
         Tile(
             "Moves",
@@ -214,19 +230,30 @@ def _tiles(watched: Watched, splits: int) -> Sequence[Tile]:
 
 
 def _rate(watched: Watched) -> Tile:
-    """How fast it goes; what has ended does not, and what is idle did when there was something."""
-    rates = _rates(watched)
-    rate = sum(rates.values()) if rates else None
-    title = f"{exact(rate)} offsets per second"
+    """How fast it goes; what has ended does not, and what has nothing to read did when there was something."""
     if watched.stage in OVER:
         return Tile("Rate", "-", "", "nothing is read any more", "The query has ended")
-    if watched.stage is Stage.IDLE and rates:
-        return Tile("Rate", short(rate), "offsets/s", "until", title, until_ms=watched.view.last.at_ms)
+    rates = _rates(watched)
+    if rates and not _reads(watched):
+        before = sum(watched.view.rates().values())
+        title = f"{exact(before)} offsets per second over the last batches, and none since"
+        return Tile("Rate", "0", "offsets/s", f"{short(before)}/s until", title, until_ms=watched.view.last.at_ms)
+    rate = sum(rates.values()) if rates else None
+    title = f"{exact(rate)} offsets per second"
     return Tile("Rate", short(rate), "offsets/s", "over the last batches" if rates else "needs two batches", title)
 
 
 def _rates(watched: Watched) -> Mapping[str, float]:
-    return {} if watched.stage in OVER else watched.view.rates()
+    """cluster -> offsets per second; 0 of what is not read at the moment."""
+    if watched.stage in OVER:
+        return {}
+    away = watched.view.away
+    reads = _reads(watched)
+    return {name: rate if reads and name not in away else 0 for name, rate in watched.view.rates().items()}
+
+
+def _reads(watched: Watched) -> bool:
+    return watched.stage in (Stage.RUNNING, Stage.UNKNOWN) and not watched.view.waits
 
 
 def _lag(one: ClusterView) -> int | None:
@@ -287,11 +314,8 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
     lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
     have = f"the busiest reader has {plan.offsets_max:,} of {counted(offsets, 'offset')}, {least}."
     found = [("good" if proven else "off", f"Plan {plan.kind}: {have}{lent if plan.lent or plan.cuts else ''}")]
-    # Planning anew takes as long as the plan did: only where there can be anything to say.
-    share = offsets / len(view.explanation.readers)
-    if plan.kind != LEVEL and plan.offsets_max > max(TIMES_SHARE * share, CUT_OFFSETS_MIN):
-        anew = replace(plan_batch(view.last.start, view.last.end), lent=0, cuts=0)
-        found += [("off", f"{line[0].upper()}{line[1:]}.") for line in told_plan(anew)]
+    if advice := view.explanation.advice():
+        found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
     return found
 
 

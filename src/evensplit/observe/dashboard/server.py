@@ -84,7 +84,7 @@ class Dashboard:
     def watch(self, recorder: Recorder) -> None:
         """Show what `recorder` hears as well; one that is shown already changes nothing."""
         if self._shelf.add(recorder):
-            self._unsubscribe[recorder] = recorder.subscribe(self._feed.heard)
+            self._unsubscribe[recorder] = recorder.subscribe(self._feed.heard, lambda _: self._feed.news())
             self._feed.news()
 
     def note(self, notes: Sequence[str]) -> None:

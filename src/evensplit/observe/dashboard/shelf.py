@@ -9,9 +9,7 @@ from weakref import ReferenceType, ref
 from evensplit.core.biography import Biography
 from evensplit.core.model import SplitId
 from evensplit.observe.model import Source
-from evensplit.observe.recorder import Recorder, Stage, Watched
-
-RUNS = frozenset({Stage.RUNNING, Stage.IDLE})
+from evensplit.observe.recorder import RUNS, Begun, Recorder, Watched
 
 
 class Shelf:
@@ -42,6 +40,10 @@ class Shelf:
                 found.pop(key, None)
                 found[key] = one
         return tuple(sorted(found.values(), key=lambda one: (one.stage in RUNS, one.heard_ms or 0)))
+
+    def begun(self) -> tuple[Begun, ...]:
+        """All queries without a batch; of each recorder the one that was started last at the end."""
+        return tuple(one for recorder in self._recorders() for one in recorder.begun())
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> Biography | None:
         """What became of a split, by the last recorder that knows it; see `Recorder.story`."""

@@ -9,7 +9,8 @@ from typing import TypeVar
 from urllib.parse import urlencode
 
 from evensplit.core.model import SplitId
-from evensplit.observe.model import Kind, Source
+from evensplit.observe.happenings import Kind
+from evensplit.observe.model import Source
 
 NOBODY = "none"
 """How the readers' column is called where splits have no reader."""
