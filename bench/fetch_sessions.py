@@ -18,8 +18,9 @@ from confluent_kafka import Producer
 
 from evensplit._kernel import FetchedResponse, parse_fetch_response
 from evensplit.kafka.api import FETCH
-from evensplit.kafka.connection import BODY_BEGIN, Connection, Frame
+from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.frames import BODY_BEGIN, Frame
 from evensplit.kafka.settings import ClientSettings
 from evensplit.testing import LocalKafka
 

@@ -19,6 +19,7 @@ from evensplit.cli.group import evensplit
 from evensplit.error_table import MEANINGS
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
+from evensplit.spark.option_hints import SOUGHT
 from evensplit.spark.option_table import KINDS, OPTIONS, Option
 from tools import made
 
@@ -39,6 +40,10 @@ batch query; those that would change what is read are refused. [The list](../opt
 `evensplit.register(spark)` is never needed. It tells the source how many tasks the session can run, as the default
 for `readers`; without it that is the number of the driver's processors. It also gives you what happens as objects, see
 [Monitoring](../howto/monitoring.md)."""
+
+SOUGHT_HEAD = """\
+Names that other sources, other clients of Kafka and older versions have. Each is an error that says the same as this
+table; a name that is nearly one of the options is answered with that one."""
 
 ERRORS_HEAD = """\
 Each error has an id that stays; `evensplit explain ID` tells its cause and its cure, as this page does. The command
@@ -78,7 +83,21 @@ def options_page() -> str:
     for heading, options in OPTIONS.items():
         lines += ["", f"## {heading}", "", "| option | type | default | since | meaning |", "|---|---|---|---|---|"]
         lines += map(_option_row, options)
-    lines += ["", OPTIONS_FOOT]
+    by_advice: dict[str, list[str]] = {}
+    for name, advice in SOUGHT.items():
+        by_advice.setdefault(advice, []).append(f"`{name}`")
+    lines += [
+        "",
+        OPTIONS_FOOT,
+        "",
+        "## Names that are no options",
+        "",
+        SOUGHT_HEAD,
+        "",
+        "| name | what to do |",
+        "|---|---|",
+    ]
+    lines += (f"| {', '.join(names)} | {advice} |" for advice, names in by_advice.items())
     return "\n".join(lines) + "\n"
 
 

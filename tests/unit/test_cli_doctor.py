@@ -24,6 +24,7 @@ from evensplit.cli.findings import Doubt, Finding, Status, Step, Wrong, in_order
 from evensplit.cli.group import evensplit
 from evensplit.core.model import TopicPattern
 from evensplit.errors import ClusterUnreachable
+from evensplit.kafka.group_responses import DescribedGroup
 
 SECRET = "hunter2-and-more"
 
@@ -250,8 +251,8 @@ def test_errors_have_their_ids(closed: str) -> None:
 
 
 def test_who_begins_from_a_group_needs_less_than_who_commits(closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    described = SimpleNamespace(authorized_operations={8}, group_state="Empty")
-    monkeypatch.setattr(doctor_cluster._Look, "_describe", lambda *_: (0, described))
+    described = DescribedGroup(0, "Empty", 1 << 8)
+    monkeypatch.setattr(doctor_cluster._Look, "_describe", lambda *_: described)
     said = {"kafka.bootstrap.servers": closed, "subscribe": "orders", "startingGroup": "from"}
     options = doctor_module._options(said)
     assert doctor_module._groups(options, options.clusters[0]) == {"from": False}
@@ -265,9 +266,9 @@ def test_who_begins_from_a_group_needs_less_than_who_commits(closed: str, monkey
     assert taken("east", begins).status is Status.OK
     refused = taken("east", commits)
     assert (refused.status, "Read and Describe" in refused.cure) == (Status.FAILED, True)
-    described.authorized_operations = {3, 8}
+    described.authorized_operations = 1 << 3 | 1 << 8
     assert taken("east", commits).status is Status.OK
-    monkeypatch.setattr(doctor_cluster._Look, "_describe", lambda *_: (30, None))
+    described.error_code = 30
     assert taken("east", begins).cure.startswith("allow this user Describe on the group")
 
 

@@ -44,8 +44,8 @@ def test_as_json() -> None:
 
 
 def test_an_error_that_there_is_not() -> None:
-    told = run("ES-107", code=1)[1]
-    assert "there is no error 'ES-107'; did you mean ES-1" in told
+    told = run("ES-190", code=1)[1]
+    assert "there is no error 'ES-190'; did you mean ES-1" in told
     assert "ES-101 OptionError" in run("OptionErorr", code=1)[1]
     assert "expected one such as ES-101 or OptionError" in run("\x1b[2J", code=1)[1]
     assert "\x1b" not in run("\x1b[2J", code=1)[1]

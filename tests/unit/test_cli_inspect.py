@@ -274,17 +274,19 @@ def test_lag_against_the_brokers(place: Path, monkeypatch: pytest.MonkeyPatch) -
         east.append("orders", number, 2_000)
     west.fail_with(ClusterUnreachable("west", "nobody is there"))
     monkeypatch.setattr(log_ends, "ClusterClient", lambda cluster, _: {"east": east, "west": west}[cluster])
-    (source,) = json.loads(read_checkpoint("top", place, "--once", "--lag", "--format", "json")[0])["sources"]
+    (source,) = json.loads(read_checkpoint("top", place, "--once", "--lag", "--format", "json", code=1)[0])["sources"]
     assert [(one["lag"], one["unreachable"]) for one in source["clusters"]] == [
         (3_600, None),
         (None, "nobody is there"),
     ]
     assert [one["lag"] for one in source["slowest"][:3]] == [1_400, 1_400, 800]
     assert (east.closed, west.closed) == (1, 1)
-    shown, _ = read_checkpoint("top", place, "--lag")
+    shown, _ = read_checkpoint("top", place, "--lag", code=1)
     assert re.search(r"east +3 +\S+ +3,600", shown)
     assert "does not answer" in shown
-    assert "the lag of cluster west is not known: nobody is there" in read_checkpoint("report", place, "--lag")[1]
+    assert (
+        "the lag of cluster west is not known: nobody is there" in read_checkpoint("report", place, "--lag", code=1)[1]
+    )
     page = (place.parent / "report.html").read_text()
     assert "3,600" in page
     assert "nobody is there" in page

@@ -96,7 +96,7 @@ def test_lag_at_the_servers_of_the_checkpoint(place: Path, monkeypatch: pytest.M
         return {"east": east, "west": west}[cluster]
 
     monkeypatch.setattr(log_ends, "ClusterClient", connect)
-    shown, told = run(place, "--lag", "--option", "kafka.client.id=me")
+    shown, told = run(place, "--lag", "--option", "kafka.client.id=me", code=1)
     rows = [" ".join(row.split()) for row in shown.splitlines() if row.startswith(("  t ", "  u "))]
     assert rows == ["t 0 3 0 10 7", "t 1 7 0 7 0", "u 0 4"]
     assert "the logs are not known: cluster 'west': nobody is there" in told

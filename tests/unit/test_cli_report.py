@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -55,6 +56,58 @@ def test_the_numbers_of_a_report(place: Path) -> None:
         "Discoveries, moves and losses",
     ):
         assert title in page.text
+
+
+LABEL = re.compile(r'<g id="[a-z]+-[xy]tick_\d+">.*?<text[^>]*>([^<]*)</text>', re.DOTALL)
+AXIS = re.compile(r'<g id="[a-z]+-matplotlib\.axis_([12])">')
+
+
+def labels(chart: report_charts.Chart) -> list[list[str]]:
+    """What stands along the two axes of a chart."""
+    parts = AXIS.split(chart.svg)
+    return [LABEL.findall(parts[at + 1]) for at in range(1, len(parts), 2)]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 7, 12, 35, 130, 999, 4_711, 123_456_789])
+def test_what_stands_along_an_axis_is_round_and_stands_there_once(tmp_path: Path, most: int) -> None:
+    """Counts are whole numbers; of a rate, what is between two of them can be worth a line."""
+    ends = [state({("east", "t"): [at, 0]}, 2) for at in (0, most, most + 1, 2 * most + 1)]
+    charts = report_charts.charts_of(read_kept(write(tmp_path / "kept", ends)).views["0"])
+    assert [chart.title for chart in charts][:2] == ["Rates by cluster", "Work of the readers"]
+    for chart in charts:
+        for axis in labels(chart):
+            numbers = [float(label.replace(",", "")) for label in axis]
+            assert len(set(numbers)) == len(numbers) > 1, (chart.title, axis)
+            steps = {round(after - before, 9) for before, after in pairwise(numbers)}
+            assert len(steps) == 1, (chart.title, axis)
+            digits = f"{steps.pop():e}".split("e")[0].rstrip("0").rstrip(".")
+            assert digits in ("1", "2", "5"), (chart.title, axis)
+            if chart.title != "Rates by cluster":
+                assert all(number == int(number) for number in numbers), (chart.title, axis)
+
+
+def test_one_reader_and_one_batch_have_one_number_each(tmp_path: Path) -> None:
+    ends = [state({("east", "t"): [0]}, 1)]
+    charts = report_charts.charts_of(read_kept(write(tmp_path / "kept", ends)).views["0"])
+    assert {chart.title: labels(chart) for chart in charts} == {
+        "Work of the readers": [["0"], ["0", "1"]],
+        "Splits of the readers now": [["0"], ["0", "1"]],
+        "Discoveries, moves and losses": [["0"], ["0", "1"]],
+    }
+
+
+def test_a_report_says_what_helps_where_a_reader_has_far_more_than_its_share(tmp_path: Path) -> None:
+    ends = [state({("east", "t"): [at, 0, 0]}, 3) for at in (0, 60_000)]
+    place = write(tmp_path / "kept", ends)
+    read_checkpoint("report", place)
+    said = (
+        "the busiest reader has 60,000 of 60,000 offsets, 300% of an equal share, since each partition is read as a "
+        "whole; with the option plan=level they are cut, and it would have 20,000"
+    )
+    assert f"In the last batch {said}." in Page((place.parent / "report.html").read_text()).text
+    shown = read_checkpoint("inspect", place)[0]
+    assert f"In the last batch {said}." in " ".join(shown.split())
+    assert "as even as possible" in shown
 
 
 def test_many_clusters_have_a_line_together(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from evensplit.cli import usage
 from evensplit.cli.completion import PROGRAM, VARIABLE
 from evensplit.cli.group import evensplit
+from evensplit.core.words import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,8 +37,8 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 COMMANDS = dict(commands())
 
 
-def help_of(name: str) -> str:
-    result = CliRunner().invoke(evensplit, [name, "--help"], env={"COLUMNS": "80"})
+def help_of(*name: str) -> str:
+    result = CliRunner().invoke(evensplit, [*name, "--help"], env={"COLUMNS": "80"})
     assert result.exit_code == 0
     return result.stdout
 
@@ -71,6 +72,30 @@ def test_an_option_that_there_is_not_is_wrong_use(name: str) -> None:
     result = CliRunner().invoke(evensplit, [name, "--no-such-option"])
     assert result.exit_code == 2
     assert "No such option" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "typed, meant", [("inspct", "inspect"), ("Doctor", "doctor"), ("ofsets", "offsets"), ("reports", "report")]
+)
+def test_a_command_that_there_is_not_is_answered_with_the_nearest(typed: str, meant: str) -> None:
+    result = CliRunner().invoke(evensplit, [typed, "--help"])
+    assert result.exit_code == 2
+    assert f"No such command '{typed}'. Did you mean {meant}?" in " ".join(result.stderr.split())
+
+
+def test_what_is_like_no_command_is_answered_with_none() -> None:
+    assert "Did you mean" not in CliRunner().invoke(evensplit, ["zzz"]).stderr
+
+
+def test_summaries_are_whole() -> None:
+    listed = help_of().partition("Commands:")[2]
+    assert "..." not in listed
+    assert len(listed.splitlines()) == len(COMMANDS) + 1, "a line each"
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_the_help_fits_into_80_columns(name: str) -> None:
+    assert [row for row in help_of(*name.split()).splitlines() if len(row) > 80] == []
 
 
 def test_every_command_is_in_the_table_of_the_docs() -> None:
@@ -144,8 +169,8 @@ def test_options_keep_what_stands_in_them() -> None:
 
 
 def test_what_would_move_the_cursor_is_written_out() -> None:
-    assert usage.plain("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
-    assert usage.plain("orders [bold]") == "orders [bold]"
+    assert plain("a\x1b[31m\nb\u202ec") == "a\\x1b[31m\\nb\\u202ec"
+    assert plain("orders [bold]") == "orders [bold]"
 
 
 def test_times_that_are_none() -> None:

@@ -318,6 +318,8 @@ def test_a_cluster_that_has_not_answered_yet_is_said() -> None:
     west.list_partitions = held  # type: ignore[assignment,method-assign]
     source = Source(east, west, clusterWait="10ms")
     source.plan(first)
-    assert source.coordinator.report().unreachable == {"west": "cluster 'west': it has not answered yet"}
+    assert source.coordinator.report().unreachable == {
+        "west": "cluster 'west': it has not answered yet; asked at west:9092"
+    }
     hold.set()
     wait_for(lambda: source.plan(first) is not None and not source.coordinator.report().unreachable)

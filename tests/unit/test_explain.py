@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.explain import ClusterView, Explanation, PlanView, ReaderLoad, explain, health
+from evensplit.core.explain import ClusterView, Explanation, ReaderLoad, explain, health
 from evensplit.core.model import Cause, Cluster, ClusterState, Lifecycle, Loss, Readable, Split, SplitId, Topic
+from evensplit.core.plan_view import PlanView
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState
 from evensplit.core.story import LINES_MAX, changes, happened, why
@@ -104,6 +105,7 @@ def test_the_health_of_a_cluster_in_words() -> None:
     assert health(one, True) == "answers"
     assert health(one, False) == "not known whether it answers"
     assert health(away, True) == health(replace(away, left_out=True), True) == "no answer: refused"
+    assert health(replace(one, unreachable="cluster 'c': refused"), True) == "no answer: refused"
     assert health(replace(one, left_out=True), True) == "left out of this run"
     assert health(replace(away, removed_at_ms=7), True) == "removed, positions kept"
 
@@ -121,7 +123,7 @@ def test_json_has_every_key_always_and_in_order() -> None:
     before = state(2, a0=0, a1=0, d_a0=0)
     after = replace(with_splits(state(2, generation=2, a0=0, a1=1, d_a0=0, d_b0=1), first=2), losses=(LOSS,))
     full = explain(before, after, Report(unreachable={"d": "refused"}))
-    empty = Explanation(changes(before, before), (), (), (), False, PlanView("whole", 0, 0, 0, 0))
+    empty = Explanation(changes(before, before), (), (), (), False, PlanView("whole", 0, 0, 0, 0, 0))
     documents = [json.loads(json.dumps(one.to_json())) for one in (full, empty)]
     assert list(documents[0]) == list(documents[1])
     assert empty.spread == 0
@@ -164,6 +166,9 @@ def test_json_has_every_key_always_and_in_order() -> None:
             "statement": "as even as possible; 1 moved that could have stayed, the fewest for that",
         }
     ]
+    plan = {"kind": "whole", "offsetsMax": 6, "offsetsMaxBound": 6, "offsetsMaxShare": 6, "lent": 0, "cuts": 0}
+    assert found["plan"] == plan
+    assert found["advice"] is None
     assert found["sentences"][-1] == (
         "each reader has 2 splits: as even as possible; 1 moved that could have stayed, the fewest for that"
     )

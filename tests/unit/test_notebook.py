@@ -202,3 +202,12 @@ def test_an_empty_explanation() -> None:
     empty = Explanation(explanation(Script()).changes, (), (), (), False, explanation(Script()).plan)
     assert shown(empty).texts[:4] == ["cluster", "splits", "lag", "reader"]
     assert empty.plot()._repr_png_().startswith(PNG)
+
+
+@pytest.mark.parametrize("values", [[0, 0], [1], [2, 3], [7, 900]])
+def test_numbers_at_the_axis_are_whole_and_stand_there_once(values: list[float]) -> None:
+    figure = draw(Bars("t", [str(one) for one in values], values, "offsets"))
+    figure.canvas.draw()
+    texts = [one.get_text() for one in figure.axes[0].get_yticklabels()]
+    assert len(set(texts)) == len(texts) > 1
+    assert all(text.replace(",", "").isdecimal() for text in texts)

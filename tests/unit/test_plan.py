@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.explain import told_plan
 from evensplit.core.model import Cluster, ClusterState, Range, Readable, Split, SplitId, Topic
 from evensplit.core.plan import BatchPlan, batch_ranges, plan_batch, plan_ends
+from evensplit.core.plan_view import PlanView, told_plan
 from evensplit.core.settings import Settings
 from evensplit.core.state import EnumeratorState
 from evensplit.core.tasks import plan_tasks
@@ -255,3 +255,40 @@ def test_what_was_lent_and_cut_is_said_and_what_cuts_would_do() -> None:
         "plan whole: the busiest reader has 600,000 of 630,000 offsets; with the option plan=level it would have "
         "210,000, as ranges are cut then",
     )
+
+
+@pytest.mark.parametrize(
+    "kind, offsets_max, share, said",
+    [
+        ("whole", 15_000, 10_000, ""),
+        (
+            "whole",
+            15_001,
+            10_000,
+            "the busiest reader has 15,001 of 30,000 offsets, 150% of an equal share, since each partition is read "
+            "as a whole; with the option plan=level they are cut, and it would have 10,000",
+        ),
+        (
+            "owners",
+            20_000,
+            9_000,
+            "the busiest reader has 20,000 of 30,000 offsets, 200% of an equal share, since each partition is read "
+            "as a whole; with the option plan=level they are cut, and it would have 10,000",
+        ),
+        (
+            "whole",
+            10_000,
+            4_000,
+            "the busiest reader has 10,000 of 30,000 offsets, 100% of an equal share, since each partition is read "
+            "as a whole; the option plan=level would not help, as it cuts nothing of 10,000 or fewer",
+        ),
+        ("level", 30_000, 10_000, ""),
+        ("whole", 0, 0, ""),
+    ],
+)
+def test_what_would_share_the_work_out_is_said_where_it_is_far_from_even(
+    kind: str, offsets_max: int, share: int, said: str
+) -> None:
+    one = PlanView(kind, offsets_max, offsets_max, 0, 0, share)
+    assert one.advice(30_000, 3) == said
+    assert one.levels == ("would have" in said)

@@ -30,16 +30,17 @@ DETAILED_CASES_MAX = 3
         "evensplit assign cases.json --compare",
     )
 )
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="balanced", show_default=True, help="How to assign.")
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )
 @click.option("--compare", is_flag=True, help="All policies beside each other, in numbers; ignores --policy.")
 def assign(file: str, policy: str, form: str, compare: bool) -> None:
-    """Assign the splits of the case, or of each case, in FILE ("-" is standard input).
+    """Show who would read what, for the cases in FILE.
 
-    A case says which topics there are, which members may read which, and what they have now:
+    With "-", they come from standard input. A case says which topics there are, which members may read which, and what
+    they have now:
 
     \b
     {"id": "two members, the second is new",

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from evensplit.cli.cases import Case
 from evensplit.cli.scores import OPTIMAL, Score
-from evensplit.cli.usage import plain
 from evensplit.core.assign import Assignment, Certificate
 from evensplit.core.model import SplitId
+from evensplit.core.words import plain
 
 MEMBERS_MAX = 100
 """So many members are shown; JSON has them all."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from evensplit.core.assign.claims import Claim, resolve_claims
 from evensplit.core.assign.terms import Reader
+from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId, Topic
 from evensplit.errors import CaseError
 
@@ -80,8 +81,8 @@ def read_cases(text: str, source: str) -> list[Case]:
     """
     repeated: list[str] = []
     try:
-        found = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, repeated))
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text, strict=True, object_pairs_hook=lambda pairs: _object(pairs, repeated))
+    except ValueError as error:
         raise CaseError(source, [f"it is not JSON: {error}"]) from error
     problems = [f"the name {_shown(name)} stands twice in one object; expected each name once" for name in repeated]
     if SURROGATE.search(text) and not _is_text(json.dumps(found, ensure_ascii=False)):

@@ -16,18 +16,19 @@ VARIABLE = "_EVENSPLIT_COMPLETE"
         "the script was printed",
         "it could not be",
         'eval "$(evensplit completion bash)"',
-        "evensplit completion fish > ~/.config/fish/completions/evensplit.fish",
+        "evensplit completion fish > evensplit.fish",
     )
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that lets SHELL complete what is typed after `evensplit`.
+    """Print the script by which SHELL completes what is typed.
 
     \b
-    bash (4.4 or later), in ~/.bashrc:     eval "$(evensplit completion bash)"
-    zsh, in ~/.zshrc, behind compinit:     eval "$(evensplit completion zsh)"
-    fish, once:  evensplit completion fish > ~/.config/fish/completions/evensplit.fish
+    bash (4.4 or later), in ~/.bashrc:   eval "$(evensplit completion bash)"
+    zsh, in ~/.zshrc, behind compinit:   eval "$(evensplit completion zsh)"
+    fish, once, in ~/.config/fish/completions:
+                evensplit completion fish > evensplit.fish
 
     Each start of a shell is quicker where the script is kept in a file and that is sourced.
     """

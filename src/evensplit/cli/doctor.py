@@ -14,11 +14,11 @@ from evensplit.cli.doctor_cluster import Wanted, cluster_findings
 from evensplit.cli.doctor_local import local_findings
 from evensplit.cli.findings import Finding, Status, Step, taken
 from evensplit.cli.live_clusters import clusters_now, names_clusters
-from evensplit.cli.usage import ending, form_option, options_of, plain, source_options, wrong_options
+from evensplit.cli.usage import ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import TopicPattern
 from evensplit.core.starting import Committed, parts
 from evensplit.core.state import EnumeratorState
-from evensplit.core.words import counted
+from evensplit.core.words import counted, plain
 from evensplit.spark.option_clusters import SUBSCRIPTIONS, ClusterOptions
 from evensplit.spark.options import SourceOptions, parse_options
 
@@ -34,18 +34,19 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
         "something failed",
         "evensplit doctor",
         "evensplit doctor -o kafka.bootstrap.servers=broker:9092",
-        "evensplit doctor -o metadata=clusters.yaml -o commitGroup=orders-job --format json",
+        "evensplit doctor -o metadata=clusters.yaml --format json",
     )
 )
 @source_options
 @form_option
 def doctor(given: tuple[str, ...], form: str) -> None:
-    """Look at what a query needs, step by step, and say what to do about what is missing.
+    """Look at what a query needs, and say what to do.
 
-    Without options: Java, PySpark, pyarrow, the kernel, the workers' Python, and this machine's own address. With the
-    options of a query, also each of its clusters: the name, the connection, TLS and the login of each bootstrap server,
-    the addresses that brokers advertise, and whether the topics, and the groups that are named, may be used. Topics
-    may be left out. Nothing is read, written or committed, and no secret is printed.
+    Step by step, each that fails with its cure. Without options: Java, PySpark, pyarrow, the kernel, the workers'
+    Python, and this machine's own address. With the options of a query, also each of its clusters: the name, the
+    connection, TLS and the login of each bootstrap server, the addresses that brokers advertise, and whether the
+    topics, and the groups that are named, may be used. Topics may be left out. Nothing is read, written or committed,
+    and no secret is printed.
     """
     options = _options(options_of(given)) if given else None
     console = Console(highlight=False)

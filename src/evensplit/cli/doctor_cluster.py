@@ -18,7 +18,9 @@ from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.api import DESCRIBE_GROUPS, FETCH, FIND_COORDINATOR, METADATA, error_name, is_retriable
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.group_responses import DescribedGroup
 from evensplit.kafka.port import access_advice
+from evensplit.kafka.responses import RIGHTS_UNKNOWN, MetadataTopic
 from evensplit.kafka.security import Access
 from evensplit.kafka.session import Backoff, Session
 from evensplit.kafka.settings import Address, join_address
@@ -30,11 +32,8 @@ STEP_TIMEOUT_S = 10.0
 EXPIRES_SOON_DAYS = 30
 NAMED_MAX = 5
 
-READ = 3
-"""Kafka's number for that operation, among those that a user may do (KIP-430)."""
-
-_UNKNOWN_RIGHTS = (None, {31})
-"""What kafka-python makes of an answer that does not say."""
+READ = 1 << 3
+"""Kafka's bit for that operation, among those that a user may do (KIP-430)."""
 
 _SECRETS = "see what the placeholders stand for here, and that each file is there and can be read"
 _NAME = "check the name in kafka.bootstrap.servers, and that this machine's name server knows it"
@@ -224,7 +223,7 @@ class _Look:
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self.session = Session(wanted.options.id, wanted.options.settings)
-        self._topics: list[Any] = []
+        self._topics: list[MetadataTopic] = []
 
     def steps(self) -> Iterator[Step]:
         yield Step("metadata", self._metadata, _METADATA)
@@ -250,7 +249,8 @@ class _Look:
         # The same question again, and with it what this user may do.
         response = self.session.ask_any(METADATA, partial(_rights_request, names), deadline)
         self._topics = list(response.topics)
-        return f"Kafka's cluster id is {response.cluster_id or 'not known'}, {counted(len(response.brokers), 'broker')}"
+        found = response.cluster_id or "not known"
+        return f"Kafka's cluster id is {found}, {counted(len(response.brokers), 'broker')}"
 
     def _advertised(self) -> str:
         cluster = self._wanted.options
@@ -288,9 +288,9 @@ class _Look:
 
     def _readable(self) -> str:
         rights = {topic.name: topic.authorized_operations for topic in self._topics}
-        if any(one in _UNKNOWN_RIGHTS for one in rights.values()):
+        if RIGHTS_UNKNOWN in rights.values():
             raise Doubt("the brokers do not say what this user may do (Kafka before 2.3)", "read a batch to find out")
-        refused = sorted(name for name, one in rights.items() if READ not in one)
+        refused = sorted(name for name, one in rights.items() if not one & READ)
         if refused:
             more = f", … {len(refused)} in all" if len(refused) > NAMED_MAX else ""
             raise Wrong(f"this user may not Read {', '.join(refused[:NAMED_MAX])}{more}", _READ)
@@ -300,28 +300,28 @@ class _Look:
         # The first use of any group lets the brokers create the topic that commits are in, which takes them seconds.
         deadline = Deadline.after(self._wanted.options.settings.request_timeout_ms / 1000)
         backoff = Backoff(self._wanted.options.settings)
-        code, described = self._describe(group, deadline)
-        while code and is_retriable(code) and not deadline.passed:
+        described = self._describe(group, deadline)
+        while described.error_code and is_retriable(described.error_code) and not deadline.passed:
             backoff.pause(deadline)
-            code, described = self._describe(group, deadline)
-        if code:
+            described = self._describe(group, deadline)
+        if code := described.error_code:
             raise Wrong(f"{error_name(code)} ({code}){access_advice(code)}", _COMMITTED if commits else _GROUP)
         rights = described.authorized_operations
-        if rights in _UNKNOWN_RIGHTS or (READ not in rights and not commits):
+        may_read = rights & READ
+        if rights == RIGHTS_UNKNOWN or not (may_read or commits):
             return f"this user may Describe it; it is {described.group_state or 'not there yet'}"
-        if READ not in rights:
+        if not may_read:
             raise Wrong("this user may Describe it, but not Read it, which committing needs", _COMMITTED)
         return f"this user may Read and Describe it; it is {described.group_state or 'not there yet'}"
 
-    def _describe(self, group: str, deadline: Deadline) -> tuple[int, Any]:
-        """Kafka's error code, and what the group's coordinator says of it where that is 0."""
+    def _describe(self, group: str, deadline: Deadline) -> DescribedGroup:
+        """What the group's coordinator says of it, or the error with which it cannot be found."""
         answer = self.session.ask_any(FIND_COORDINATOR, partial(_coordinator_request, group), deadline)
-        found = answer.coordinators[0] if answer.coordinators else answer
+        found = answer.coordinators[0]
         if found.error_code:
-            return int(found.error_code), None
-        connection = self.session.connection((str(found.host), int(found.port)), deadline)
-        described = connection.request(DESCRIBE_GROUPS, partial(_group_request, group), deadline).groups[0]
-        return int(described.error_code), described
+            return DescribedGroup(found.error_code, "", RIGHTS_UNKNOWN)
+        connection = self.session.connection((found.host, found.port), deadline)
+        return connection.request(DESCRIBE_GROUPS, partial(_group_request, group), deadline).groups[0]
 
 
 def _rights_request(names: list[str] | None, version: int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import shutil
 import socket
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from importlib import metadata
 
 from evensplit.cli.findings import Doubt, Finding, Step, Wrong, taken
+from evensplit.core.json_text import parse_json
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.testing.java import HOW_TO_INSTALL, find_java
 
@@ -125,7 +125,7 @@ def _workers() -> str:
         done = subprocess.run(
             [path, "-c", _PROBE], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
         )
-        found = json.loads(done.stdout)
+        found = parse_json(done.stdout)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Wrong(f"{where}, and it does not run: {error}", cure) from None
     except ValueError:

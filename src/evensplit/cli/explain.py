@@ -11,7 +11,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from evensplit.cli.usage import ending, form_option, plain
+from evensplit.cli.usage import ending, form_option
+from evensplit.core.words import plain
 from evensplit.error_table import MEANINGS, Meaning
 
 SUGGESTIONS_MAX = 5
@@ -32,9 +33,10 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 @click.argument("error")
 @form_option
 def explain(error: str, form: str) -> None:
-    """Tell the cause and the cure of ERROR: an id such as ES-101, or the name of a class in evensplit.errors.
+    """Tell the cause and the cure of ERROR.
 
-    The id stands in the last line of each error.
+    ERROR is an id such as ES-101, or the name of a class in evensplit.errors. The id stands in the last line of each
+    error.
     """
     found = find(error)
     if form == "json":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +46,17 @@ class Commands(click.Group):
         found = getattr(import_module(f"evensplit.cli.{cmd_name}"), COMMANDS[cmd_name])
         assert isinstance(found, click.Command)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0].lower(), COMMANDS, n=1)
+            if not close:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close[0]}?", ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -16,9 +16,9 @@ from rich.text import Text
 
 from evensplit.cli.kept import Kept, batches_option, read_kept
 from evensplit.cli.source_options import check_source
-from evensplit.cli.usage import cell, ending, form_option, plain, time_of
+from evensplit.cli.usage import cell, ending, form_option, time_of
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
-from evensplit.core.words import counted
+from evensplit.core.words import counted, plain
 from evensplit.observe.model import SplitView, View
 
 ROWS_MAX = 50
@@ -42,10 +42,11 @@ CHANGES_MAX = 10
 @batches_option
 @form_option
 def inspect(checkpoint: Path, chosen: str | None, splits: bool, batches: int | None, form: str) -> None:
-    """Show what CHECKPOINT holds, the checkpointLocation of a query, which may be running.
+    """Show what CHECKPOINT holds.
 
-    Clusters, topics and positions, what each reader has, settings, what is proven of the owners, and the last changes,
-    as far as Spark has kept the batches in which they happened. No broker is asked, and nothing is written.
+    CHECKPOINT is the checkpointLocation of a query, which may be running. Shown are clusters, topics and positions,
+    what each reader has, settings, what is proven of the owners, and the last changes, as far as Spark has kept the
+    batches in which they happened. No broker is asked, and nothing is written.
     """
     kept = read_kept(checkpoint, batches)
     if chosen is not None:
@@ -71,6 +72,8 @@ def _page(kept: Kept, views: dict[str, View], *, splits: bool) -> Group:
         if splits:
             parts.append(_splits(view))
         parts.extend(Text(f"Proven of the owners: {plain(one)}.") for one in _proofs(view))
+        if advice := view.explanation.advice():
+            parts.append(Text(f"In the last batch {advice}."))
         parts.append(Text(_settings(view)))
         parts.extend(Text(line) for line in _pins(view))
         parts.extend(_changes(view))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from evensplit.cli.offset_log import OffsetLog, batches_of, read_offset_log
 from evensplit.cli.usage import watched
 from evensplit.core.biography import BatchEnd
+from evensplit.core.json_text import parse_json
 from evensplit.core.report import Report
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointError
@@ -163,7 +163,7 @@ def batches_option(command: Any) -> Any:
 def query_id_of(checkpoint: Path) -> str:
     """The id of a checkpoint's query; empty where the checkpoint does not say, as a copy of a part of it."""
     try:
-        found = json.loads((checkpoint / "metadata").read_text())
+        found = parse_json((checkpoint / "metadata").read_text())
     except (OSError, ValueError):
         return ""
     found = found.get("id") if isinstance(found, dict) else None

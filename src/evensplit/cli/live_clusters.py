@@ -115,11 +115,12 @@ def present_of(
         said.extend(f"cluster {name}: {problem}" for problem in (*one.logs.listing.missing, *one.problems))
         said.extend(f"cluster {name}: {gap}" for gap in one.logs.listing.incomplete)
         behind.update(_behind(name, one, state))
+    unanswered = tuple(name for name, one in seen.items() if isinstance(one, ClusterError))
     unread = sum(behind[key] is None for key in behind)
-    if unread and not any(isinstance(one, ClusterError) for one in seen.values()):
+    if unread and not unanswered:
         said.append(f"of {counted(unread, 'split')} the log, or where it would begin, is not known")
     splits = tuple(sorted(behind))
-    return Present(splits, _owners(state, splits), state.readers, behind, tuple(said))
+    return Present(splits, _owners(state, splits), state.readers, behind, tuple(said), unanswered)
 
 
 def _refuse(seen: Mapping[str, Seen | ClusterError]) -> None:

@@ -80,7 +80,7 @@ def settings_of(bootstrap_servers: str, options: Mapping[str, str]) -> ClientSet
 
     Raises click.UsageError that lists everything that is wrong.
     """
-    settings, problems, _ = parse_settings({**options, BOOTSTRAP.removeprefix(KAFKA): bootstrap_servers})
+    settings, problems, _ = parse_settings({**options, BOOTSTRAP.removeprefix(KAFKA): bootstrap_servers}, theirs=())
     if settings is None:
         raise click.UsageError(f"{'; '.join(problems)}\n{OptionError(problems).reference}")
     return settings

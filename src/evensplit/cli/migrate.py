@@ -48,10 +48,10 @@ class _Outcome:
 
 @click.command(
     epilog=ending(
-        "done, or nothing in the way of it",
+        "done, or nothing in the way of it, whether or not a cluster answers",
         "refused, or it failed, and nothing was written",
         "evensplit migrate /checkpoints/old /checkpoints/new",
-        "evensplit migrate /checkpoints/old /checkpoints/new --bootstrap-servers broker:9092 --yes",
+        "evensplit migrate /checkpoints/old /checkpoints/new --yes",
     )
 )
 @click.argument("source", metavar="FROM", type=click.Path(path_type=Path))
@@ -89,7 +89,7 @@ def migrate(
     assume_stopped: bool,
     form: str,
 ) -> None:
-    """Make TO a copy of the checkpoint FROM that a query with another Kafka source goes on from.
+    """Make TO a copy of FROM, for another Kafka source.
 
     FROM is the checkpointLocation of a query that has ended, with format("kafka") or, with --to kafka, with
     format("evensplit") and one cluster. The query then goes on at the same offsets with the same batch number, state
@@ -112,11 +112,10 @@ def migrate(
         migration = to_evensplit(checkpoint, {one: names.get(one, DEFAULT_CLUSTER) for one in sources})
     outcome = _Outcome(checkpoint, target, to, migration)
     for stand in migration.stands:
+        logs = None
         if stand.source in places:
             logs = logs_of(stand, places[stand.source], settings[stand.source], migration.notes)
-        else:
-            logs = without_logs(stand.next)
-        outcome.logs.append((stand, logs))
+        outcome.logs.append((stand, without_logs(stand.next) if logs is None else logs))
     outcome.obstacles = _obstacles(source, target, assume_stopped=assume_stopped)
     if yes and not outcome.obstacles:
         outcome.written = _write(source, target, migration.files, seen)

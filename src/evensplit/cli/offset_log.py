@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
-from evensplit.cli.offset_file import TornFile, read_offset_file
+from evensplit.cli.offset_file import OffsetLine, TornFile, read_offset_file
 from evensplit.core.biography import BatchEnd
 from evensplit.core.codec import SIGNATURE, decode
+from evensplit.core.json_text import parse_json
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 
@@ -172,21 +173,26 @@ def _read(path: Path, batch: int) -> OffsetFile:
     text = read_offset_file(path)
     ours: dict[str, Mapping[str, Any]] = {}
     for source, line in text.offsets.items():
-        document = _document(line.text)
+        document = _document(path, line)
         if document is not None:
             ours[source] = document
     digest = hashlib.blake2b("\n".join(text.lines).encode(), digest_size=16).digest()
     return OffsetFile(path, batch, _planned_ms(text.metadata), ours, digest)
 
 
-def _document(text: str) -> Mapping[str, Any] | None:
+def _document(path: Path, line: OffsetLine) -> Mapping[str, Any] | None:
     """An offset document of this package; None for those of others, which can be any text."""
     try:
-        document = json.loads(text)
+        document = parse_json(line.text)
     except ValueError as error:
-        if text.lstrip().startswith("{"):
+        if not line.text.lstrip().startswith("{"):
+            return None
+        if isinstance(error, JSONDecodeError):
             raise TornFile(f"an offset in it is not JSON: {error}") from error
-        return None
+        # What is being written is not that.
+        raise CheckpointCorrupt(
+            f"{path}, line {line.number}: {error}. Restore the file from a copy of the checkpoint"
+        ) from error
     # In an offset of Spark's own Kafka source the name stands for a topic, and so for partitions.
     if not isinstance(document, dict) or isinstance(document.get(SIGNATURE, {}), dict):
         return None
@@ -195,7 +201,7 @@ def _document(text: str) -> Mapping[str, Any] | None:
 
 def _planned_ms(text: str) -> int | None:
     try:
-        found = json.loads(text)["batchTimestampMs"]
+        found = parse_json(text)["batchTimestampMs"]
     except (ValueError, KeyError, TypeError):
         return None
     return found if isinstance(found, int) else None

@@ -22,7 +22,7 @@ from evensplit.cli.source_options import (
     said_of,
 )
 from evensplit.cli.spark_checkpoint import Checkpoint, read_checkpoint
-from evensplit.cli.usage import ending
+from evensplit.cli.usage import end_with, ending
 from evensplit.core.positions import format_positions
 from evensplit.errors import CheckpointForeign
 
@@ -30,7 +30,7 @@ from evensplit.errors import CheckpointForeign
 @click.command(
     epilog=ending(
         "printed",
-        "the checkpoint cannot be read",
+        "the checkpoint cannot be read; or a cluster that was asked does not answer: the positions are printed then",
         "evensplit offsets /checkpoints/orders",
         "evensplit offsets /checkpoints/orders --lag",
     )
@@ -57,11 +57,11 @@ def offsets(
     options: tuple[str, ...],
     form: str | None,
 ) -> None:
-    """Print the next offsets to read by CHECKPOINT, the checkpointLocation of a query, which may be running.
+    """Print the next offsets to read by CHECKPOINT.
 
-    The query may have this source, or Spark's own Kafka source. One line of Spark's JSON is what `startingOffsets`
-    takes, as text or as a file (`file:/path`). Where there are several clusters or sources, each has a line behind its
-    name; --cluster and --source choose one.
+    CHECKPOINT is the checkpointLocation of a query, which may be running. The query may have this source, or Spark's
+    own Kafka source. One line of Spark's JSON is what `startingOffsets` takes, as text or as a file (`file:/path`).
+    Where there are several clusters or sources, each has a line behind its name; --cluster and --source choose one.
     """
     found = read_checkpoint(checkpoint, whole=False)
     all_stands = stands(found)
@@ -75,6 +75,7 @@ def offsets(
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
     check_whose(wanted, places, settings if lag or places else {})
     notes: list[str] = []
+    answered = True
     listed: list[tuple[Stand, list[LogPosition]]] = []
     for stand in wanted:
         positions = stand.positions if planned else stand.next
@@ -84,6 +85,7 @@ def offsets(
                 f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
             )
         logs = logs_of(stand, at, settings[stand.source], notes, positions=positions) if at else None
+        answered = answered and (not at or logs is not None)
         listed.append((stand, without_logs(positions) if logs is None else logs))
     if found.replays and not planned:
         notes.append(
@@ -91,6 +93,7 @@ def offsets(
             "begins"
         )
     _print(found, listed, notes, form or ("table" if lag or places else "spark"))
+    end_with(answered)
 
 
 def _print(checkpoint: Checkpoint, listed: list[tuple[Stand, list[LogPosition]]], notes: list[str], form: str) -> None:

@@ -17,7 +17,7 @@ from evensplit.cli.offset_log import read_offset_log
 from evensplit.cli.plan_tables import comparison, one_plan
 from evensplit.cli.planning import Plan, Present, Terms, compared, plan_of
 from evensplit.cli.source_options import check_source
-from evensplit.cli.usage import ending, form_option, options_of, source_options, wrong_options
+from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.assign import POLICIES
 from evensplit.core.biography import BatchEnd
 from evensplit.core.model import Cluster
@@ -47,8 +47,9 @@ class _Asked:
 @click.command(
     epilog=ending(
         "the plan was printed",
-        "the checkpoint cannot be read, or without one: a cluster does not answer, or a topic does not exist",
-        "evensplit plan -o kafka.bootstrap.servers=broker:9092 -o subscribe=orders --readers 8",
+        "the checkpoint cannot be read, a cluster that was asked does not answer (with CHECKPOINT, the plan is printed "
+        "then, with what is known of it), or without CHECKPOINT a topic does not exist",
+        "evensplit plan -o kafka.bootstrap.servers=broker:9092 -o subscribe=orders",
         "evensplit plan -o metadata=clusters.yaml --readers 8 --compare",
         "evensplit plan /checkpoints/orders --readers 12",
     )
@@ -109,6 +110,7 @@ def plan(
         Console().print(comparison(present, terms, plans))
     else:
         Console().print(one_plan(present, plans[terms.policy]))
+    end_with(not present.unanswered)
 
 
 def _asked(said: Mapping[str, str], kept: BatchEnd | None, *, live: bool) -> _Asked:
@@ -165,7 +167,8 @@ def _present(asked: _Asked, *, live: bool, lag: bool) -> Present:
     owners = {**found.owners, **{key: owner for key in alone if (owner := state.splits[key].owner) is not None}}
     said = f"the checkpoint does not say where {', '.join(sorted(unasked))} is, so it was not asked"
     behind = {**found.behind, **dict.fromkeys(alone)}
-    return Present(tuple(sorted((*found.splits, *alone))), owners, found.readers, behind, (*found.notes, said))
+    splits = tuple(sorted((*found.splits, *alone)))
+    return replace(found, splits=splits, owners=owners, behind=behind, notes=(*found.notes, said))
 
 
 def _terms(asked: _Asked) -> Terms:

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from evensplit.cli.assign_tables import MEMBERS_MAX, compressed
 from evensplit.cli.planning import Plan, Present, Terms, lag_of
-from evensplit.cli.usage import cell, plain
+from evensplit.cli.usage import cell
 from evensplit.core.model import SplitId
 from evensplit.core.settings import ALWAYS, PER_CLUSTER
-from evensplit.core.words import counted
+from evensplit.core.words import counted, plain
 
 STATEMENTS_MAX = 10
 """So many clusters, each balanced on its own, have a sentence each."""

@@ -24,7 +24,8 @@ class Present:
 
     `splits`: what is to be read, ascending. `owners`: split -> the reader that has it, for those that have one.
     `readers`: how many there are; 0: not decided yet. `behind`: split -> how many offsets of it are to be read; None:
-    not known; empty: nobody was asked. `notes`: what else one should know, a sentence each.
+    not known; empty: nobody was asked. `notes`: what else one should know, a sentence each. `unanswered`: the clusters
+    that were asked, and did not answer.
     """
 
     splits: tuple[SplitId, ...]
@@ -32,6 +33,7 @@ class Present:
     readers: int = 0
     behind: Mapping[SplitId, int | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

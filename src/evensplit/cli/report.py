@@ -13,14 +13,15 @@ from evensplit.cli.live_lags import log_ends
 from evensplit.cli.report_charts import matplotlib
 from evensplit.cli.report_page import page_of
 from evensplit.cli.source_options import asked_cluster, check_source, reaching
-from evensplit.cli.usage import ending, form_option
+from evensplit.cli.usage import end_with, ending, form_option
 from evensplit.cli.writing import check_place, write_whole
 
 
 @click.command(
     epilog=ending(
         "the report was written",
-        "the checkpoint cannot be read, or the report cannot be written; what was there before is as it was",
+        "the checkpoint cannot be read, or the report cannot be written; what was there before is as it was. Or a "
+        "cluster that was asked does not answer: the report is written then, without its lag",
         "evensplit report /checkpoints/orders -o report.html",
         "evensplit report /checkpoints/orders -o report.html --lag",
     )
@@ -46,11 +47,12 @@ def report(
     options: tuple[str, ...],
     form: str,
 ) -> None:
-    """Write rates, loads, moves and losses of the batches that CHECKPOINT has kept to one HTML file.
+    """Write what happened to one HTML file.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running. The file opens without a network. How far the
-    logs reach is not in a checkpoint: --lag or --bootstrap-servers asks the clusters how far behind they are now. Needs
-    matplotlib: pip install 'evensplit[plots]'.
+    It has rates, loads, moves and losses of the batches that CHECKPOINT has kept. CHECKPOINT is the checkpointLocation
+    of a query, which may be running. The file opens without a network. How far the logs reach is not in a checkpoint:
+    --lag or --bootstrap-servers asks the clusters how far behind they are now. Needs matplotlib: pip install
+    'evensplit[plots]'.
     """
     check_place(output)
     # Large checkpoints take a while to be read, which would be for nothing.
@@ -83,7 +85,8 @@ def report(
                 indent=1,
             )
         )
-        return
-    click.echo(f"{output}: batches {kept.first:,} to {kept.last:,}, {len(data):,} bytes")
-    for (_, cluster), why in ends.failures.items():
-        click.echo(f"Note: the lag of cluster {cluster} is not known: {why}.", err=True)
+    else:
+        click.echo(f"{output}: batches {kept.first:,} to {kept.last:,}, {len(data):,} bytes")
+        for (_, cluster), why in ends.failures.items():
+            click.echo(f"Note: the lag of cluster {cluster} is not known: {why}.", err=True)
+    end_with(not ends.failures)

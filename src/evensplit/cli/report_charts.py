@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from evensplit.core.words import counted
-from evensplit.observe.model import Kind, View
+from evensplit.observe.happenings import Kind
+from evensplit.observe.model import View
 
 WIDTH_IN, HEIGHT_IN = 9.0, 2.8
 SERIES_MAX = 8
@@ -105,7 +106,7 @@ def _rates(view: View) -> Chart | None:
 
     legend = [*enumerate(named, start=1), *([(SERIES_MAX, f"{len(others):,} more clusters")] if others else [])]
     note = "What each batch read, by the time since the batch before."
-    return Chart("Rates by cluster", note, tuple(legend), _drawn(draw, "rates"))
+    return Chart("Rates by cluster", note, tuple(legend), _drawn(draw, "rates", whole=False))
 
 
 def _lags(view: View) -> Chart | None:
@@ -188,19 +189,22 @@ def _events(view: View) -> Chart | None:
     return Chart("Discoveries, moves and losses", note, legend, _drawn(draw, "events"))
 
 
-def _drawn(draw: Callable[[Any], None], name: str, x: str = "batch") -> str:
-    """An SVG element, without what comes before it in a file of its own. `name`: no two on a page have the same."""
+def _drawn(draw: Callable[[Any], None], name: str, x: str = "batch", *, whole: bool = True) -> str:
+    """An SVG element, without what comes before it in a file of its own. `name`: no two on a page have the same.
+
+    `whole`: what is drawn are counts, so only whole numbers stand at the axis.
+    """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    from evensplit.charts import number_axis
 
     figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN), layout="constrained")
     axes = figure.add_subplot()
     draw(axes)
     axes.set_xlabel(x)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_ylim(bottom=0)
+    number_axis(axes.xaxis)
+    number_axis(axes.yaxis, whole=whole)
+    axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1) if whole else None)
     written = io.StringIO()
     empty = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(written, format="svg", metadata=empty)

@@ -8,7 +8,8 @@ from html import escape
 from evensplit.cli.kept import Kept
 from evensplit.cli.live_lags import lag_by_cluster
 from evensplit.cli.report_charts import Chart, charts_of
-from evensplit.cli.usage import plain, time_of
+from evensplit.cli.usage import time_of
+from evensplit.core.words import plain
 from evensplit.observe.model import View
 
 ROWS_MAX = 200
@@ -72,6 +73,8 @@ def _source(name: str, view: View, failures: Mapping[str, str]) -> Iterator[str]
     for one in view.explanation.evenness:
         where = "" if one.cluster is None else f"cluster {one.cluster}: "
         yield f'<p class="good">Proven of the owners: {_text(where + one.statement())}.</p>'
+    if advice := view.explanation.advice():
+        yield f"<p>In the last batch {_text(advice)}.</p>"
     yield from _clusters(view, failures)
     for chart in charts_of(view):
         yield _figure(name, chart)

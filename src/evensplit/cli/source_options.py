@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from evensplit.cli.log_ends import LogPosition, look_at_logs, settings_of, without_logs
+from evensplit.cli.log_ends import LogPosition, look_at_logs, settings_of
 from evensplit.cli.migration import Stand, some
 from evensplit.core.foreign import Positions
 from evensplit.errors import ClusterError
@@ -114,15 +114,15 @@ def logs_of(
     notes: list[str],
     *,
     positions: Positions | None = None,
-) -> list[LogPosition]:
-    """The positions of `stand` beside their logs; where the cluster does not answer, a note says so."""
+) -> list[LogPosition] | None:
+    """The positions of `stand` beside their logs; None where the cluster does not answer, and a note says so."""
     wanted = stand.next if positions is None else positions
     name = stand.cluster
     try:
         found, others = look_at_logs(name, settings_of(servers, options), wanted)
     except ClusterError as error:
         notes.append(f"source {stand.source}: the logs are not known: {error}")
-        return without_logs(wanted)
+        return None
     if others:
         notes.append(
             f"source {stand.source}: not in the checkpoint, so read from the beginning if asked for: {some(others)}"

@@ -5,7 +5,6 @@ Everything is read before anything is done with it, and what is not as it has to
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from evensplit.cli.offset_file import VOID, OffsetLine, OffsetText, TornFile, pa
 from evensplit.cli.offset_log import batches_of, is_directory, is_there, numbers_in, unreadable
 from evensplit.core.codec import SIGNATURE, decode
 from evensplit.core.foreign import Positions, positions_of_state
+from evensplit.core.json_text import parse_json
 from evensplit.core.positions import parse_positions
 from evensplit.core.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointVersionUnknown
@@ -208,7 +208,7 @@ def _batch(path: Path, number: int) -> Batch:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return None
 

@@ -24,7 +24,8 @@ from rich.text import Text
 from evensplit.cli.kept import Kept
 from evensplit.cli.live_lags import LogEnds, lag_by_cluster, log_ends
 from evensplit.cli.source_options import asked_cluster, check_source, reaching
-from evensplit.cli.usage import cell, ending, form_option, plain, time_of
+from evensplit.cli.usage import cell, end_with, ending, form_option, time_of
+from evensplit.core.words import plain
 from evensplit.errors import CheckpointError
 from evensplit.observe.model import RATE_BATCHES_MAX, SplitView, View
 
@@ -56,9 +57,9 @@ class _Now:
 @click.command(
     epilog=ending(
         "ended with Ctrl-C, or shown once",
-        "the checkpoint cannot be read",
+        "the checkpoint cannot be read; or, shown once, a cluster that was asked does not answer",
         "evensplit top /checkpoints/orders --lag",
-        "evensplit top /checkpoints/orders --lag --cluster east --option kafka.security.protocol=SSL",
+        "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
         "evensplit top /checkpoints/orders --once",
         "evensplit top /checkpoints/orders --format json | jq .batch",
     )
@@ -80,11 +81,12 @@ def top(
     once: bool,
     form: str,
 ) -> None:
-    """Follow the query whose checkpointLocation is CHECKPOINT: clusters, readers, and the slowest splits, each second.
+    """Follow a query: its clusters, readers and slowest splits.
 
-    It follows the offsets that Spark writes, so it sees each batch when that is planned. Rates are those of the last
-    batches. How far the logs reach is not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends
-    it. With --format json there is a line for each refresh.
+    CHECKPOINT is the checkpointLocation of the query, which is looked at each second. It follows the offsets that Spark
+    writes, so it sees each batch when that is planned. Rates are those of the last batches. How far the logs reach is
+    not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json there is a
+    line for each refresh.
     """
     kept = Kept(checkpoint)
     kept.look(latest_max=BATCHES_READ_MAX)
@@ -97,6 +99,7 @@ def top(
         ends.finish()
         if once or (form == "table" and not console.is_terminal):
             _show(_Now(kept, _chosen(kept, chosen), ends, _now_ms()), form, console)
+            end_with(not ends.failures)
         else:
             _follow(kept, chosen, ends, form, console)
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,18 +15,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
+from evensplit.core.words import plain
 from evensplit.errors import AssignmentInputError, OptionError
 
 Item = TypeVar("Item")
 
 _SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
 
+HELP_COLUMNS = 78
+"""So wide the help is at most, as that of click in a terminal of 80."""
+
 WRONG_USE = "wrong use: an option or an argument that there is not, or that contradicts another one"
 
 
 def ending(good: str, bad: str, *examples: str) -> str:
     """The end of a command's help: what its exit codes mean, and how it is called."""
-    codes = "\n".join(f"  {code}  {meaning}" for code, meaning in enumerate((good, bad, WRONG_USE)))
+    codes = "\n".join(
+        textwrap.fill(meaning, HELP_COLUMNS, initial_indent=f"  {code}  ", subsequent_indent=" " * 5)
+        for code, meaning in enumerate((good, bad, WRONG_USE))
+    )
     called = "\n".join(f"  {example}" for example in examples)
     return f"\b\nExit codes:\n{codes}\n\n\b\nExample{'s' * (len(examples) > 1)}:\n{called}"
 
@@ -72,6 +80,12 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
+def end_with(well: bool) -> None:
+    """End the command, once what is known is printed: with 1 where not all could be found out that it was asked for."""
+    if not well:
+        raise click.exceptions.Exit(1)
+
+
 @contextmanager
 def wrong_options() -> Iterator[None]:
     """Options that were given to a command and are wrong are wrong use of it."""
@@ -87,13 +101,6 @@ def watched(what: str, things: Iterable[Item], total: int | None) -> Iterator[It
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
     with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield from bar.track(things, total=total)
-
-
-def plain(text: str) -> str:
-    """`text` with what would move the cursor, or change colours, written out: names in a checkpoint can be anything."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def cell(value: object, style: str = "") -> Text:
