@@ -61,7 +61,8 @@ def test_a_query_is_scraped_as_long_as_it_runs(
     name = str(query.name)
     try:
         query.processAllAvailable()
-        found = wait_for(lambda: scraped(port, name), what="the first batch in the metrics")
+        wait_for(lambda: "evensplit_records_total" in scraped(port, name), what="the first batch in the metrics")
+        found = scraped(port, name)
         assert found["evensplit_offsets_total"] == found["evensplit_records_total"] == 90
         assert found["evensplit_partition_position"] == 90
         assert (found["evensplit_cluster_up"], found["evensplit_even"]) == (1, 1)

@@ -106,6 +106,18 @@ def idle_until(one: Coordinator, state: EnumeratorState, done: Callable[[Enumera
     return found
 
 
+def plan_news(source: Source, start: EnumeratorState) -> EnumeratorState:
+    """Plan after `start` until there is something new."""
+
+    def planned() -> EnumeratorState | None:
+        state = source.plan(start)
+        return None if state is start else state
+
+    found = wait_for(planned, what="something new")
+    assert found is not None
+    return found
+
+
 def ranges(start: EnumeratorState, end: EnumeratorState) -> dict[str, tuple[int, int]]:
     """What the batch reads: split -> (start, end)."""
     return {str(part.split): part[1:] for plan in plan_batch(start, end).readers for part in plan.ranges}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.spark import coordinator, watch
+from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.histories import history, write
 
@@ -17,6 +18,16 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr(watch, "REST_FACTOR", 0.0)
     monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.0)
+
+
+@pytest.fixture
+def east() -> FakeKafka:
+    """A cluster with one topic `t` of two partitions with ten records each."""
+    cluster = FakeKafka("east")
+    cluster.create_topic("t", 2)
+    for partition in range(2):
+        cluster.append("t", partition, 10)
+    return cluster
 
 
 @pytest.fixture

@@ -44,8 +44,17 @@ def test_as_json() -> None:
 
 
 def test_an_error_that_there_is_not() -> None:
-    told = run("ES-190", code=1)[1]
-    assert "there is no error 'ES-190'; did you mean ES-1" in told
+    told = " ".join(run("ES-999", code=1)[1].split())
+    assert "there is no error 'ES-999'; there are ES-001, ES-100 to ES-1" in told
+    assert "did you mean" not in told
+
+
+@pytest.mark.parametrize("typed", ["101", "es101", "ES101:"])
+def test_an_id_as_people_type_it(typed: str) -> None:
+    assert run(typed)[0].startswith("ES-101 OptionError")
+
+
+def test_a_name_that_there_is_not() -> None:
     assert "ES-101 OptionError" in run("OptionErorr", code=1)[1]
     assert "expected one such as ES-101 or OptionError" in run("\x1b[2J", code=1)[1]
     assert "\x1b" not in run("\x1b[2J", code=1)[1]

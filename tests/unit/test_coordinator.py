@@ -6,30 +6,19 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from evensplit.core.codec import decode, encode
 from evensplit.core.model import SplitId, Subscription
-from evensplit.core.state import EnumeratorState
 from evensplit.core.story import loads
-from evensplit.errors import ClusterError, ClusterUnreachable, DataLossError, SubscriptionError
+from evensplit.errors import ClusterError, ClusterUnreachable, SubscriptionError
 from evensplit.kafka.port import ClusterPort, Listing
 from evensplit.testing.fake_kafka import FakeKafka
-from tests.support.hosts import NONE, Source, idle_until, ranges
+from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
-
-
-@pytest.fixture
-def east() -> FakeKafka:
-    """A cluster with one topic `t` of two partitions with ten records each."""
-    cluster = FakeKafka("east")
-    cluster.create_topic("t", 2)
-    for partition in range(2):
-        cluster.append("t", partition, 10)
-    return cluster
 
 
 def test_the_first_batch_has_everything(east: FakeKafka) -> None:
@@ -150,13 +139,13 @@ def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
     first = source.plan(NONE)
     west.fail_with(ClusterUnreachable("west", "nobody is there"))
     east.append("t", 0, 1)
-    second = _until_news(source, first)
+    second = plan_news(source, first)
     assert ranges(first, second) == {"east/t/0": (10, 11)}
     assert second.splits[SplitId("west", "t", 0)].position == 5
-    _until(lambda: source.plan(second) is second and "west" in source.coordinator.report().unreachable)
+    wait_for(lambda: source.plan(second) is second and "west" in source.coordinator.report().unreachable)
     west.recover()
     west.append("t", 0, 2)
-    third = _until_news(source, second)
+    third = plan_news(source, second)
     assert ranges(second, third) == {"west/t/0": (5, 7)}
     assert [record.getMessage().split(";")[0] for record in caplog.records] == [
         "cluster west does not answer",
@@ -169,7 +158,7 @@ def test_a_cluster_that_stays_away_becomes_an_error(east: FakeKafka) -> None:
     first = source.plan(NONE)
     east.fail_with(ClusterUnreachable("east", "nobody is there"))
     with pytest.raises(ClusterError, match=r"0 s are allowed \(unreachableTimeout\).*nobody is there"):
-        _until(lambda: source.plan(first) is None)
+        wait_for(lambda: source.plan(first) is None)
 
 
 def test_a_partial_answer_later_changes_nothing(east: FakeKafka) -> None:
@@ -205,7 +194,7 @@ def test_a_slow_cluster_delays_the_others_once_and_not_for_long(east: FakeKafka)
     second = source.plan(first)
     assert ranges(first, second) == {"east/t/0": (10, 11)}
     answer_now.set()
-    assert ranges(second, _until_news(source, second)) == {"west/t/0": (0, 5)}
+    assert ranges(second, plan_news(source, second)) == {"west/t/0": (0, 5)}
 
 
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:
@@ -221,9 +210,9 @@ def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: F
     restored = decode(encode(second))
     west.recover()
     source = Source(east, west, each={"west": {"startingOffsets": "latest"}})
-    third = _until_news(source, restored)
+    third = plan_news(source, restored)
     west.append("t", 0, 2)
-    assert ranges(third, _until_news(source, third)) == {"west/t/0": (5, 7)}
+    assert ranges(third, plan_news(source, third)) == {"west/t/0": (5, 7)}
 
 
 def test_a_partition_without_a_leader_holds_back_nobody_else(east: FakeKafka) -> None:
@@ -241,26 +230,6 @@ def test_a_partition_without_a_leader_holds_back_nobody_else(east: FakeKafka) ->
     assert ranges(second, source.plan(second)) == {"east/t/1": (10, 11), "east/t/2": (0, 1)}
 
 
-def test_a_topic_deleted_with_unread_records_is_a_loss(east: FakeKafka) -> None:
-    source = Source(east, maxOffsetsPerTrigger="4")
-    first = source.plan(NONE, limited=True)
-    east.delete_topic("t")
-    with pytest.raises(DataLossError, match="deleted with offsets 2 to 9 unread"):
-        _until(lambda: source.plan(first, limited=True) is None)
-
-
-def test_a_topic_deleted_when_it_was_read_is_no_loss(east: FakeKafka, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "evensplit")
-    source = Source(east, assign='{"t": [0, 1]}', discoveryInterval="30s")
-    first = source.plan(NONE)
-    east.delete_topic("t")
-    for _ in range(5):
-        assert source.plan(first) is first
-    assert [record.getMessage() for record in caplog.records] == [
-        "cluster 'east': topic 't' does not exist; what is known of it keeps its position, and nothing of it is read"
-    ]
-
-
 def test_available_now_needs_every_topic_to_be_listed(east: FakeKafka) -> None:
     first = Source(east).plan(NONE)
     east.hide_topic("t", 29, "TOPIC_AUTHORIZATION_FAILED")
@@ -273,75 +242,14 @@ def test_nothing_new_is_told_apart_from_news(east: FakeKafka) -> None:
     first = source.plan(NONE)
     assert not source.coordinator.has_news()
     east.append("t", 0, 1)
-    _until(source.coordinator.has_news)
+    wait_for(source.coordinator.has_news)
     second = source.plan(first)
     assert ranges(first, second) == {"east/t/0": (10, 11)}
     assert not source.coordinator.has_news()
     east.fail_with(ClusterUnreachable("east", "nobody is there"))
-    _until(source.coordinator.has_news)
+    wait_for(source.coordinator.has_news)
     source.plan(second)
     assert not source.coordinator.has_news()
-
-
-def test_a_recreated_topic_that_had_not_been_read_is_a_loss(east: FakeKafka) -> None:
-    source = Source(east, maxOffsetsPerTrigger="4")
-    first = source.plan(NONE, limited=True)
-    east.recreate_topic("t")
-    for partition in range(2):
-        east.append("t", partition, 50)
-    assert source.plan(first) is first, "one answer is not enough"
-    with pytest.raises(DataLossError, match=r"created anew.*At most 8 offsets from 2 on.*1 more partition lost"):
-        _until_news(source, first)
-
-
-@pytest.mark.parametrize("records", [3, 50], ids=["shorter than before", "longer than before"])
-def test_a_recreated_topic_that_had_been_read_is_read_from_its_beginning(east: FakeKafka, records: int) -> None:
-    source = Source(east)
-    first = source.plan(NONE)
-    east.recreate_topic("t")
-    for partition in range(2):
-        east.append("t", partition, records)
-    second = _until_news(source, first)
-    assert ranges(first, second) == {"east/t/0": (0, records), "east/t/1": (0, records)}
-    assert second.losses == ()
-
-
-def test_a_recreated_topic_of_which_nothing_was_seen_in_this_run_is_a_loss_of_unknown_size(east: FakeKafka) -> None:
-    first = Source(east).plan(NONE)
-    east.recreate_topic("t")
-    with pytest.raises(DataLossError, match="How many offsets from 10 on were lost is not known"):
-        _until_news(Source(east), first)
-    second = _until_news(Source(east, failOnDataLoss="false"), first)
-    assert [(loss.cause, loss.position, loss.offsets_max) for loss in second.losses] == [("recreated", 10, None)] * 2
-
-
-@pytest.mark.parametrize("fix_ends", [False, True])
-@pytest.mark.parametrize(
-    "tells, said",
-    [
-        (True, "an unclean leader election replaced its records from offset 4 on, and position 10 had been read up to"),
-        (False, "its log ends at offset 4, before position 10"),
-    ],
-    ids=["epochs", "no epochs"],
-)
-def test_a_log_that_was_cut_off_is_a_loss(east: FakeKafka, tells: bool, said: str, fix_ends: bool) -> None:
-    """Where leaders have epochs it is sure at once, also when the log has grown again; otherwise when it stays so."""
-    east.tells_epochs = tells
-    first = Source(east).plan(NONE)
-    source = Source(east)
-    east.truncate("t", 1, 4)
-    with pytest.raises(DataLossError, match=said):
-        _until(lambda: source.plan(first, fix_ends=fix_ends) is None)
-
-
-def test_one_stale_answer_is_no_loss(east: FakeKafka) -> None:
-    east.tells_epochs = False
-    source = Source(east)
-    first = source.plan(NONE)
-    east.truncate("t", 1, 4)
-    assert source.plan(first) is first
-    east.append("t", 1, 8)
-    assert ranges(first, source.plan(first)) == {"east/t/1": (10, 12)}
 
 
 def test_offsets_that_do_not_exist_are_all_named(east: FakeKafka) -> None:
@@ -353,14 +261,6 @@ def test_offsets_that_do_not_exist_are_all_named(east: FakeKafka) -> None:
         "cluster 'east', starting offsets: topic 'u', partition 0 has an offset but is not read",
         "east/t/0: reading was to start at offset 11, which its log, that begins at offset 0, does not have",
     ]
-
-
-def test_under_declare_a_start_that_does_not_exist_is_the_beginning(east: FakeKafka) -> None:
-    source = Source(east, startingOffsets=json.dumps({"t": {"0": 11, "1": 4}}), failOnDataLoss="false")
-    first = source.plan(NONE)
-    assert ranges(NONE, first) == {"east/t/0": (0, 10), "east/t/1": (4, 10)}
-    assert [(loss.cause, loss.position, loss.found) for loss in first.losses] == [("out-of-range", 11, 0)]
-    assert source.plan(first) is first, "what was lost stays with the batch that it was lost in"
 
 
 def test_readers_come_from_the_option_then_the_state_then_the_default(east: FakeKafka) -> None:
@@ -389,28 +289,6 @@ def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pyte
         "these options have no meaning here and are ignored: kafka.max.poll.records (maxOffsetsPerTrigger limits a "
         "batch of a stream, maxRecordsPerPartition a task)"
     ]
-
-
-def _until(condition: Any) -> None:
-    """Call `condition` until it is true: an answer that comes late is taken at the next look."""
-    for _ in range(10_000):
-        if condition():
-            return
-        threading.Event().wait(0.001)
-    raise AssertionError("it did not come true")
-
-
-def _until_news(source: Source, start: EnumeratorState) -> EnumeratorState:
-    """Plan until there is something new."""
-    found: list[EnumeratorState] = []
-
-    def look() -> bool:
-        state = source.plan(start)
-        found.append(state)
-        return state is not start
-
-    _until(look)
-    return found[-1]
 
 
 def test_the_fake_is_a_port() -> None:

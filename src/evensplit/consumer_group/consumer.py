@@ -42,6 +42,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes 
     was thrown out of the group has lost everything; it is told so when it knows, in a call of its own, and what it gets
     when it is back is `gained`, to be read from the committed offset. So it is with an eager assignor after a round
     that the consumer missed, since others may have read in it. After `unsubscribe` and `close` everything is lost, too.
+    Partitions that the caller chose with `assign` are in no group's hands: nothing is called for them.
     What `on_change` raises is raised by the method that called it. No record is lost by that, and the same change is
     not told again.
 

@@ -106,6 +106,7 @@ class Health:
 def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:
     """Raise what there is: one error as it is, several as one that lists them all."""
     if len(errors) == 1 and not problems:
-        raise errors[0]
+        # The calls inside the thread that looked at the cluster tell a user nothing that the text does not.
+        raise errors[0].with_traceback(None)
     if errors or problems:
         raise SubscriptionError([*map(str, errors), *problems])
