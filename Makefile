@@ -96,6 +96,7 @@ lock: setup ## Compile the locks in requirements anew (ARGS=--upgrade takes newe
 	@$(compile) --output-file requirements/sdist.txt requirements/sdist.in
 	@$(compile) --output-file requirements/release.txt requirements/release.in
 	@$(compile) --output-file requirements/uv.txt requirements/uv.in
+	@$(compile) --output-file requirements/kerberos.txt requirements/kerberos.in
 
 clean: ## Remove all that was made here (Kafka's jars stay in the user's cache)
 	rm -rf .venv target build dist docs/_build src/evensplit/_kernel*.so

@@ -27,7 +27,7 @@ def lacking() -> str:
     programs = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
     if programs:
         return f"{', '.join(programs)} (Debian: krb5-kdc, krb5-admin-server, krb5-user)"
-    return "" if importlib.util.find_spec("gssapi") else "the Python package gssapi"
+    return "" if importlib.util.find_spec("gssapi") else "the Python package gssapi (requirements/kerberos.txt)"
 
 
 @dataclass(frozen=True)
