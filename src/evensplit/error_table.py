@@ -81,10 +81,10 @@ MEANINGS: tuple[Meaning, ...] = (
         "ES-107",
         "MetadataRefused",
         "The metadata file or service names a thing of the machine that the query runs on: `${env:…}`, `${file:…}`, "
-        "the path of a store, a keytab or a token, or the machine's own credentials; or it would send a login of the "
-        "options in another way. Whoever writes metadata chooses the brokers too, so a host of theirs would get "
-        "secrets. It is handled as ES-104 is: a running query goes on with the last good answer until "
-        "`metadataFailureThreshold` answers in a row have failed.",
+        "the path of a store, a keytab or a token, or the machine's own credentials; or it would have it ask a token "
+        "endpoint of its choice, or send a login of the options in another way. Whoever writes metadata chooses the "
+        "brokers too, so a host of theirs would get secrets. It is handled as ES-104 is: a running query goes on with "
+        "the last good answer until `metadataFailureThreshold` answers in a row have failed.",
         "If whoever writes the metadata may have it, add what the message names to `metadata.allow`, such as "
         "`env:KAFKA_PASSWORD, /etc/kafka/secrets`; else find out who wrote it there. What the options themselves say "
         "is never refused. See [Secrets in metadata](../howto/metadata.md#secrets-in-metadata).",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,10 +15,12 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable, DataLossError
+from evensplit.kafka.api import FETCH
+from evensplit.kafka.frames import HEAD_BYTES
 from evensplit.kafka.lane import LaneLimits, read_ranges
 from evensplit.kafka.pool import Pool
 from evensplit.kafka.settings import ClientSettings
-from tests.support.scripted_cluster import KEY, Log, ScriptedCluster, Told, topic_id
+from tests.support.scripted_cluster import KEY, Log, ScriptedCluster, Told, record_batch, topic_id
 from tests.support.waiting import SLACK_S
 
 OLD, NEW = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -43,9 +47,9 @@ def settings(cluster: ScriptedCluster, timeout_ms: int = 4000, **more: Any) -> C
     return replace(made, **more)
 
 
-def read(cluster: ScriptedCluster, pool: Pool, *, skip_lost: bool = False, **more: Any) -> list[bytes]:
+def read(cluster: ScriptedCluster, pool: Pool, *, end: int = 40, skip_lost: bool = False, **more: Any) -> list[bytes]:
     batches = read_ranges(
-        [Range(SplitId("east", "t", 0), 0, 40)],
+        [Range(SplitId("east", "t", 0), 0, end)],
         {"east": settings(cluster, **more)},
         columns=("value",),
         topic_ids={("east", "t"): topic_id(OLD)},
@@ -214,3 +218,29 @@ def test_metadata_that_is_slow_in_the_end_fails_nothing_that_may_be_passed_over(
     assert read(two, pool, timeout_ms=2000, skip_lost=True) == []
     assert denials > 2
     assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]
+
+
+class Large(Log):
+    """One record batch of 3 MB."""
+
+    def batch_at(self, offset: int) -> bytes:
+        return record_batch([bytes(300_000)] * 10) if offset < 10 else b""
+
+
+def test_an_answer_that_claims_too_much_costs_a_connection_and_no_more(pool: Pool) -> None:
+    """Its beginning says nothing of use. The buffer that it was taken into grows with the next answer."""
+    with ScriptedCluster(1) as cluster:
+        cluster.tell(Told(OLD))
+        node = cluster.brokers[0]
+        node.log = Large(OLD, "", 1)
+        sends, sent = node.send, []
+
+        def send(connection: socket.socket, key: int, response: bytes) -> None:
+            if key != FETCH.key or sent:
+                sends(connection, key, response)
+                return
+            sent.append(key)
+            connection.sendall(struct.pack(">i", 600 << 20) + response[4:8] + bytes(HEAD_BYTES))
+
+        node.send = send  # type: ignore[method-assign]
+        assert read(cluster, pool, end=10) == [bytes(300_000)] * 10

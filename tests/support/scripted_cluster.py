@@ -6,7 +6,7 @@ import base64
 import struct
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -26,6 +26,17 @@ class Told(NamedTuple):
     epoch: int = 0
 
 
+def record_batch(values: Sequence[bytes], first: int = 0) -> bytes:
+    """A record batch of leader epoch 0, from the offset `first` on."""
+    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=sum(map(len, values)) + (1 << 20), offset=0)
+    for value in values:
+        builder.append(timestamp=1, key=None, value=value)
+    builder.close()
+    raw = bytearray(builder.buffer())
+    raw[0:8], raw[12:16] = struct.pack(">q", first), struct.pack(">i", 0)
+    return bytes(raw)
+
+
 class Log(NamedTuple):
     """What a broker has: batches of ten records each, from offset 0 on, whose values begin with `tag`."""
 
@@ -38,13 +49,8 @@ class Log(NamedTuple):
         first = offset // 10 * 10
         if first >= 10 * self.batches:
             return b""
-        builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 20, offset=0)
-        for number in range(first, first + 10):
-            builder.append(timestamp=1, key=None, value=b"%s%03d" % (self.tag.encode(), number))
-        builder.close()
-        raw = bytearray(builder.buffer())
-        raw[0:8], raw[12:16] = struct.pack(">q", first), struct.pack(">i", 0)
-        return bytes(raw)
+        values = [b"%s%03d" % (self.tag.encode(), number) for number in range(first, first + 10)]
+        return record_batch(values, first)
 
 
 class Node(Scripted):

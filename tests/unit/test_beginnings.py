@@ -142,6 +142,16 @@ def test_what_is_left_ends_or_cannot_be_asked_is_not_followed() -> None:
     assert recorder.begun()[0].stage is Stage.STARTING
 
 
+def test_one_that_cannot_be_asked_takes_no_other_with_it() -> None:
+    clock, queries = Clock(1.0), [Query("", 8), Query(ASKS, 9)]
+    recorder = Recorder()
+    beginnings = Beginnings(recorder, lambda: queries, clock)  # type: ignore[arg-type,return-value]
+    for query in queries:
+        beginnings._followed[str(query.runId)] = None
+    assert beginnings.look()
+    assert [*beginnings._followed] == [str(queries[1].runId)]
+
+
 def test_a_query_that_has_a_batch_meanwhile_is_not_said_to_wait() -> None:
     clock, query = Clock(1.0), Query(ASKS)
     recorder, one = started(query, clock=clock)

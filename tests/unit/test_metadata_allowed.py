@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.errors import AuthenticationError
+from evensplit.errors import AuthenticationError, ClusterUnreachable
 from evensplit.kafka.allowed import EVERYTHING, Allowed
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.kerberos import _place
@@ -208,6 +208,7 @@ def test_a_login_as_this_machine_is_not_sent_in_another_way(
 def test_a_token_endpoint_of_a_documents_choice_gets_no_secret_of_the_job(document: Document) -> None:
     own = {f"kafka.{name}": value for name, value in {**OAUTH, **ID_AND_SECRET, TOKEN_URL: "https://own/"}.items()}
     document.write({TOKEN_URL: "https://there/"})
+    own["metadata.allow"] = "https://there/"
     assert len(document.refuse(**own)) == 1
     secret = own.pop("kafka.sasl.oauthbearer.client.credentials.client.secret")
     own["kafka.sasl.jaas.config"] = f'OAuthBearerLoginModule required clientSecret="{secret}";'
@@ -217,6 +218,26 @@ def test_a_token_endpoint_of_a_documents_choice_gets_no_secret_of_the_job(docume
     own.update({f"kafka.{name}": f"own-{value}" for name, value in ID_AND_SECRET.items()})
     document.write({TOKEN_URL: "https://there/", **ID_AND_SECRET})
     document.accept(**own)
+
+
+def test_a_token_endpoint_has_to_be_allowed_and_is_looked_at_again_when_it_is_asked(
+    document: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document.write({**OAUTH, **ID_AND_SECRET, TOKEN_URL: "http://127.0.0.1:9/token?tenant=a"})
+    for allow in ("http://127.0.0.1:9/token", "env:A, http://127.0.0.1:9/token"):
+        document.accept(**{"metadata.allow": allow})
+    for other in ("https://127.0.0.1:9/token", "http://127.0.0.1:9/", "http://127.0.0.1:9/token/b"):
+        (problem,) = document.refuse(**{"metadata.allow": other})
+        assert "add http://127.0.0.1:9/token to the option metadata.allow" in problem
+    # A placeholder that is allowed stands for an address, which has to be, too.
+    monkeypatch.setenv("WHERE", "http://127.0.0.1:9")
+    document.write({**OAUTH, **ID_AND_SECRET, TOKEN_URL: "${env:WHERE}/token"})
+    for allow, said in (("env:WHERE", r"metadata\.allow"), ("env:WHERE, http://127.0.0.1:9/token", "gave no token")):
+        (settings,) = document.accept(**{"metadata.allow": allow})
+        sasl = settings.resolve("c").sasl
+        assert sasl is not None
+        with pytest.raises((AuthenticationError, ClusterUnreachable), match=said):
+            open_oauth("c", sasl, Deadline.after(5))
 
 
 def test_a_token_in_a_file_of_the_jobs_own_is_a_login(document: Document) -> None:

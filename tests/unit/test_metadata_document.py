@@ -161,7 +161,8 @@ TOPIC = "expected a topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', o
 CLUSTER_ID = "expected a text of 1 to 249 printable characters without a slash"
 BOOTSTRAP = "expected host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
 PROPERTY = (
-    "expected the name of a client setting without 'kafka.', other than bootstrap.servers, which has a field of its own"
+    "expected the name of a client setting, without 'kafka.' and without spaces around it, other than "
+    "bootstrap.servers, which has a field of its own"
 )
 
 

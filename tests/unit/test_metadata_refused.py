@@ -85,10 +85,13 @@ def test_the_error_is_one_about_metadata_with_an_id_of_its_own(document: Documen
         ({"security.protocol": "${env:HOME}"}, "env:HOME"),
         ({**PLAIN, "sasl.mechanism": "${env:HOME}"}, "env:HOME"),
         ({**SSL, "ssl.truststore.certificates": "${file:/etc/shadow}"}, "/etc/shadow"),
-        ({**SSL, "SSL.Truststore.Certificates ": "${file:/etc/shadow}"}, "/etc/shadow"),
+        ({**SSL, "SSL.Truststore.Certificates": "${file:/etc/shadow}"}, "/etc/shadow"),
         ({**SSL, "ssl.endpoint.identification.algorithm": "${env:NONE}"}, "env:NONE"),
         ({**OAUTH, **ID_AND_SECRET, TOKEN_URL: "https://there/${env:HOME}"}, "env:HOME"),
         ({**OAUTH, TOKEN_URL: "https://there/", "sasl.oauthbearer.scope": "${env:S}", **ID_AND_SECRET}, "env:S"),
+        # Where a request would go to.
+        ({**OAUTH, **ID_AND_SECRET, TOKEN_URL: "http://169.254.169.254/token?role=x"}, "http://169.254.169.254/token"),
+        ({**OAUTH, **ID_AND_SECRET, TOKEN_URL: " HTTPS://u:p@there:8443/a#b"}, "https://there:8443/a"),
         # Paths.
         ({**SSL, "ssl.truststore.location": "/etc/a/../shadow"}, "/etc/shadow"),
         ({**SSL, "ssl.keystore.location": "/k.p12", "ssl.keystore.password": "x"}, "/k.p12"),
@@ -181,7 +184,6 @@ def test_positions_are_not_read_from_files_that_a_document_names(document: Docum
         {"client.id": "${env:NOT_A_PLACEHOLDER_HERE}", "client.rack": "a", "fetch.max.wait.ms": 5},
         login(MODULE.format("literal")),
         login(MODULE.format("file:/etc/passwd")),
-        {**OAUTH, **ID_AND_SECRET, TOKEN_URL: "https://there/token"},
         {**OAUTH, "sasl.jaas.config": 'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="x";'},
         {**SSL, "ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----", "ssl.truststore.type": "PEM"},
         {"sasl.oauthbearer.jwks.endpoint.url": "file:///etc/passwd"},
@@ -238,6 +240,10 @@ def test_names_in_a_refusal_are_escaped_and_short(document: Document) -> None:
         ("/etc/../kafka", "'/etc/../kafka'"),
         ("/etc/\0", "'/etc/"),
         ("${env:A}", "'${env:A}'"),
+        ("https:///token", "'https:///token'"),
+        ("https://there/token?tenant=a", "'https://there/token?tenant=a'"),
+        ("https://u:p@there/token", "'https://u:p@there/token'"),
+        ("ftp://there/token", "'ftp://there/token'"),
         (" , ", "metadata.allow"),
         ("", "metadata.allow"),
     ],
@@ -245,14 +251,17 @@ def test_names_in_a_refusal_are_escaped_and_short(document: Document) -> None:
 def test_what_may_be_allowed(value: str, said: str) -> None:
     (problem,) = problems_of({"metadata": "f", "metadata.allow": value})
     assert said in problem
-    assert "expected names of environment variables (env:NAME) and absolute paths" in problem
+    assert "expected names of environment variables (env:NAME), absolute paths" in problem
+
+
+ALLOW = "/etc/kafka, env:A, https://there/token"
 
 
 def test_the_option_is_not_for_a_class_of_the_users_own(document: Document) -> None:
-    options = parse_options({"metadata": "my.Class", "metadata.allow": "/etc/kafka, env:A", "metadata.other": "x"})
+    options = parse_options({"metadata": "my.Class", "metadata.allow": ALLOW, "metadata.other": "x"})
     assert options.metadata is not None
     assert dict(options.metadata.options) == {"other": "x"}
-    assert options.metadata.allowed == Allowed(("A",), ("/etc/kafka",))
+    assert options.metadata.allowed == Allowed(("A",), ("/etc/kafka",), ("https://there/token",))
     (problem,) = problems_of({"kafka.bootstrap.servers": "b:1", "subscribe": "t", "metadata.allow": "/"})
     assert "metadata.allow is given without metadata" in problem
 

@@ -74,7 +74,7 @@ def test_hosts_and_cluster_ids_that_a_broker_names() -> None:
     version, named = METADATA.highest, METADATA.response
     broker = named.MetadataResponseBroker(version=version, node_id=1, host=LONG, port=1, rack=None)
     written = named(version=version, cluster_id=LONG, brokers=[broker], topics=[]).encode(version=version)
-    session._learn(METADATA.decode(memoryview(b"\0" + written), version, Deadline.after(5)))
+    session._learn(METADATA.decode(memoryview(b"\0" + written), version, Deadline.after(5)), of_all=True)
     (found,) = session.brokers.values()
     assert is_plain(found.host)
     with pytest.raises(ClusterUnreachable) as caught:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.kafka.allowed import EVERYTHING
+from evensplit.kafka.allowed import EVERYTHING, NOTHING
 from evensplit.kafka.secrets import (
     FILE_BYTES_MAX,
     Secret,
@@ -18,6 +18,7 @@ from evensplit.kafka.secrets import (
     is_placeholder,
     parse_properties,
     placeholder_problems,
+    placeholders,
     read_file,
     resolve,
 )
@@ -90,6 +91,16 @@ def test_placeholders_that_cannot_be_resolved_are_told_at_once(text: str) -> Non
     (problem,) = placeholder_problems(text)
     assert "expected ${env:NAME}, ${file:PATH} or ${file:PATH:KEY}" in problem
     assert "kafka" not in problem
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", [300_000 * "${a:", 300_000 * "${a", "}" + 300_000 * "${a:", "${a:" + 900_000 * "}"])
+def test_a_long_text_is_looked_through_once(text: str) -> None:
+    """Each beginning of a placeholder that has no end was followed to the end of the text: minutes, for metadata."""
+    assert has_placeholder(text) == text.endswith("}}")
+    assert len(list(placeholders(text))) == len(list(placeholder_problems(text))) == text.endswith("}}")
+    if not has_placeholder(text):
+        assert resolve(text, NOTHING) == text
 
 
 def test_properties_as_java_reads_them() -> None:

@@ -10,15 +10,28 @@ import pytest
 from evensplit._kernel import FetchedResponse
 from evensplit.core.model import TopicPattern
 from evensplit.errors import ClusterUnreachable
+from evensplit.kafka.api import METADATA, TOPIC_BYTES_MAX, Api, metadata_about
 from evensplit.kafka.client import _OffsetLookup
+from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.epochs import EpochLookup
 from evensplit.kafka.frames import Frame
 from evensplit.kafka.group_responses import CommitResult, CommittedOffset, GroupOffsets
 from evensplit.kafka.groups import _OffsetCommit, _OffsetFetch
 from evensplit.kafka.leader import THROTTLE_MAX_S, Leader, wait_for_answers
 from evensplit.kafka.port import TopicState, list_subscribed
-from evensplit.kafka.responses import ByTopic, ListedOffset, OfTopic
-from evensplit.kafka.session import FAILURES_TOLD_MAX, _joined
+from evensplit.kafka.responses import (
+    RIGHTS_UNKNOWN,
+    ByTopic,
+    EpochEnd,
+    ListedOffset,
+    Metadata,
+    MetadataBroker,
+    MetadataPartition,
+    MetadataTopic,
+    OfTopic,
+)
+from evensplit.kafka.session import FAILURES_TOLD_MAX, Session, _joined
 from tests.support.client_options import understood
 from tests.support.fetches import read_of
 
@@ -50,6 +63,43 @@ def test_what_came_of_a_commit(session: Any) -> None:
     told = [OfTopic(LONG, [CommitResult(0, REFUSED)]), OfTopic("t", [CommitResult(0, 0)])]
     assert commit._read(ByTopic(told), Deadline.after(5)) == {}
     assert commit._pending == {}
+
+
+def test_leader_epochs(session: Any) -> None:
+    lookup = EpochLookup(session, {ASKED: 1}, {ASKED: 0}, {}, Deadline.after(5))
+    told = ByTopic([OfTopic(LONG, [EpochEnd(REFUSED, 0, 0, 0)]), OfTopic("t", [EpochEnd(0, 0, 1, 5)])])
+    lookup._receive(cast("Connection", SimpleNamespace(receive=lambda _: told)), Deadline.after(5))
+    assert lookup._answered == {ASKED}
+
+
+def metadata(*topics: str, broker: int = 1) -> Metadata:
+    partition = MetadataPartition(0, 0, broker, 3)
+    listed = [MetadataTopic(0, name, "id", False, [partition], RIGHTS_UNKNOWN) for name in topics]
+    return Metadata([MetadataBroker(broker, f"b{broker}", 1, None)], "cluster", listed)
+
+
+def test_topics_and_brokers_are_kept_as_long_as_they_are_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers could fill the memory of the driver otherwise, one answer after the other."""
+    session, deadline = Session("c", understood({})), Deadline.after(5)
+    answers = [metadata("t", f"other-{number}", broker=number) for number in range(3)]
+    apis: list[Api[Any]] = []
+
+    def connection(address: Any, _: Deadline) -> Any:
+        return SimpleNamespace(request=lambda api, *_: (apis.append(api), answers.pop(0))[1], close=lambda: None)
+
+    monkeypatch.setattr(session, "connection", connection)
+    session._rests = {("gone", 1): (1e9, 2.0), ("b1", 1): (0.0, 2.0)}
+    assert [topic.name for topic in session.metadata(["t"], deadline).topics] == ["t"]
+    assert (list(session._leaders), list(session._epochs), list(session._topic_ids)) == (["t"], ["t"], ["t"])
+    assert len(session._newest._topics) == 1
+    assert session._rests == {}
+    session.metadata(["other-1"], deadline)
+    assert list(session._leaders) == ["t", "other-1"]
+    session.metadata(None, deadline)
+    assert list(session._leaders) == list(session._topic_ids) == ["t", "other-2"]
+    bounds = [api.answer_bytes_max for api in apis]
+    assert bounds == [2 * TOPIC_BYTES_MAX, 2 * TOPIC_BYTES_MAX, METADATA.answer_bytes_max]
+    assert metadata_about(1_000_000).answer_bytes_max == METADATA.answer_bytes_max
 
 
 def test_topics_that_kafka_would_not_have() -> None:

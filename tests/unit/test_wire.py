@@ -101,6 +101,13 @@ def test_entries() -> None:
     assert found.left_bytes == 1
 
 
+def test_no_more_entries_than_there_can_be() -> None:
+    data = b"\x04abc"
+    assert len(list(reader(data).entries(1, 3))) == 3
+    with pytest.raises(Undecodable, match="3 entries before byte 1, expected no more than 2"):
+        list(reader(data).entries(1, 2))
+
+
 def test_entries_as_long_as_there_is_time() -> None:
     late = reader(b"\x84\x80\x80\x01" + bytes(3_000_000), timeout_s=0)
     with pytest.raises(OutOfTime):

@@ -6,28 +6,37 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 _EXPECTED = (
-    "expected names of environment variables (env:NAME) and absolute paths of directories or files, separated by "
-    "commas, such as env:KAFKA_PASSWORD, /etc/kafka/secrets"
+    "expected names of environment variables (env:NAME), absolute paths of directories or files, and addresses of "
+    "token endpoints (https://…), separated by commas, such as env:KAFKA_PASSWORD, /etc/kafka/secrets"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Environment variables by their names, and absolute paths: of files, and of directories with all that is in them.
+    """What may be used.
 
-    `everything`: what the job itself names may be anything.
+    - variables: environment variables, by their names.
+    - paths: absolute paths: of files, and of directories with all that is in them.
+    - addresses: where a token may be asked for, as `plain_address` writes them.
+    - everything: what the job itself names may be anything.
     """
 
     variables: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     everything: bool = False
 
     def has_variable(self, name: str) -> bool:
         """Whether a variable may be read."""
         return self.everything or name in self.variables
+
+    def has_address(self, url: str) -> bool:
+        """Whether a token may be asked for there."""
+        return self.everything or plain_address(url) in self.addresses
 
     def real_path(self, path: str) -> str | None:
         """The path at which a file may be opened, with no link in it; None if it may not be read.
@@ -57,12 +66,32 @@ def parse_allowed(text: str) -> tuple[Allowed, list[str]]:
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     variables: list[str] = []
     paths: list[str] = []
+    addresses: list[str] = []
     problems = [] if entries else [f"is empty; {_EXPECTED}"]
     for entry in entries:
         if found := _VARIABLE.fullmatch(entry):
             variables.append(found[1])
         elif Path(entry).is_absolute() and entry.isprintable() and ".." not in entry.split("/"):
             paths.append(os.path.normpath(f"/{entry.lstrip('/')}"))
+        elif _is_address(entry):
+            addresses.append(plain_address(entry))
         else:
             problems.append(f"has {entry if len(entry) <= 100 else f'{entry[:100]}…'!r}; {_EXPECTED}")
-    return Allowed(tuple(sorted({*variables})), tuple(sorted({*paths}))), problems
+    return Allowed(_once(variables), _once(paths), _once(addresses)), problems
+
+
+def plain_address(url: str) -> str:
+    """A web address with its scheme, its host and its path, and nothing that could be a secret; empty if it is none."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _once(names: list[str]) -> tuple[str, ...]:
+    return tuple(sorted({*names}))
+
+
+def _is_address(text: str) -> bool:
+    return text.isprintable() and plain_address(text) == text and re.match(r"https?://[^/]", text) is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NoReturn, TypeVar
 
 from evensplit.kafka import group_responses, responses
@@ -116,6 +116,15 @@ SASL_AUTHENTICATE = Api(
 
 METADATA = Api(MetadataRequest, MetadataResponse, responses.read_metadata, 4, 12, 9)
 """Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
+
+TOPIC_BYTES_MAX = 16 << 20
+"""What an answer has about one topic, at most: room for 300,000 partitions."""
+
+
+def metadata_about(topics: int) -> Api[responses.Metadata]:
+    """METADATA about so many topics, with no room for others."""
+    return replace(METADATA, answer_bytes_max=min(METADATA.answer_bytes_max, (topics + 1) * TOPIC_BYTES_MAX))
+
 
 LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, responses.read_list_offsets, 2, 9, 6)
 """From version 1 on there is one offset for a time; version 2 (Kafka 0.11) brings the isolation level (KIP-98)."""

@@ -218,15 +218,19 @@ class Connection:
             if length < BODY_BEGIN or expected.api is not FETCH:
                 raise self._nonsense(described)
             self._fill(frame, min(length, HEAD_BYTES), what, deadline)
+            self._check_number(frame, expected)
             self.close()
             raise AnswerTooLong(self.cluster, f"{self._where}: {described}", min(length, HEAD_BYTES))
         self._fill(frame, length, what, deadline)
-        number = int.from_bytes(frame.data[:BODY_BEGIN], "big", signed=True)
-        if number != expected.number:
-            raise self._nonsense(f"it answered {what} number {expected.number} with number {number}")
+        self._check_number(frame, expected)
         self._sent.popleft()
         self._answered += 1
         return length
+
+    def _check_number(self, frame: Frame, expected: Sent) -> None:
+        number = int.from_bytes(frame.data[:BODY_BEGIN], "big", signed=True)
+        if number != expected.number:
+            raise self._nonsense(f"it answered {expected.api.name} number {expected.number} with number {number}")
 
     def _fill(self, frame: Frame, length: int, what: str, deadline: Deadline) -> None:
         """Receive `length` bytes. The buffer grows as they arrive."""

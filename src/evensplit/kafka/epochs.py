@@ -167,6 +167,8 @@ class EpochLookup:
         for topic in response.topics:
             for one in topic.partitions:
                 key, code = (topic.name, one.partition), one.error_code
+                if key not in self.walks:
+                    continue
                 if not code:
                     self._take(key, one.leader_epoch, one.end_offset)
                 elif not is_retriable(code):

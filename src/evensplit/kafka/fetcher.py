@@ -179,8 +179,9 @@ class Fetcher:
             response = parse_fetch_response(frame.data, BODY_BEGIN, length, leader.version)
         except ClusterUnreachable as error:
             if isinstance(error, AnswerTooLong):
-                head = memoryview(frame.data)[BODY_BEGIN : error.received]
-                raise_if_batch_too_long(leader.asked, head, leader.version, self._batch_bytes_max)
+                # The error keeps this call's variables, and a buffer of which there is a view cannot grow.
+                with memoryview(frame.data) as whole, whole[BODY_BEGIN : error.received] as head:
+                    raise_if_batch_too_long(leader.asked, head, leader.version, self._batch_bytes_max)
             self._lose(leader, error)
             return None
         except KernelError as error:

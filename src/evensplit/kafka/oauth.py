@@ -17,12 +17,13 @@ import urllib.request
 from itertools import chain
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import url2pathname
 
 from evensplit.core.json_text import parse_json
 from evensplit.core.words import short
 from evensplit.errors import AuthenticationError, ClusterUnreachable
+from evensplit.kafka.allowed import plain_address
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.sasl_options import (
     CLIENT_ID,
@@ -123,6 +124,9 @@ def _token(cluster: str, options: SaslOptions, deadline: Deadline) -> str:
         except SecretError as error:
             raise AuthenticationError(cluster, f"kafka.{TOKEN_URL}: {error}") from None
         return _checked(cluster, text, "the file")
+    if not options.allowed(TOKEN_URL).has_address(url):
+        what = "is named by the metadata, and metadata.allow does not have it"
+        raise AuthenticationError(cluster, f"kafka.{TOKEN_URL}: {short(plain_address(url))} {what}")
     key = _key(options)
     found = _tokens.get(key)
     if found is not None and time.time() < found[1]:
@@ -137,9 +141,7 @@ def _token(cluster: str, options: SaslOptions, deadline: Deadline) -> str:
 
 def _fetch(cluster: str, options: SaslOptions, url: str, deadline: Deadline) -> tuple[str, float]:
     """A new token, and how many seconds it is valid; 0 if nobody says."""
-    parts = urlsplit(url)
-    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    where = f"the token endpoint {short(shown)} (kafka.{TOKEN_URL})"
+    where = f"the token endpoint {short(plain_address(url))} (kafka.{TOKEN_URL})"
     own_tls = _own_tls(options)
     context = tls_context(cluster, TlsOptions.of(own_tls, lambda _: options.allowed(JAAS))) if own_tls else None
     try:

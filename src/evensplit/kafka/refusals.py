@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from evensplit.core.words import short
-from evensplit.kafka.allowed import Allowed
+from evensplit.kafka.allowed import Allowed, plain_address
 from evensplit.kafka.kerberos_options import SWITCHES
 from evensplit.kafka.sasl_options import (
     CLIENT_HANDLER,
@@ -166,10 +165,19 @@ def _of_module(what: str, option: str, value: str, allowed: Allowed) -> Iterator
 
 
 def _of_url(what: str, text: str, allowed: Allowed) -> Iterator[str]:
-    with suppress(ValueError):
-        parts = urlsplit(text)
-        if parts.scheme == "file":
-            yield from filter(None, [path_refusal(what, url2pathname(parts.path), allowed)])
+    try:
+        parts = urlsplit(text.strip())
+    except ValueError:
+        # It is told elsewhere that this is no address.
+        return
+    if parts.scheme == "file":
+        yield from filter(None, [path_refusal(what, url2pathname(parts.path), allowed)])
+    elif not allowed.has_address(text):
+        address = short(plain_address(text))
+        yield (
+            f"{what} has the driver and the executors send a request to {address}; leave it out, or, if whoever writes "
+            f"the metadata may have that, add {address} to the option metadata.allow"
+        )
 
 
 def _steering(values: Mapping[str, str], theirs: Collection[str]) -> Iterator[str]:

@@ -8,8 +8,8 @@ Sources: the message definitions of Kafka's protocol, in the versions that `api`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from struct import Struct
 from typing import Generic, TypeVar
 
@@ -18,6 +18,9 @@ from evensplit.kafka.wire import Reader, Undecodable
 
 UNSUPPORTED_VERSION = 35
 PORT_MAX = 65535
+BROKERS_MAX = 10_000
+"""No cluster has more."""
+
 RIGHTS_UNKNOWN = -(1 << 31)
 """Instead of what a user may do: the broker was not asked, or does not say."""
 
@@ -127,11 +130,18 @@ class Metadata:
     cluster_id: str
     topics: list[MetadataTopic]
 
+    def only(self, topics: Collection[str] | None) -> Metadata:
+        """The same with no topic but those with these names. `topics`: None for all."""
+        if topics is None:
+            return self
+        names = frozenset(topics)
+        return replace(self, topics=[one for one in self.topics if one.name in names])
+
 
 def read_metadata(reader: Reader, version: int) -> Metadata:
     """Versions 4 to 12."""
     reader.int32()  # for how long it is throttled
-    brokers = [_read_broker(reader) for _ in reader.entries(_BROKER_BYTES_MIN)]
+    brokers = [_read_broker(reader) for _ in reader.entries(_BROKER_BYTES_MIN, BROKERS_MAX)]
     cluster_id = short(reader.text_or_none() or "")
     reader.int32()  # the controller
     return Metadata(brokers, cluster_id, [_read_topic(reader, version) for _ in reader.entries(_TOPIC_BYTES_MIN)])

@@ -57,7 +57,7 @@ class SecretError(Exception):
 
 def has_placeholder(text: str) -> bool:
     """Whether something in `text` is yet to be resolved."""
-    return _PLACEHOLDER.search(text) is not None
+    return next(_found(text), None) is not None
 
 
 def is_placeholder(text: str) -> bool:
@@ -67,13 +67,13 @@ def is_placeholder(text: str) -> bool:
 
 def placeholders(text: str) -> Iterator[tuple[str, str]]:
     """The kind of each placeholder in `text`, and what it names: a variable, the path of a file, or for others all."""
-    for found in _PLACEHOLDER.finditer(text):
+    for found in _found(text):
         yield found[1], _named(found[1], found[2])
 
 
 def placeholder_problems(text: str) -> Iterator[str]:
     """What is wrong with the placeholders in `text`, as ends of a sentence about the option that has it."""
-    for found in _PLACEHOLDER.finditer(text):
+    for found in _found(text):
         if found[1] not in ("env", "file"):
             # What looks like the name of a provider may be the middle of a password.
             yield f"has a placeholder of an unknown kind; expected {_FORMS}"
@@ -90,7 +90,14 @@ def resolve(text: str, allowed: Allowed) -> str:
     Raises:
         SecretError: a variable, a file or a key does not exist, cannot be read, or is not allowed.
     """
-    return _PLACEHOLDER.sub(lambda found: _value(found[1], found[2], allowed), text)
+    end = text.rfind("}") + 1
+    return _PLACEHOLDER.sub(lambda found: _value(found[1], found[2], allowed), text[:end]) + text[end:]
+
+
+def _found(text: str) -> Iterator[re.Match[str]]:
+    # Up to the last brace every beginning of a placeholder finds an end; beyond it each would be looked for in vain to
+    # the end of a text that may be somebody else's, and long.
+    return _PLACEHOLDER.finditer(text, 0, text.rfind("}") + 1)
 
 
 def read_file(path: str, allowed: Allowed) -> bytes:

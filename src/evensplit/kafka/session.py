@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import METADATA, Api
+from evensplit.kafka.api import METADATA, Api, metadata_about
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, are_two_clusters
@@ -185,13 +185,14 @@ class Session:
     ) -> Metadata:
         """One broker's metadata about `topics`, or about all with None, from any broker as `ask_any` has it.
 
-        What it says of leaders is kept. `cluster_id`: what the cluster has to call itself, if it says so; what a broker
-        of another one answers counts as none.
+        What it says of leaders is kept, and topics that nobody asked for are left out. `cluster_id`: what the cluster
+        has to call itself, if it says so; what a broker of another one answers counts as none.
         """
         build = partial(_metadata_request, topics)
-        check = partial(self._check_metadata, cluster_id)
-        response = self.ask_any(METADATA, build, deadline, patience_s, check=check, prefer=prefer)
-        self._learn(response)
+        check = partial(self._check_metadata, cluster_id, topics)
+        api = METADATA if topics is None else metadata_about(len(topics))
+        response = self.ask_any(api, build, deadline, patience_s, check=check, prefer=prefer).only(topics)
+        self._learn(response, of_all=topics is None)
         return response
 
     def ask_any(
@@ -315,7 +316,9 @@ class Session:
     def _broker_addresses(self) -> list[Address]:
         return [self.brokers[node].address for node in sorted(self.brokers)]
 
-    def _check_metadata(self, cluster_id: str, address: Address, response: Metadata) -> None:
+    def _check_metadata(
+        self, cluster_id: str, topics: Collection[str] | None, address: Address, response: Metadata
+    ) -> None:
         if not response.brokers:
             raise ClusterUnreachable(
                 self.cluster, f"{join_address(address)}: it knows no brokers yet, as while it starts"
@@ -328,14 +331,19 @@ class Session:
             raise _AnotherCluster(self.cluster, f"{join_address(address)}: it leads to another Kafka cluster: {what}")
         if are_two_clusters(self._cluster_id, found):
             self._newest = Newest()
-        if older := self._newest.take(response):
+        if older := self._newest.take(response.only(topics)):
             raise _OlderMetadata(self.cluster, f"{join_address(address)}: {older}")
 
-    def _learn(self, response: Metadata) -> None:
+    def _learn(self, response: Metadata, *, of_all: bool) -> None:
+        """Keep what an answer says. `of_all`: it has all topics that there are."""
         self._cluster_id = response.cluster_id
         self.brokers = {
             one.node_id: Broker(one.node_id, one.host, one.port, one.rack or "") for one in response.brokers
         }
+        known = {*self.settings.addresses, *self._broker_addresses()}
+        self._rests = {address: rest for address, rest in self._rests.items() if address in known}
+        if of_all:
+            self._leaders, self._epochs, self._topic_ids = {}, {}, {}
         for topic in response.topics:
             self._leaders[topic.name] = {one.partition_index: one.leader_id for one in topic.partitions}
             self._epochs[topic.name] = {one.partition_index: one.leader_epoch for one in topic.partitions}

@@ -125,12 +125,15 @@ class Reader:
         found = bytes(self._take(16))
         return "" if found == _NO_UUID else base64.urlsafe_b64encode(found).rstrip(b"=").decode()
 
-    def entries(self, entry_bytes_min: int) -> Iterator[None]:
+    def entries(self, entry_bytes_min: int, count_max: int | None = None) -> Iterator[None]:
         """Once for each entry of an array, none for null; the caller reads the entry.
 
-        `entry_bytes_min`: how long an entry is at least. Raises OutOfTime when the deadline passes.
+        `entry_bytes_min`: how long an entry is at least. `count_max`: of so many at most. Raises OutOfTime when the
+        deadline passes.
         """
         left = self._count(entry_bytes_min)
+        if count_max is not None and left > count_max:
+            raise Undecodable(f"{left} entries before byte {self._at}, expected no more than {count_max}")
         while left > 0:
             if self._deadline.passed:
                 raise OutOfTime

@@ -22,7 +22,10 @@ STREAM_ID = f"a text of 1 to {ID_CHARS_MAX} printable characters"
 CLUSTER_ID = f"a text of 1 to {ID_CHARS_MAX} printable characters without a slash"
 TOPIC = "a topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
 BOOTSTRAP = "host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
-PROPERTY = "the name of a client setting without 'kafka.', other than bootstrap.servers, which has a field of its own"
+PROPERTY = (
+    "the name of a client setting, without 'kafka.' and without spaces around it, other than bootstrap.servers, which "
+    "has a field of its own"
+)
 OFFSETS = "a text or a mapping"
 
 
@@ -54,8 +57,8 @@ def is_address(text: str) -> bool:
 
 def is_property(name: str) -> bool:
     """Whether a client setting can be called so."""
-    lowered = name.strip().lower()
-    return bool(lowered) and lowered != "bootstrap.servers" and not lowered.startswith("kafka.")
+    lowered = name.lower()
+    return bool(name) and name == name.strip() and lowered != "bootstrap.servers" and not lowered.startswith("kafka.")
 
 
 def shown(text: str) -> str:

@@ -170,7 +170,7 @@ class _Parser:
             elif not value.is_scalar:
                 self._wrong(value, f"{path}.{_quoted(name)}", "a text, a number or a flag", value)
             else:
-                properties[name.strip()] = value.text
+                properties[name] = value.text
         return properties
 
     def _offsets(self, fields: Mapping[str, Node], name: str, path: str) -> Any:

@@ -107,19 +107,25 @@ class Beginnings:
             followed = dict(self._followed)
         try:
             running = {str(one.runId): one for one in self._queries()}
-            for run_id, since_s in followed.items():
-                query = running.get(run_id)
-                if query is None:
-                    self.leave(run_id)
-                else:
-                    self._take(query, since_s, str(query.status["message"]))
         except Exception as error:
             # The session may be about to end; what Spark tells by itself is told all the same.
             log.info("what queries wait for is not known any more: %s", line_of(error))
-            with self._lock:
-                self._followed.clear()
+            running = {}
+        for run_id, since_s in followed.items():
+            self._look_at(running.get(run_id), run_id, since_s)
         with self._lock:
             return bool(self._followed)
+
+    def _look_at(self, query: StreamingQuery | None, run_id: str, since_s: float | None) -> None:
+        """Look at one run. It is left where it is over, or cannot be asked."""
+        if query is None:
+            self.leave(run_id)
+            return
+        try:
+            self._take(query, since_s, str(query.status["message"]))
+        except Exception as error:
+            log.info("what the query %s waits for is not known any more: %s", query.id, line_of(error))
+            self.leave(run_id)
 
     def _take(self, query: StreamingQuery, since_s: float | None, message: str) -> None:
         """Note what a query does, and tell if that has changed.

@@ -84,8 +84,8 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "names",
             "nothing",
             "with `metadata`: the environment variables (`env:NAME`) and the directories or files (absolute paths) of "
-            "this machine that the metadata may name in `${env:…}`, `${file:…}` and paths, such as "
-            "`env:KAFKA_PASSWORD, /etc/kafka/secrets`: "
+            "this machine that the metadata may name in `${env:…}`, `${file:…}` and paths, and the token endpoints "
+            "(`https://…`) that they may send it to, such as `env:KAFKA_PASSWORD, /etc/kafka/secrets`: "
             "[Secrets in metadata](../howto/metadata.md#secrets-in-metadata)",
         ),
         Option(
