@@ -233,7 +233,7 @@ def test_an_answer_that_claims_too_much_costs_a_connection_and_no_more(pool: Poo
         cluster.tell(Told(OLD))
         node = cluster.brokers[0]
         node.log = Large(OLD, "", 1)
-        sends, sent = node.send, []
+        sends, sent = node.send, list[int]()
 
         def send(connection: socket.socket, key: int, response: bytes) -> None:
             if key != FETCH.key or sent:

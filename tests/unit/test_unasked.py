@@ -84,10 +84,11 @@ def test_topics_and_brokers_are_kept_as_long_as_they_are_of_use(monkeypatch: pyt
     answers = [metadata("t", f"other-{number}", broker=number) for number in range(3)]
     apis: list[Api[Any]] = []
 
-    def connection(address: Any, _: Deadline) -> Any:
-        return SimpleNamespace(request=lambda api, *_: (apis.append(api), answers.pop(0))[1], close=lambda: None)
+    def request(api: Api[Any], *_: Any) -> Metadata:
+        apis.append(api)
+        return answers.pop(0)
 
-    monkeypatch.setattr(session, "connection", connection)
+    monkeypatch.setattr(session, "connection", lambda *_: SimpleNamespace(request=request))
     session._rests = {("gone", 1): (1e9, 2.0), ("b1", 1): (0.0, 2.0)}
     assert [topic.name for topic in session.metadata(["t"], deadline).topics] == ["t"]
     assert (list(session._leaders), list(session._epochs), list(session._topic_ids)) == (["t"], ["t"], ["t"])

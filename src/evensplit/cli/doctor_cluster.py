@@ -13,7 +13,7 @@ from typing import Any
 
 from evensplit.cli.findings import Doubt, Finding, Status, Step, Wrong, in_order, taken
 from evensplit.core.model import Partitions, Topics
-from evensplit.core.words import counted
+from evensplit.core.words import counted, short
 from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.api import DESCRIBE_GROUPS, FETCH, FIND_COORDINATOR, METADATA, error_name, is_retriable
 from evensplit.kafka.connection import Connection
@@ -309,10 +309,10 @@ class _Look:
         rights = described.authorized_operations
         may_read = rights & READ
         if rights == RIGHTS_UNKNOWN or not (may_read or commits):
-            return f"this user may Describe it; it is {described.group_state or 'not there yet'}"
+            return f"this user may Describe it; it is {short(described.group_state) or 'not there yet'}"
         if not may_read:
             raise Wrong("this user may Describe it, but not Read it, which committing needs", _COMMITTED)
-        return f"this user may Read and Describe it; it is {described.group_state or 'not there yet'}"
+        return f"this user may Read and Describe it; it is {short(described.group_state) or 'not there yet'}"
 
     def _describe(self, group: str, deadline: Deadline) -> DescribedGroup:
         """What the group's coordinator says of it, or the error with which it cannot be found."""
