@@ -128,6 +128,33 @@ def test_the_other_cluster_goes_on_for_twenty_seconds(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "paused"])
+def test_a_cluster_that_dies_with_a_backlog_while_a_batch_is_written(
+    spark: SparkSession, east: LocalKafka, mortal: LocalKafka, topic: str, checkpoint: Path, how: str
+) -> None:
+    """What it has is known from before. A batch that was to read that would fail, and with it the query."""
+    for broker, first in ((east, 0), (mortal, 1000)):
+        broker.create_topic(topic, 2)
+        numbers(broker.bootstrap_servers, topic, range(first, first + 400), partitions=2)
+    own = {"clusters": clusters({"east": east, "west": mortal}), "subscribe": topic, "startingOffsets": "earliest"}
+    batches = Batches()
+    batches.gate.clear()
+    with running(fleet(spark, **own, maxOffsetsPerTrigger=100), checkpoint, batches):
+        wait_for(lambda: batches.values("west") != [], what="a batch with records of both")
+        read = batches.values("west")
+        if how == "killed":
+            mortal.kill()
+        else:
+            mortal.pause()
+        batches.gate.set()
+        wait_for(lambda: batches.values("east") == list(range(400)), what="the others")
+        assert batches.values("west") == read
+        mortal.start()
+        mortal.resume()
+        wait_for(lambda: batches.values("west") == list(range(1000, 1400)), what="the one that is back")
+
+
+@pytest.mark.slow
 def test_a_query_whose_only_cluster_dies_while_there_is_nothing_to_do(
     spark: SparkSession, mortal: LocalKafka, topic: str, checkpoint: Path
 ) -> None:

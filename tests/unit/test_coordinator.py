@@ -14,6 +14,7 @@ from evensplit.core.model import SplitId, Subscription
 from evensplit.core.story import loads
 from evensplit.errors import ClusterError, ClusterUnreachable, SubscriptionError
 from evensplit.kafka.port import ClusterPort, Listing
+from evensplit.spark import world
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
 from tests.support.waiting import wait_for
@@ -109,7 +110,7 @@ def test_an_idle_query_knows_within_cluster_wait_that_its_only_cluster_does_not_
     idle_until(source.coordinator, first, lambda _: bool(source.coordinator.report().unreachable))
     report = source.coordinator.report()
     assert report.unreachable == {"east": "cluster 'east': it has not answered within 1 s; asked at east:9092"}
-    assert len(report.latest) == 2, "what it said last still stands"
+    assert report.latest == {}, "nobody knows what it has now"
     assert source.plan(first) is first
     hold.set()
     idle_until(source.coordinator, first, lambda _: not source.coordinator.report().unreachable)
@@ -195,6 +196,45 @@ def test_a_slow_cluster_delays_the_others_once_and_not_for_long(east: FakeKafka)
     assert ranges(first, second) == {"east/t/0": (10, 11)}
     answer_now.set()
     assert ranges(second, plan_news(source, second)) == {"west/t/0": (0, 5)}
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["silent", "refused in the end"])
+def test_a_cluster_that_is_late_is_not_read_although_it_is_known_what_it_had(
+    east: FakeKafka, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """It may be away, and a batch that is to read from it would fail, today and whenever it is done again."""
+    monkeypatch.setattr(world, "LATE_MIN_S", 0.01)
+    answer_now = threading.Event()
+    answer_now.set()
+
+    class Away(FakeKafka):
+        def list_partitions(self, subscription: Subscription) -> Listing:
+            assert answer_now.wait(30)
+            return super().list_partitions(subscription)
+
+    west = Away("west")
+    west.create_topic("t")
+    west.append("t", 0, 100)
+    source = Source(east, west, clusterWait="10ms", maxOffsetsPerTrigger="10")
+    first = source.plan(NONE, limited=True)
+    assert [split.position for split in first.splits.values() if split.id.cluster == "west"] != [100]
+    answer_now.clear()
+    second = source.plan(first, limited=True)
+    assert {key.split("/")[0] for key in ranges(first, second)} == {"east"}
+    report = source.coordinator.report()
+    assert (list(report.unreachable), {split.cluster for split in report.latest}) == (["west"], {"east"})
+    while (third := source.plan(second, limited=True)) is not second:
+        assert {key.split("/")[0] for key in ranges(second, third)} == {"east"}
+        second = third
+    assert not source.coordinator.has_news()
+    if refused:
+        west.fail_with(ClusterUnreachable("west", "nobody is there"))
+    answer_now.set()
+    wait_for(source.coordinator.has_news, what="the answer")
+    third = source.plan(second, limited=True)
+    assert {key.split("/")[0] for key in ranges(second, third)} == (set() if refused else {"west"})
+    known = {split.cluster for split in source.coordinator.report().latest}
+    assert known == ({"east"} if refused else {"east", "west"})
 
 
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:

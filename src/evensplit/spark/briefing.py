@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from evensplit.core.effects import RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.enumerator import Step, step
@@ -92,7 +92,8 @@ def _is_known(state: EnumeratorState, kafka_id: str) -> bool:
 class Briefing:
     """What the core has been told in this session, so that each answer counts once.
 
-    `latest`: the ends of the logs by the last answers. `retry_at`: when a look-up that failed is made again.
+    `latest`: the ends of the logs by the last answers, without those of clusters that are late: one may be away, and a
+    batch that is to read from it would fail, today and whenever it is done again.
     """
 
     def __init__(
@@ -109,7 +110,8 @@ class Briefing:
         self._starts = starts
         self._monotonic = monotonic
         self.latest: dict[SplitId, int] = {}
-        self.retry_at: float | None = None
+        self._retry_at: float | None = None
+        self._late: Collection[str] = ()
         self.begin()
 
     def begin(self) -> None:
@@ -123,6 +125,12 @@ class Briefing:
         """Whether the core has not been told the last answer of a cluster."""
         answer = answers.get(name)
         return isinstance(answer, View) and self._told.get(name) != answer.number
+
+    def has_news(self) -> bool:
+        """Whether a cluster is late no longer, or it is time to make a look-up of starts that failed once more."""
+        if any(name not in self._world.late for name in self._late):
+            return True
+        return self._retry_at is not None and self._monotonic() >= self._retry_at
 
     def asked_ms(self, state: EnumeratorState, name: str) -> int:
         """When the last view of a cluster was asked for. It can have been there for long."""
@@ -154,14 +162,18 @@ class Briefing:
         raise_all(found.errors if patient else [], found.problems)
         for error in found.errors:
             log.warning("where new partitions start could not be looked up, and will be again: %s", line_of(error))
-        self.retry_at = self._monotonic() + LOOK_UP_INTERVAL_S if found.errors else None
+        self._retry_at = self._monotonic() + LOOK_UP_INTERVAL_S if found.errors else None
         state = declare(state, found.losses)
         if found.starts or found.stops:
             state = tell(state, OffsetsResolved(found.starts, found.stops, found.topic_ids)).state
+        for name in self._world.late:
+            if name not in self._late:
+                log.info("cluster %s has not answered within clusterWait; it is not read until it does", name)
+        self._late = self._world.late
         for name, answer in sorted(answers.items()):
             if isinstance(answer, View):
                 state = self._observe_logs(state, name, answer)
-                if name in state.clusters:
+                if name in state.clusters and name not in self._late:
                     self.latest.update(_believed(state, name, answer))
         return state
 

@@ -191,7 +191,7 @@ class Coordinator:
             return True
         if any(self._briefing.is_behind(name, answers) for name in unsure):
             return True
-        if self._briefing.retry_at is not None and self._monotonic() >= self._briefing.retry_at:
+        if self._briefing.has_news():
             return True
         return self._health.has_news(answers) or self._minimum.has_news() or self._world.look_ups_done()
 
@@ -213,7 +213,7 @@ class Coordinator:
         """What the last `plan` or `observe` saw, and which clusters are late by now."""
         unreachable = self._health.unreachable
         return Report(
-            dict(self._briefing.latest),
+            {split: end for split, end in self._briefing.latest.items() if split.cluster not in unreachable},
             unreachable,
             (*self._health.notices, *self._unsure.notices, *self._stops),
             self._health.left_out,

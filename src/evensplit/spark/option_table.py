@@ -262,7 +262,8 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
             "clusterWait",
             "duration",
             "`1s`",
-            "how long a slow cluster may hold up a batch of the others; after that (1 s at least) it is shown as away",
+            "how long a slow cluster may hold up a batch of the others; after that (1 s at least) it is shown as away, "
+            "and not read until it answers",
         ),
         Option(
             "unreachableTimeout",

@@ -30,8 +30,7 @@ class World:
 
     `version` goes up whenever a cluster answers something else than before, or is asked no longer.
     `late`: the clusters that answered the last time and have not answered the next question for `clusterWait`, or
-    LATE_MIN_S if that is longer -> what is known of why; the same object as long as these are the same. What they said
-    before stands, so nothing is to be planned anew.
+    LATE_MIN_S if that is longer -> what is known of why; the same object as long as these are the same.
     """
 
     def __init__(
