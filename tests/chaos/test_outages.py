@@ -137,6 +137,7 @@ def test_a_cluster_that_dies_with_a_backlog_while_a_batch_is_written(
         broker.create_topic(topic, 2)
         numbers(broker.bootstrap_servers, topic, range(first, first + 400), partitions=2)
     own = {"clusters": clusters({"east": east, "west": mortal}), "subscribe": topic, "startingOffsets": "earliest"}
+    own |= {"clusterWait": "1s", "kafka.request.timeout.ms": "20000"}
     batches = Batches()
     batches.gate.clear()
     with running(fleet(spark, **own, maxOffsetsPerTrigger=100), checkpoint, batches):
