@@ -10,6 +10,7 @@ against what was written. Exits with 0 if all of them are right, and with 1 if o
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import multiprocessing
@@ -304,6 +305,7 @@ def verdict(console: Console, written: Counter[tuple[str, str]], counted: dict[t
 
 def main() -> int:
     """Run the demo; 0 if every count is right."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     console = Console()

@@ -360,6 +360,20 @@ def test_the_command_runs_brokers_until_ctrl_c() -> None:
     wait_for(lambda: not any(map(is_alive, pids)), within_s=GONE_WITHIN_S, what="broker and keeper are gone")
 
 
+def test_the_command_goes_on_with_its_directory(tmp_path: Path) -> None:
+    arguments = ["broker", "--topic", "clicks:3", "--directory", str(tmp_path / "kept")]
+    for attempt in range(2):
+        with process_of("", "-m", "evensplit.cli", *arguments) as command:
+            assert command.stdout is not None
+            bootstrap = command.stdout.readline().strip()
+            kafka = ExistingKafka(bootstrap)
+            assert len(listed(kafka.addresses()[0], "clicks").partitions) == 3
+            command.send_signal(signal.SIGINT)
+            _, errors = command.communicate(timeout=120)
+        assert command.returncode == 0, errors
+        assert ("topic clicks is in the directory from before" in errors) == (attempt == 1)
+
+
 def test_the_command_shows_errors_as_messages() -> None:
     with process_of("", "-m", "evensplit.cli", "broker", "--property", "node.id=7") as command:
         output, errors = command.communicate(timeout=120)

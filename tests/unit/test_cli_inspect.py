@@ -191,7 +191,9 @@ def test_a_checkpoint_of_another_source(name: str, tmp_path: Path) -> None:
     place = write(tmp_path / "kept", history(1))
     path = place / "offsets" / "0"
     path.write_text("\n".join([*path.read_text().split("\n")[:2], '{"orders":{"0":5}}']))
-    assert "the checkpoint of a query that has no source of this package" in read_checkpoint(name, place, code=1)[1]
+    said = read_checkpoint(name, place, code=1)[1]
+    assert "the checkpoint of a query that has no source of this package" in said
+    assert "`evensplit offsets` shows its positions, and `evensplit migrate` takes them over" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("name", READING)

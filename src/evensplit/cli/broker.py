@@ -16,8 +16,10 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
 from evensplit.cli.usage import ending
+from evensplit.errors import BrokerError
 from evensplit.testing import LocalKafka, Prepared, Progress, prepare
 
+TOPIC_ALREADY_EXISTS = 36
 WATCH_INTERVAL_S = 0.2
 
 
@@ -72,7 +74,8 @@ def parse_properties(context: click.Context, parameter: click.Parameter, given: 
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep data and logs here, for the next time. Default: a temporary directory that is removed in the end.",
+    help="Keep data and logs here, for the next time; the ports are others then. Default: a temporary directory that "
+    "is removed in the end.",
 )
 def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, str], directory: Path | None) -> None:
     """Run a real Kafka on this machine until Ctrl-C.
@@ -86,13 +89,22 @@ def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, st
         _prepare(console)
         with LocalKafka(brokers=brokers, properties=properties, directory=directory) as kafka:
             for name, partitions in topics:
-                kafka.create_topic(name, partitions, replication_factor=min(3, brokers))
+                _create(kafka, name, partitions, console)
             console.print(_hint(kafka, topics))
             click.echo(kafka.bootstrap_servers)
             while kafka.is_running:
                 time.sleep(WATCH_INTERVAL_S)
     except KeyboardInterrupt:
         console.print("stopped")
+
+
+def _create(kafka: LocalKafka, name: str, partitions: int, console: Console) -> None:
+    try:
+        kafka.create_topic(name, partitions, replication_factor=min(3, len(kafka.brokers)))
+    except BrokerError as error:
+        if error.code != TOPIC_ALREADY_EXISTS:
+            raise
+        console.print(f"topic {name} is in the directory from before, and stays as it is")
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> NoReturn:

@@ -108,7 +108,10 @@ def read_offset_log(checkpoint: Path, *, since: int = 0, known_since: int | None
     if not files:
         raise CheckpointError(f"{checkpoint / 'offsets'} has no complete offset file yet. {_TORN}")
     if not any(file.ours for file in files):
-        raise CheckpointError(f"{checkpoint} is the checkpoint of a query that has no source of this package")
+        raise CheckpointError(
+            f"{checkpoint} is the checkpoint of a query that has no source of this package. If it reads from Spark's "
+            "own Kafka source, `evensplit offsets` shows its positions, and `evensplit migrate` takes them over"
+        )
     there = frozenset(all_names)
     missing = [number for number in range(min(files[0].batch, all_names[0]), files[-1].batch) if number not in there]
     if missing:
