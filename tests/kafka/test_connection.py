@@ -157,7 +157,10 @@ def test_noise_of_a_stranger_is_refused_at_once(serve: Callable[[Handler], Serve
 
 def test_deadline_holds_while_an_answer_is_read(serve: Callable[[Handler], Server]) -> None:
     broker = struct.pack(">i", 1) + b"\x02h" + struct.pack(">i", 1) + b"\0\0"
-    body = b"\0" + struct.pack(">i", 0) + b"\xff\xff\xff\x01" + broker * 5_000_000
+    topic = struct.pack(">h", 0) + b"\x02t" + bytes(16) + b"\0\x01" + struct.pack(">i", 0) + b"\0"
+    count = b"\x81\x89\x7a"
+    head = b"\0" + struct.pack(">i", 0) + b"\x02" + broker + b"\0" + struct.pack(">i", 1)
+    body = head + count + topic * 2_000_000
 
     def much(peer: Peer) -> None:
         peer.agree_on((3, 0, 12))

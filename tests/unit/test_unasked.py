@@ -10,7 +10,7 @@ import pytest
 from evensplit._kernel import FetchedResponse
 from evensplit.core.model import TopicPattern
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka.api import METADATA, TOPIC_BYTES_MAX, Api, metadata_about
+from evensplit.kafka.api import METADATA, TOPIC_BYTES_MAX, Api, metadata_bytes_max
 from evensplit.kafka.client import _OffsetLookup
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
@@ -100,7 +100,7 @@ def test_topics_and_brokers_are_kept_as_long_as_they_are_of_use(monkeypatch: pyt
     assert list(session._leaders) == list(session._topic_ids) == ["t", "other-2"]
     bounds = [api.answer_bytes_max for api in apis]
     assert bounds == [2 * TOPIC_BYTES_MAX, 2 * TOPIC_BYTES_MAX, METADATA.answer_bytes_max]
-    assert metadata_about(1_000_000).answer_bytes_max == METADATA.answer_bytes_max
+    assert metadata_bytes_max(1_000_000) == METADATA.answer_bytes_max
 
 
 def test_topics_that_kafka_would_not_have() -> None:

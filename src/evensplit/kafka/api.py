@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
 from evensplit.kafka import group_responses, responses
@@ -121,9 +121,9 @@ TOPIC_BYTES_MAX = 16 << 20
 """What an answer has about one topic, at most: room for 300,000 partitions."""
 
 
-def metadata_about(topics: int) -> Api[responses.Metadata]:
-    """METADATA about so many topics, with no room for others."""
-    return replace(METADATA, answer_bytes_max=min(METADATA.answer_bytes_max, (topics + 1) * TOPIC_BYTES_MAX))
+def metadata_bytes_max(topics: int) -> int:
+    """How long METADATA may be about so many topics: with room for the brokers, and for no other topic."""
+    return min(_LONG, (topics + 1) * TOPIC_BYTES_MAX)
 
 
 LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, responses.read_list_offsets, 2, 9, 6)

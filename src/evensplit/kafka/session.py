@@ -9,13 +9,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from evensplit.core.starting import TopicPartition
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import METADATA, Api, metadata_about
+from evensplit.kafka.api import METADATA, Api, metadata_bytes_max
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.port import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, are_two_clusters
@@ -190,7 +190,7 @@ class Session:
         """
         build = partial(_metadata_request, topics)
         check = partial(self._check_metadata, cluster_id, topics)
-        api = METADATA if topics is None else metadata_about(len(topics))
+        api = METADATA if topics is None else replace(METADATA, answer_bytes_max=metadata_bytes_max(len(topics)))
         response = self.ask_any(api, build, deadline, patience_s, check=check, prefer=prefer).only(topics)
         self._learn(response, of_all=topics is None)
         return response
