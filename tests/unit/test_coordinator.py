@@ -237,6 +237,37 @@ def test_a_cluster_that_is_late_is_not_read_although_it_is_known_what_it_had(
     assert known == ({"east"} if refused else {"east", "west"})
 
 
+def test_a_cluster_that_is_always_late_is_read_by_the_answers_that_come_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise each answer would be taken only to be asked for again, and nothing ever read."""
+    monkeypatch.setattr(world, "LATE_MIN_S", 0.01)
+    answer_now = threading.Event()
+    answer_now.set()
+
+    class Slow(FakeKafka):
+        def list_partitions(self, subscription: Subscription) -> Listing:
+            assert answer_now.wait(30)
+            return super().list_partitions(subscription)
+
+    west = Slow("west")
+    west.create_topic("t")
+    source = Source(west, clusterWait="10ms")
+    state = source.plan(NONE)
+    for end in (5, 10, 15):
+        west.append("t", 0, 5)
+        answer_now.clear()
+        assert source.plan(state) is state
+        answer_now.set()
+        wait_for(source.coordinator.has_news, what="the answer")
+        answer_now.clear()
+        after = source.plan(state)
+        assert ranges(state, after) == {"west/t/0": (end - 5, end)}
+        assert list(source.coordinator.report().unreachable) == ["west"]
+        state = after
+        answer_now.set()
+
+
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:
     first = Source(east).plan(NONE)
     west = FakeKafka("west")

@@ -223,7 +223,7 @@ def test_a_token_endpoint_of_a_documents_choice_gets_no_secret_of_the_job(docume
 def test_a_token_endpoint_has_to_be_allowed_and_is_looked_at_again_when_it_is_asked(
     document: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document.write({**OAUTH, **ID_AND_SECRET, TOKEN_URL: "http://127.0.0.1:9/token?tenant=a"})
+    document.write({**OAUTH, **ID_AND_SECRET, TOKEN_URL: "http://127.0.0.1:9/token"})
     for allow in ("http://127.0.0.1:9/token", "env:A, http://127.0.0.1:9/token"):
         document.accept(**{"metadata.allow": allow})
     for other in ("https://127.0.0.1:9/token", "http://127.0.0.1:9/", "http://127.0.0.1:9/token/b"):

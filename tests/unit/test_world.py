@@ -214,6 +214,7 @@ def test_a_question_that_waits_for_its_answer_is_late_after_a_second_and_until_t
     one = Watched({"e:9092": slow}, options(clusterWait="0"))
     assert one.world.late == {}
     one.look()
+    assert one.world.is_known()
     hold.clear()
     expected: list[tuple[float, dict[str, str]]] = [(5.0, {}), (5.9, {}), (6.0, {"east": "e:9092: connection refused"})]
     for now_s, late in expected:
@@ -224,6 +225,7 @@ def test_a_question_that_waits_for_its_answer_is_late_after_a_second_and_until_t
     known, version = one.world.late, one.world.version
     one.world.refresh(patient=False)
     assert one.world.late is known
+    assert not one.world.is_known()
     hold.set()
     wait_for(lambda: one.world.refresh(patient=False) and not one.world.late, what="an answer")
     assert one.world.version == version, "it has said nothing new"

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~!$&'()*+,;=:/%-]*)?", re.ASCII)
 _EXPECTED = (
     "expected names of environment variables (env:NAME), absolute paths of directories or files, and addresses of "
     "token endpoints (https://…), separated by commas, such as env:KAFKA_PASSWORD, /etc/kafka/secrets"
@@ -35,8 +36,8 @@ class Allowed:
         return self.everything or name in self.variables
 
     def has_address(self, url: str) -> bool:
-        """Whether a token may be asked for there."""
-        return self.everything or plain_address(url) in self.addresses
+        """Whether a token may be asked for there. What is more than a plain address may not be, whatever is allowed."""
+        return self.everything or (is_plain_address(url) and url in self.addresses)
 
     def real_path(self, path: str) -> str | None:
         """The path at which a file may be opened, with no link in it; None if it may not be read.
@@ -73,8 +74,8 @@ def parse_allowed(text: str) -> tuple[Allowed, list[str]]:
             variables.append(found[1])
         elif Path(entry).is_absolute() and entry.isprintable() and ".." not in entry.split("/"):
             paths.append(os.path.normpath(f"/{entry.lstrip('/')}"))
-        elif _is_address(entry):
-            addresses.append(plain_address(entry))
+        elif is_plain_address(entry):
+            addresses.append(entry)
         else:
             problems.append(f"has {entry if len(entry) <= 100 else f'{entry[:100]}…'!r}; {_EXPECTED}")
     return Allowed(_once(variables), _once(paths), _once(addresses)), problems
@@ -93,5 +94,6 @@ def _once(names: list[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
 
 
-def _is_address(text: str) -> bool:
-    return text.isprintable() and plain_address(text) == text and re.match(r"https?://[^/]", text) is not None
+def is_plain_address(text: str) -> bool:
+    """Whether it is a web address without a user, a query, a fragment, or anything that could be read in two ways."""
+    return _ADDRESS.fullmatch(text) is not None and plain_address(text) == text

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from evensplit.core.words import short
-from evensplit.kafka.allowed import Allowed, plain_address
+from evensplit.kafka.allowed import Allowed, is_plain_address, plain_address
 from evensplit.kafka.kerberos_options import SWITCHES
 from evensplit.kafka.sasl_options import (
     CLIENT_HANDLER,
@@ -172,8 +172,14 @@ def _of_url(what: str, text: str, allowed: Allowed) -> Iterator[str]:
         return
     if parts.scheme == "file":
         yield from filter(None, [path_refusal(what, url2pathname(parts.path), allowed)])
-    elif not allowed.has_address(text):
+    elif not allowed.has_address(text.strip()):
         address = short(plain_address(text))
+        if not is_plain_address(text.strip()):
+            yield (
+                f"{what} is more than a plain address (https://host/path), so it cannot be allowed; leave out the "
+                "user, the query and the fragment"
+            )
+            return
         yield (
             f"{what} has the driver and the executors send a request to {address}; leave it out, or, if whoever writes "
             f"the metadata may have that, add {address} to the option metadata.allow"

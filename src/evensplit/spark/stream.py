@@ -81,8 +81,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
         Nothing has changed only if that is what the clusters say to a question that comes after Spark's: otherwise
         `processAllAvailable` would return before records are read that were there when it was called. Clusters are
-        left in peace meanwhile as at other times, so that may take up to `clusterWait`; the answer of one that needs
-        still longer is believed.
+        left in peace meanwhile as at other times, so that may take up to `clusterWait`; of one that needs still longer,
+        as of one that is away, nothing is read until it answers.
         """
         asked = self._plans().questions
         deadline = time.monotonic() + max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)

@@ -186,8 +186,8 @@ class World:
         return max(LATE_MIN_S, self._options.cluster_wait_ms / 1000)
 
     def is_known(self) -> bool:
-        """Whether the last answer of each cluster is a view."""
-        return all(isinstance(watch.answer, View) for watch in self._watches.values())
+        """Whether the last answer of each cluster is a view, and none is late."""
+        return not self.late and all(isinstance(watch.answer, View) for watch in self._watches.values())
 
     def look_ups_done(self) -> bool:
         """Whether a look-up has come that was not there when it was asked for."""
