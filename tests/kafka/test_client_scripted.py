@@ -7,11 +7,12 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from evensplit.core.model import Topics
-from evensplit.core.starting import LATEST
+from evensplit.core.starting import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka.api import (
     API_VERSIONS,
@@ -20,6 +21,7 @@ from evensplit.kafka.api import (
     METADATA,
     OFFSET_COMMIT,
     OFFSET_FETCH,
+    Api,
 )
 from evensplit.kafka.background import in_background
 from evensplit.kafka.client import ClusterClient
@@ -208,3 +210,31 @@ def test_strangers_are_not_asked_again(connect: Callable[..., ClusterClient]) ->
         with pytest.raises(UnsupportedBroker, match="in HTTP, so the port belongs to another service"):
             connect(server).list_partitions(Topics(("t",)))
         assert time.monotonic() - begun < SLACK_S
+
+
+class Saying(Scripted):
+    """Says that an offset is `offset`, whatever is asked for."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__()
+        self._offset = offset
+
+    def _offsets(self, api: Api[Any], version: int) -> Any:
+        message = super()._offsets(api, version)
+        message.topics[0].partitions[0].offset = self._offset
+        return message
+
+
+@pytest.mark.parametrize("offset", [-1, -5, -(1 << 63), (1 << 63) - 1])
+def test_an_offset_that_there_cannot_be_is_none(connect: Callable[..., ClusterClient], offset: int) -> None:
+    with Saying(offset) as server:
+        port = connect(server, timeout_ms=300)
+        for wanted in (EARLIEST, LATEST):
+            with pytest.raises(ClusterUnreachable, match=f"the broker says offset {offset}, which none has"):
+                port.list_offsets({("t", 0): wanted})
+        port.close()
+
+
+def test_no_offset_is_an_answer_to_a_time(connect: Callable[..., ClusterClient]) -> None:
+    with Saying(-1) as server:
+        assert connect(server).list_offsets({("t", 0): 1_700_000_000_000}) == {("t", 0): -1}

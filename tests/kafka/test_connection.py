@@ -18,8 +18,9 @@ from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.frames import BODY_BEGIN, Frame
 from evensplit.kafka.settings import ClientSettings, join_address, split_address
+from tests.support.client_options import understood
 from tests.support.clients import NOWHERE
-from tests.support.peers import Handler, Peer, Server, versions_body
+from tests.support.peers import Handler, Peer, Server, flood_handshake, versions_body
 from tests.support.waiting import SLACK_S
 
 
@@ -199,6 +200,17 @@ def test_deadline_holds_while_an_answer_comes_byte_by_byte(serve: Callable[[Hand
     with pytest.raises(ClusterUnreachable, match="no complete answer to Metadata in time"):
         ask_metadata(connection, timeout_s=0.2)
     assert time.monotonic() - begun_s < 0.2 + SLACK_S
+
+
+@pytest.mark.timeout(60)
+def test_deadline_holds_in_a_handshake_without_end(serve: Callable[[Handler], Server]) -> None:
+    """OpenSSL does not come back from it as long as there is something to read."""
+    begun_s = time.monotonic()
+    with pytest.raises(ClusterUnreachable, match="the TLS handshake failed: it did not end within"):
+        Connection(
+            "east", serve(flood_handshake).address, understood({"security.protocol": "SSL"}), Deadline.after(0.5)
+        )
+    assert time.monotonic() - begun_s < 0.5 + SLACK_S
 
 
 def test_answer_longer_than_its_request_allows(serve: Callable[[Handler], Server]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from evensplit.core.model import Range, SplitId
-from evensplit.kafka import fetcher
+from evensplit.errors import ClusterUnreachable
+from evensplit.kafka import fetcher, leader
 from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.lane import LaneLimits, read_ranges
@@ -141,3 +142,22 @@ def test_quota_of_a_real_broker(
     # One for metadata and one for records each.
     assert sorted(opened) == ["east", "east", "west", "west"]
     assert len(debug()) >= 2
+
+
+def test_broker_that_throttles_for_ever_is_an_error(
+    kafka: LocalKafka,
+    topic: str,
+    detour: Callable[[Tamper], Detour],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a quota holds back comes in the end; a broker that only says so would hold a task for ever."""
+    kafka.create_topic(topic)
+    spread(kafka, topic, 500)
+    monkeypatch.setattr(leader, "THROTTLED_MAX_S", 1.0)
+
+    def throttle(response: Any) -> None:
+        response.throttle_time_ms = 300
+        response.responses = []
+
+    with pytest.raises(ClusterUnreachable, match="throttled by a quota for more than 1 s, in which nothing came"):
+        values(lane(kafka, whole(topic, 500), detour(rewritten(throttle)), timeout_ms=1000))

@@ -54,6 +54,15 @@ def versions_body(version: int, apis: tuple[tuple[int, int, int], ...], error: i
     return bytes(message.encode(version=version))
 
 
+def flood_handshake(peer: Peer) -> None:
+    """Answer TLS with messages that are passed over in a handshake (HelloRequest), without end and without a pause."""
+    peer.connection.settimeout(60)
+    peer.connection.recv(4096)
+    records = b"\x16\x03\x03\x00\x04\0\0\0\0" * 20_000
+    while not peer.ended.is_set():
+        peer.connection.sendall(records)
+
+
 class Server:
     """Serves each connection by `handler`, in a thread of its own, until the test ends."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,14 @@ def test_a_form_that_is_wrong_never_shows_what_is_in_it(noise: str, at: int) -> 
         said = str(error)
     assert "SENTINEL" not in said
     assert "alice" not in said
+
+
+@pytest.mark.parametrize("text", ['"' + "a" * 500_000 + '"', "a" * 500_000, "'" + r"\a" * 250_000 + "'"])
+def test_memory_for_a_long_value_is_a_few_times_its_length(text: str) -> None:
+    """Metadata may have one, and each character of it was remembered with what could be tried instead."""
+    tracemalloc.start()
+    try:
+        assert parse_jaas(f"{PLAIN} required password={text};").options["password"]
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(text)
+    finally:
+        tracemalloc.stop()

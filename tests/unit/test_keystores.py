@@ -241,3 +241,34 @@ def test_a_jks_that_claims_to_be_endless_takes_no_time(tmp_path: Path) -> None:
     file.write_bytes(b"\xfe\xed\xfe\xed" + struct.pack(">ii", 2, 2**31 - 1) + bytes(40))
     with pytest.raises(SecretError, match="is damaged"):
         read_trusted(trust(file))
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----{}-----END CERTIFICATE-----"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN A-----" * 60_000,
+        "".join(f"-----BEGIN A{n}-----" for n in range(50_000)),
+        "".join(f"-----BEGIN {n} PRIVATE KEY-----" for n in range(30_000))
+        + "".join(f"-----END {n} PRIVATE KEY-----" for n in range(30_000)),
+        "-----BEGIN " + "A" * 1_000_000,
+    ],
+    ids=["one kind", "many kinds", "in each other", "a long kind"],
+)
+def test_a_long_text_is_looked_through_once(text: str) -> None:
+    """Each beginning without an end was followed to the end of the text: minutes, for metadata, of the whole driver."""
+    for store in (Store("truststore", "", "", certificates=text), Store("keystore", "", "", key=Secret(text))):
+        with pytest.raises(SecretError, match=r"has no certificate|private keys and 0 certificates"):
+            (read_trusted if store.what == "truststore" else read_keys)(store)
+
+
+def test_a_block_that_was_cut_off_is_damage() -> None:
+    """It is not passed over, since whom it would have trusted is not trusted then."""
+    whole = CERTIFICATE.format("AAAA")
+    assert read_trusted(Store("truststore", "", "", certificates=f"{whole}\n{whole}")) == [bytes(3)] * 2
+    for text in (f"{whole[:30]}\n{whole}", f"{whole}{whole[:30]}-----BEGIN X-----AAAA-----END X-----{whole}"):
+        with pytest.raises(SecretError, match="damaged certificate"):
+            read_trusted(Store("truststore", "", "", certificates=text))

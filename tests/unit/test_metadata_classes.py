@@ -13,6 +13,9 @@ from evensplit.errors import MetadataError
 from evensplit.metadata import Metadata, Stream, hidden, open_service
 from tests.support.metadata_answers import SECRET, answer, cluster, problem, refused
 
+MANY = {str(number): "" for number in range(501)}
+LONG = {"p": "x" * ((1 << 20) + 1)}
+
 
 class Registry:
     """A service of a user's own."""
@@ -125,6 +128,8 @@ def test_a_class_that_is_none(module: str) -> None:
         (Metadata((Stream("s", (cluster(topics=("",)),)),)), "topics: expected a topic's name"),
         (Metadata((Stream("s", (cluster(properties={"a": 1}),)),)), "properties: expected a mapping of texts to texts"),
         (Metadata((Stream("s", (cluster(properties={"kafka.a": SECRET}),)),)), "properties: expected the name of a"),
+        (Metadata((Stream("s", (cluster(properties=MANY),)),)), "expected at most 500 client settings, found 501"),
+        (Metadata((Stream("s", (cluster(properties=LONG),)),)), "properties.p: expected a text of at most 1048576"),
         (Metadata((Stream("s", (cluster(), cluster())),)), "streams[0].clusters[1].clusterId: expected each"),
         (Metadata((Stream("s", ()), Stream("s", ()))), "streams[1].streamId: expected each stream once"),
         (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from evensplit.errors import MetadataError
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
 from evensplit.metadata.document import Format
 from tests.support.metadata_answers import FLINK, SECRET, parse, problems
@@ -161,8 +162,8 @@ TOPIC = "expected a topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', o
 CLUSTER_ID = "expected a text of 1 to 249 printable characters without a slash"
 BOOTSTRAP = "expected host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
 PROPERTY = (
-    "expected the name of a client setting, without 'kafka.' and without spaces around it, other than "
-    "bootstrap.servers, which has a field of its own"
+    "expected the name of a client setting, of at most 249 characters, without 'kafka.' and without spaces around it, "
+    "other than bootstrap.servers, which has a field of its own"
 )
 
 
@@ -264,3 +265,27 @@ def test_secrets_are_in_no_repr() -> None:
     answer = parse(cluster(f"properties: {{password: {SECRET}}}"))
     assert answer.streams[0].clusters[0].properties == {"password": SECRET}
     assert SECRET not in repr(answer)
+
+
+def test_settings_have_bounds() -> None:
+    """They are looked through one by one, and whoever writes metadata may be anybody."""
+
+    def read(properties: dict[str, str]) -> Metadata:
+        one = {"clusterId": "c", "bootstrapServers": "b:1", "topics": ["t"], "properties": properties}
+        return parse_json([{"streamId": "s", "clusterMetadataList": [one]}])
+
+    most = {f"p{number}": "x" for number in range(499)} | {"n" * 249: "x" * (1 << 20)}
+    assert read(most).streams[0].clusters[0].properties == most
+    for wrong, expected in (
+        ({**most, "more": "x"}, "expected at most 500 client settings, found 501"),
+        ({"n" * 250: "x"}, "expected the name of a client setting, of at most 249 characters"),
+        (
+            {"p": "x" * ((1 << 20) + 1)},
+            "properties.p: expected a text of at most 1048576 characters, found one of 1048577",
+        ),
+    ):
+        with pytest.raises(MetadataError) as caught:
+            read(wrong)
+        (problem,) = caught.value.problems
+        assert expected in problem
+        assert len(problem) < 500

@@ -20,6 +20,8 @@ from evensplit.metadata.nodes import DOCUMENT_BYTES_MAX
 from evensplit.metadata.web import shown_url
 from tests.support.metadata_answers import SECRET, answer, document, problem, refused
 from tests.support.metadata_server import CERTIFICATE, Exchange, Respond, Server
+from tests.support.peers import Server as PeerServer
+from tests.support.peers import flood_handshake
 from tests.support.waiting import SLACK_S
 
 Serve = Callable[..., Server]
@@ -90,6 +92,10 @@ def test_not_modified_is_no_first_answer(serve: Serve) -> None:
             lambda exchange: exchange.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n[]"),
             "expected an HTTP answer, found IncompleteRead",
         ),
+        (
+            lambda exchange: exchange.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n[]"),
+            "expected an HTTP answer, found ValueError",
+        ),
     ],
 )
 def test_answers_that_cannot_be_used(serve: Serve, respond: Respond, expected: str) -> None:
@@ -97,6 +103,33 @@ def test_answers_that_cannot_be_used(serve: Serve, respond: Respond, expected: s
     told = problem(open_service(server.url(f"/fleet?key={SECRET}").replace("//", f"//user:{SECRET}@")))
     assert told.startswith(f"metadata of http://127.0.0.1:{server.server_port}/fleet?…: ")
     assert expected in told
+
+
+def test_an_answer_without_end_is_cut_off(serve: Serve) -> None:
+    """Its first chunk is said to be shorter than nothing, for which http.client reads all that comes."""
+    piece = bytes(1 << 20)
+    sent: list[int] = []
+
+    def respond(exchange: Exchange) -> None:
+        exchange.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n")
+        while len(sent) < 400:
+            exchange.wfile.write(piece)
+            sent.append(len(piece))
+
+    told = problem(open_service(serve(respond).url(), timeout_s=60))
+    assert f"expected at most {DOCUMENT_BYTES_MAX} bytes, found more" in told
+    assert len(sent) < 100
+
+
+def test_a_handshake_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL does not come back from it as long as there is something to read."""
+    monkeypatch.setenv("no_proxy", "*")
+    server = PeerServer(flood_handshake)
+    begun_s = time.monotonic()
+    service = open_service(f"https://127.0.0.1:{server.address[1]}/", timeout_s=0.5)
+    assert "expected a whole answer within 0.5 s, found none" in problem(service)
+    assert time.monotonic() - begun_s < 0.5 + SLACK_S
+    server.close()
 
 
 @pytest.mark.parametrize(
@@ -269,6 +302,9 @@ def test_an_etag_is_of_one_url_only(serve: Serve) -> None:
         ("ftp://127.0.0.1/x", "found status 302 with no URL that can be asked"),
         ("file:///etc/passwd", "found status 302 with no URL that can be asked"),
         ("https://[x/", "found status 302 with no URL that can be asked"),
+        (f"https://{'a' * 64}/", "found status 302 with no URL that can be asked"),
+        ("https://.a./", "found status 302 with no URL that can be asked"),
+        ("https://xn--%FF/", "expected an HTTP answer, found Unicode"),
         ("", "found status 302 with no URL that can be asked"),
         ("/fleet", "found more than 5 redirects"),
     ],

@@ -185,6 +185,26 @@ def test_the_jobs_own_mechanism_may_be_used(document: Document) -> None:
     assert len(document.accept(**own, **{"metadata.allow": "/etc/kafka"})) == 1
 
 
+@pytest.mark.parametrize(
+    "url", ["file:///run/token", "fi\tle:///run/token", "\x01file:///run/token", "FILE:/run/token"]
+)
+def test_the_jobs_own_token_is_not_sent_without_tls(url: str, document: Document) -> None:
+    """Whoever opens a URL leaves out what is no character of one."""
+    own = {f"kafka.{name}": value for name, value in {**OAUTH, TOKEN_URL: url}.items()}
+    document.write({"security.protocol": "SASL_PLAINTEXT"})
+    (problem,) = document.refuse(**own)
+    assert problem.startswith(f"kafka.security.protocol is beside a login of the job's own (kafka.{TOKEN_URL})")
+
+
+def test_of_any_number_of_wrong_settings_some_are_named(document: Document) -> None:
+    """Each was compared with all that there are, and all were named."""
+    document.write(*({f"fetch.max.byte{number}": "1" for number in range(60)} for _ in range(2_000)))
+    with pytest.raises(MetadataError) as caught:
+        document.accept()
+    assert len(caught.value.problems) == 101
+    assert "fetch.max.byte0 is not an option; did you mean kafka.fetch.max.bytes?" in caught.value.problems[0]
+
+
 def test_positions_are_not_read_from_files_that_a_document_names(document: Document, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hunter2")

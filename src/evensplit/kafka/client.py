@@ -15,7 +15,7 @@ from typing import Any
 from evensplit.core.model import EpochTable, Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
 from evensplit.core.words import counted
-from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
+from evensplit.errors import AnswerRefused, AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
 from evensplit.kafka.calls import Calls
 from evensplit.kafka.connection import Connection
@@ -33,6 +33,9 @@ from evensplit.kafka.port import (
 from evensplit.kafka.responses import ByTopic, ListedOffset, MetadataTopic
 from evensplit.kafka.session import ATTEMPT_S, HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Broker, Leaders, Session
 from evensplit.kafka.settings import Address, ClientSettings
+
+OFFSET_MAX = (1 << 63) - 1
+"""No offset is so high, as there is another one after each."""
 
 CONNECT_MIN_S = 0.25
 """No leader leaves the next one less time to be connected to."""
@@ -313,6 +316,9 @@ class _OffsetLookup:
                     continue
                 if one.error_code:
                     self._refused(key, one.error_code)
+                elif not (0 if self._wanted[key] in (EARLIEST, LATEST) else -1) <= one.offset < OFFSET_MAX:
+                    what = f"topic {key[0]!r}, partition {key[1]}: the broker says offset {one.offset}, which none has"
+                    self._errors[key] = AnswerRefused(self._session.cluster, what)
                 else:
                     self._found[key], self.epochs[key] = one.offset, one.leader_epoch
 

@@ -16,6 +16,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import cache, partial
 from importlib import metadata
 from typing import Any, TypeVar
@@ -38,6 +39,7 @@ from evensplit.kafka.settings import Address, ClientSettings, join_address
 from evensplit.kafka.tls import reason_of, refused
 from evensplit.kafka.transport import open_transport
 from evensplit.kafka.wire import OutOfTime, Undecodable
+from evensplit.metadata.in_time import cut_off
 
 READ_S = 1.0
 """So long it may take to read an answer that has come, even if its deadline passes meanwhile."""
@@ -99,13 +101,14 @@ class Connection:
         self._poll = select.poll()
         self._poll.register(self._socket, 0)
         try:
-            self._versions = self._negotiate(deadline)
-            self._greetings = self._answered
-            if access.sasl is not None:
-                begun_s = time.monotonic()
-                ask = partial(self.request, deadline=deadline)
-                life_ms = log_in(cluster, address, access.sasl, ask, deadline)
-                self._renew_at_s = begun_s + SESSION_USED * life_ms / 1000 if life_ms > 0 else None
+            with cut_off(self._socket, deadline.at_s + READ_S) if self._secured else nullcontext():
+                self._versions = self._negotiate(deadline)
+                self._greetings = self._answered
+                if access.sasl is not None:
+                    begun_s = time.monotonic()
+                    ask = partial(self.request, deadline=deadline)
+                    life_ms = log_in(cluster, address, access.sasl, ask, deadline)
+                    self._renew_at_s = begun_s + SESSION_USED * life_ms / 1000 if life_ms > 0 else None
         except BaseException:
             self.close()
             raise
@@ -283,9 +286,9 @@ class Connection:
             try:
                 sent += self._socket.send(view[sent:])
             except (BlockingIOError, ssl.SSLWantWriteError):
-                self._wait(select.POLLOUT, deadline)
+                self._wait(select.POLLOUT, deadline, deadline)
             except ssl.SSLWantReadError:
-                self._wait(select.POLLIN, deadline)
+                self._wait(select.POLLIN, deadline, deadline)
 
     def _receive_exactly(self, view: memoryview, what: str, deadline: Deadline) -> None:
         """Fill `view` from the socket, whatever the number of pieces that it comes in."""
@@ -298,13 +301,13 @@ class Connection:
                     with view[received:] as rest:
                         size = self._socket.recv_into(rest)
                 except (BlockingIOError, ssl.SSLWantReadError):
-                    self._wait(select.POLLIN, deadline)
+                    self._wait(select.POLLIN, deadline, limit)
                     continue
                 except ssl.SSLWantWriteError:
-                    self._wait(select.POLLOUT, deadline)
+                    self._wait(select.POLLOUT, deadline, limit)
                     continue
                 if not size:
-                    raise self._hung_up(self._closed(what), what, deadline)
+                    raise self._hung_up(f"it closed the connection instead of answering {what}", what, deadline)
                 received += size
                 self._heard = True
                 # What comes byte by byte is never waited for.
@@ -320,14 +323,12 @@ class Connection:
             self.close()
             raise
 
-    def _wait(self, event: int, deadline: Deadline) -> None:
-        """Wait until the socket can go on. Raises TimeoutError at the deadline."""
+    def _wait(self, event: int, deadline: Deadline, limit: Deadline) -> None:
+        """Wait until the socket can go on. Raises TimeoutError at the deadline, and at the limit even if it can."""
         self._poll.modify(self._socket, event)
-        if not self._poll.poll(min(deadline.remaining_s, POLL_MAX_S) * 1000) and deadline.passed:
+        ready = self._poll.poll(min(deadline.remaining_s, POLL_MAX_S) * 1000)
+        if limit.passed or (not ready and deadline.passed):
             raise TimeoutError
-
-    def _closed(self, what: str) -> str:
-        return f"it closed the connection instead of answering {what}"
 
     def _broken(self, error: OSError, what: str, asked: str, deadline: Deadline) -> ClusterError:
         """What an error of the socket means. The other side may have said why before it hung up."""

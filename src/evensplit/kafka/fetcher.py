@@ -199,6 +199,8 @@ class Fetcher:
             self._lose(leader, BrokerError(leader.cluster, what, code))
             return None
         if leader.throttle(response):
+            for read in leader.queue:
+                self._homes.raise_if_overdue(read)
             return None
         asked, leader.asked = leader.asked, []
         settings = self._settings[leader.cluster]

@@ -18,8 +18,8 @@ _FORM = 'LoginModuleClass required name="value" ...;'
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _TOKEN = re.compile(
     r"""(?P<space>[\x00-\x20]+|//[^\n\r]*|/\*.*?\*/)
-    |(?P<word>(?:\$\{[^}"'=;]*\}|[A-Za-z0-9_$.\-\u00a0-\uffff])+)
-    |(?P<text>"(?:\\.|[^"\\\n\r])*"|'(?:\\.|[^'\\\n\r])*')
+    |(?P<word>(?:\$\{[^}"'=;]*\}|[A-Za-z0-9_$.\-\u00a0-\uffff])++)
+    |(?P<text>"(?:\\.|[^"\\\n\r]++)*+"|'(?:\\.|[^'\\\n\r]++)*+')
     |(?P<sign>[=;])""",
     re.VERBOSE | re.DOTALL,
 )

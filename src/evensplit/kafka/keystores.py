@@ -22,7 +22,7 @@ from typing import Any
 from evensplit.kafka.secrets import Secret, SecretError, read_file
 from evensplit.kafka.tls_options import Store
 
-_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_PEM = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----")
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 _PROTECTOR = bytes.fromhex("060a2b060104012a02110101")
@@ -125,27 +125,41 @@ def _text(data: bytes, where: str) -> str:
 
 def _pem_certificates(text: str, where: str) -> list[bytes]:
     try:
-        return [base64.b64decode("".join(body.split()), validate=True) for body in _blocks(text, "CERTIFICATE")]
+        bodies = [text[begin:end] for kind, begin, end in _blocks(text) if kind == "CERTIFICATE"]
+        return [base64.b64decode("".join(body.split()), validate=True) for body in bodies]
     except (ValueError, binascii.Error):
         raise SecretError(f"{where} has a damaged certificate; expected PEM") from None
 
 
-def _blocks(text: str, *kinds: str) -> list[str]:
-    return [found[2] for found in _PEM.finditer(text) if found[1] in kinds]
+def _blocks(text: str) -> list[tuple[str, int, int]]:
+    """The kind of each block, and where what is in it begins and ends. One pass, as metadata may have any text.
+
+    A block goes from the first beginning of its kind to the next end: one that was cut off is damaged, and not passed
+    over.
+    """
+    open_at: dict[str, int] = {}
+    blocks: list[tuple[str, int, int]] = []
+    for mark in _PEM.finditer(text):
+        if mark[1] == "BEGIN":
+            open_at.setdefault(mark[2], mark.end())
+        elif (begin := open_at.pop(mark[2], None)) is not None:
+            blocks.append((mark[2], begin, mark.start()))
+    return blocks
 
 
 def _pem_keys(text: str, store: Store, where: str) -> KeyChain:
     certificates = _pem_certificates(text, where)
-    keys = [found for found in _PEM.finditer(text) if found[1].endswith("PRIVATE KEY")]
+    keys = [found for found in _blocks(text) if found[0].endswith("PRIVATE KEY")]
     if len(keys) != 1 or not certificates:
         what = f"{len(keys)} private keys and {len(certificates)} certificates"
         raise SecretError(f"{where} has {what}; expected one key and its certificates, in PEM")
-    key, kind = keys[0], keys[0][1]
-    encrypted = kind.startswith("ENCRYPTED") or "ENCRYPTED" in key[2][:100]
+    kind, begin, end = keys[0]
+    key = text[begin:end]
+    encrypted = kind.startswith("ENCRYPTED") or "ENCRYPTED" in key[:100]
     if encrypted and store.key_password is None:
         raise SecretError(f"{where} has a private key with a password; give kafka.ssl.key.password")
     # Whoever puts it into one line has spaces where lines ended.
-    body = key[2] if ":" in key[2] else "\n" + "\n".join(textwrap.wrap("".join(key[2].split()), 64)) + "\n"
+    body = key if ":" in key else "\n" + "\n".join(textwrap.wrap("".join(key.split()), 64)) + "\n"
     armored = f"-----BEGIN {kind}-----{body}-----END {kind}-----"
     return KeyChain(armored, "".join(map(_armored, certificates)), store.key_password if encrypted else None, where)
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from evensplit._kernel import FetchedResponse
+from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import POLL_MAX_S
 from evensplit.kafka.fetch import PartitionRead
@@ -23,6 +24,9 @@ THROTTLED_VERSION = 8
 
 THROTTLE_MAX_S = 60.0
 """No quota holds a client back for longer at a time: a broker that says so is asked again by then."""
+
+THROTTLED_MAX_S = 600.0
+"""No quota holds back a partition for longer of which nothing comes meanwhile: that counts as time to get on."""
 
 PATIENCE_MIN_S = 0.2
 """A leader always has at least so long to answer."""
@@ -57,7 +61,7 @@ class Leader:
     def throttle(self, response: FetchedResponse) -> bool:
         """Leave the broker alone for as long as `response` says; True if that is all it says, so to be asked for again.
 
-        That is no time in which its partitions failed to get on.
+        That is no time in which its partitions failed to get on, up to THROTTLED_MAX_S.
         """
         if self.version < THROTTLED_VERSION or response.throttle_ms <= 0:
             return False
@@ -66,7 +70,12 @@ class Leader:
         # With the connection it goes to the next reader: until then the broker reads nothing from it.
         self.connection.muted_until = time.monotonic() + throttle_s
         for read in (*self.asked, *self.queue):
-            read.stamp_s += throttle_s
+            read.throttled_s += throttle_s
+            if read.throttled_s <= THROTTLED_MAX_S:
+                read.stamp_s += throttle_s
+            else:
+                what = f"{join_address(self.address)}: throttled by a quota for more than {THROTTLED_MAX_S:g} s"
+                read.trouble = read.trouble or ClusterUnreachable(self.cluster, f"{what}, in which nothing came")
         log.debug(
             "cluster %r, %s: throttled by a quota, nothing is asked of it for %d ms",
             self.cluster,

@@ -145,8 +145,8 @@ def _fetch(cluster: str, options: SaslOptions, url: str, deadline: Deadline) -> 
     own_tls = _own_tls(options)
     context = tls_context(cluster, TlsOptions.of(own_tls, lambda _: options.allowed(JAAS))) if own_tls else None
     try:
-        with open_in_time(_request(options, url), deadline.at_s, context) as response:
-            status, data = response.status, response.read(ANSWER_BYTES_MAX + 1)
+        with open_in_time(_request(options, url), deadline.at_s, ANSWER_BYTES_MAX, context) as response:
+            status, data = response.status, response.read(ANSWER_BYTES_MAX)
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason: Any = error.reason if isinstance(error, URLError) else error
         said = "it did not answer in time" if isinstance(reason, TimeoutError) else type(reason).__name__

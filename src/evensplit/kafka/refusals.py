@@ -216,5 +216,6 @@ def _is_login(name: str, text: str) -> bool:
     if has_placeholder(text):
         return True
     if name == TOKEN_URL:
-        return text.lower().startswith("file:")
+        # The addresses alone are none. Whoever reads a URL leaves out control characters, so `fi\tle:` is a file, too.
+        return not is_plain_address(text.strip())
     return bool(module_options(text)) if name == JAAS else True

@@ -289,7 +289,7 @@ def _number(name: str, value: str, least: int, problems: list[str]) -> int | Non
 
 
 def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name.strip().lower(), _KNOWN, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(name.strip().lower()[:100], _KNOWN, n=1, cutoff=0.7)
     hint = f"did you mean kafka.{close[0]}?" if close else "expected a setting of Kafka's consumer"
     return f"kafka.{short(name)} is not an option; {hint}"
 

@@ -20,6 +20,7 @@ from evensplit.kafka.keystores import KeyChain, read_keys, read_trusted
 from evensplit.kafka.secrets import SecretError
 from evensplit.kafka.settings import Address, join_address
 from evensplit.kafka.tls_options import TlsOptions
+from evensplit.metadata.in_time import cut_off
 
 _ADVICE_TRUST = (
     "give the certificate of the authority that signed the broker's as kafka.ssl.truststore.location or "
@@ -145,15 +146,9 @@ def start_tls(
     host = address[0].removesuffix(".")
     secured = context.wrap_socket(connection, server_hostname=host, do_handshake_on_connect=False)
     try:
-        while True:
-            try:
-                secured.do_handshake()
-            except ssl.SSLWantReadError:
-                _wait(poll, secured, select.POLLIN, deadline)
-            except ssl.SSLWantWriteError:
-                _wait(poll, secured, select.POLLOUT, deadline)
-            else:
-                return secured
+        with cut_off(secured, deadline.at_s):
+            _shake_hands(secured, poll, deadline)
+        return secured
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
         secured.close()
         raise ConnectionResetError("it closed the connection in the middle of the TLS handshake") from None
@@ -166,6 +161,22 @@ def start_tls(
     except BaseException:
         secured.close()
         raise
+
+
+def _shake_hands(secured: ssl.SSLSocket, poll: select.poll, deadline: Deadline) -> None:
+    while True:
+        event = select.POLLIN
+        try:
+            secured.do_handshake()
+            return
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLWantWriteError:
+            event = select.POLLOUT
+        poll.modify(secured, event)
+        poll.poll(min(deadline.remaining_s, POLL_MAX_S) * 1000)
+        if deadline.passed:
+            raise TimeoutError
 
 
 def refused(cluster: str, address: Address, error: ssl.SSLError) -> AuthenticationError | ClusterUnreachable:
@@ -211,9 +222,3 @@ def _distrust(host: str, error: ssl.SSLCertVerificationError) -> str:
             f"kafka.ssl.endpoint.identification.algorithm would trust any host with a trusted certificate) ({said})"
         )
     return f"the certificate of the broker is signed by nobody who is trusted here; {_ADVICE_TRUST} ({said})"
-
-
-def _wait(poll: select.poll, secured: ssl.SSLSocket, event: int, deadline: Deadline) -> None:
-    poll.modify(secured, event)
-    if not poll.poll(min(deadline.remaining_s, POLL_MAX_S) * 1000) and deadline.passed:
-        raise TimeoutError

@@ -9,6 +9,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from evensplit.kafka.allowed import EVERYTHING, Allowed
 from evensplit.kafka.secrets import Secret
@@ -200,6 +201,7 @@ def _openssl_name(suite: str) -> str:
     return name if name in _offered() else ""
 
 
+@cache
 def _offered() -> frozenset[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_ciphers("ALL")

@@ -15,6 +15,12 @@ ID_CHARS_MAX = 249
 PROBLEMS_MAX = 100
 """How many problems an error lists; of a document with more, so many are enough to see what is wrong with it."""
 
+PROPERTIES_MAX = 500
+"""So many client settings a cluster may have: more than twice those that Kafka knows."""
+
+VALUE_CHARACTERS_MAX = 1 << 20
+"""How long the value of one may be: several times all certificates that a system trusts."""
+
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 
@@ -23,9 +29,11 @@ CLUSTER_ID = f"a text of 1 to {ID_CHARS_MAX} printable characters without a slas
 TOPIC = "a topic's name: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
 BOOTSTRAP = "host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
 PROPERTY = (
-    "the name of a client setting, without 'kafka.' and without spaces around it, other than bootstrap.servers, which "
-    "has a field of its own"
+    f"the name of a client setting, of at most {ID_CHARS_MAX} characters, without 'kafka.' and without spaces around "
+    "it, other than bootstrap.servers, which has a field of its own"
 )
+PROPERTIES = f"at most {PROPERTIES_MAX} client settings"
+VALUE = f"a text of at most {VALUE_CHARACTERS_MAX} characters"
 OFFSETS = "a text or a mapping"
 
 
@@ -58,7 +66,9 @@ def is_address(text: str) -> bool:
 def is_property(name: str) -> bool:
     """Whether a client setting can be called so."""
     lowered = name.lower()
-    return bool(name) and name == name.strip() and lowered != "bootstrap.servers" and not lowered.startswith("kafka.")
+    if not 0 < len(name) <= ID_CHARS_MAX or name != name.strip():
+        return False
+    return lowered != "bootstrap.servers" and not lowered.startswith("kafka.")
 
 
 def shown(text: str) -> str:
@@ -161,8 +171,14 @@ def _cluster(problems: list[str], where: str, cluster: ClusterMetadata) -> None:
     if not isinstance(properties, Mapping) or not _all((*properties, *properties.values()), str):
         problems.append(f"{where}.properties: expected a mapping of texts to texts")
     else:
-        for name in properties:
+        if len(properties) > PROPERTIES_MAX:
+            problems.append(f"{where}.properties: expected {PROPERTIES}, found {len(properties)}")
+            return
+        for name, value in properties.items():
             _text(problems, f"{where}.properties", name, is_property, PROPERTY)
+            if len(value) > VALUE_CHARACTERS_MAX:
+                found = f"one of {len(value)}"
+                problems.append(f"{where}.properties.{short(name)}: expected {VALUE}, found {found}")
 
 
 def _offsets(problems: list[str], where: str, value: Stream | ClusterMetadata) -> None:

@@ -163,12 +163,18 @@ class _Parser:
             return {}
         if node.kind != "mapping":
             self._wrong(node, path, "a mapping from names of client settings to texts, numbers or flags", node)
+        pairs = self._pairs(node, path)
+        if len(pairs) > checks.PROPERTIES_MAX:
+            self._wrong(node, path, checks.PROPERTIES, str(len(pairs)))
+            return {}
         properties: dict[str, str] = {}
-        for name, value in self._pairs(node, path).items():
+        for name, value in pairs.items():
             if not checks.is_property(name):
                 self._wrong(value, path, checks.PROPERTY, checks.shown(name))
             elif not value.is_scalar:
                 self._wrong(value, f"{path}.{_quoted(name)}", "a text, a number or a flag", value)
+            elif len(value.text) > checks.VALUE_CHARACTERS_MAX:
+                self._wrong(value, f"{path}.{_quoted(name)}", checks.VALUE, f"one of {len(value.text)}")
             else:
                 properties[name] = value.text
         return properties

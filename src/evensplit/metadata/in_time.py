@@ -6,24 +6,74 @@ import http.client
 import io
 import socket
 import ssl
+import struct
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+HEAD_BYTES_MAX = 1 << 20
+"""What an answer may have beside its body: headers, and the marks of its chunks."""
+
+
+class AnswerTooLong(http.client.HTTPException):
+    """An answer goes on beyond what is taken."""
+
+
+@contextmanager
+def cut_off(connection: socket.socket, deadline_s: float) -> Iterator[None]:
+    """Shut `connection` down if it is still in use at `deadline_s`, a moment of the monotonic clock.
+
+    For TLS: OpenSSL does not come back as long as there are messages of the handshake to be read, which a host that
+    sends them without end can have for ever. An OSError of what is under way then becomes a TimeoutError.
+    """
+    overdue = threading.Event()
+
+    def shut_down() -> None:
+        overdue.set()
+        with suppress(OSError):
+            # So that closing it is told at once to whoever still sends.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # Not the method of SSLSocket, which would take TLS away from under whoever is reading.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    left_s = max(0.0, deadline_s - time.monotonic())
+    timer = threading.Timer(min(left_s, threading.TIMEOUT_MAX), shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except OSError:
+        if overdue.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()
+
+
+class _Bounds(NamedTuple):
+    deadline_s: float
+    bytes_max: int
 
 
 def open_in_time(
-    request: urllib.request.Request, deadline_s: float, context: ssl.SSLContext | None = None
+    request: urllib.request.Request, deadline_s: float, bytes_max: int, context: ssl.SSLContext | None = None
 ) -> http.client.HTTPResponse:
     """The answer to `request`, whatever its status; redirects are not followed. Proxies are those of the environment.
 
     `deadline_s` is a moment of the monotonic clock. Reading from the answer ends then, too. The look-up of the host's
-    name is left to the operating system, and to its limits. `context`: whom to trust, if not whom the system does.
+    name is left to the operating system, and to its limits. `bytes_max`: how long a body may be, whatever its headers
+    and its chunks say; one byte more can be read. `context`: whom to trust, if not whom the system does.
 
-    Raises TimeoutError, another OSError (URLError among them), or HTTPException.
+    Raises TimeoutError, another OSError (URLError among them), ValueError (for a host that cannot be one), or
+    HTTPException (AnswerTooLong among them).
     """
     opener = urllib.request.OpenerDirector()
-    for handler in (urllib.request.ProxyHandler(), _Handler(deadline_s), _TlsHandler(deadline_s, context)):
+    bounds = _Bounds(deadline_s, bytes_max)
+    for handler in (urllib.request.ProxyHandler(), _Handler(bounds), _TlsHandler(bounds, context)):
         opener.add_handler(handler)
     response = opener.open(request, timeout=_left_s(deadline_s))
     if not isinstance(response, http.client.HTTPResponse):
@@ -39,31 +89,31 @@ def _left_s(deadline_s: float) -> float:
 
 
 class _Handler(urllib.request.HTTPHandler):
-    def __init__(self, deadline_s: float) -> None:
+    def __init__(self, bounds: _Bounds) -> None:
         super().__init__()
-        self._connect = partial(_Connection, deadline_s=deadline_s)
+        self._connect = partial(_Connection, bounds=bounds)
 
     def http_open(self, req: urllib.request.Request) -> Any:
         return self.do_open(self._connect, req)
 
 
 class _TlsHandler(urllib.request.HTTPSHandler):
-    def __init__(self, deadline_s: float, context: ssl.SSLContext | None) -> None:
+    def __init__(self, bounds: _Bounds, context: ssl.SSLContext | None) -> None:
         super().__init__()
         context = context or ssl.create_default_context()
-        self._connect = partial(_TlsConnection, deadline_s=deadline_s, context=context)
+        self._connect = partial(_TlsConnection, bounds=bounds, context=context)
 
     def https_open(self, req: urllib.request.Request) -> Any:
         return self.do_open(self._connect, req)
 
 
 class _InTime:
-    """Gives a connection of http.client its deadline."""
+    """Gives a connection of http.client its bounds."""
 
-    def __init__(self, *arguments: Any, deadline_s: float, **options: Any) -> None:
+    def __init__(self, *arguments: Any, bounds: _Bounds, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._deadline_s = deadline_s
-        self.response_class: Any = partial(_Response, deadline_s=deadline_s)
+        self._deadline_s = bounds.deadline_s
+        self.response_class: Any = partial(_Response, bounds=bounds)
         # What http.client connects with. Its own gives each address of a host the whole timeout.
         self._create_connection = self._connect_in_time
 
@@ -88,21 +138,30 @@ class _Connection(_InTime, http.client.HTTPConnection):
 
 
 class _TlsConnection(_InTime, http.client.HTTPSConnection):
-    pass
+    _context: ssl.SSLContext
+    _tunnel_host: str | None
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        host = self._tunnel_host or self.host
+        self.sock = secured = self._context.wrap_socket(self.sock, server_hostname=host, do_handshake_on_connect=False)
+        with cut_off(secured, self._deadline_s):
+            secured.do_handshake()
 
 
 class _Response(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *arguments: Any, deadline_s: float, **options: Any) -> None:
+    def __init__(self, sock: socket.socket, *arguments: Any, bounds: _Bounds, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
-        self.fp = io.BufferedReader(_Reader(self.fp.detach(), sock, deadline_s))
+        self.fp = io.BufferedReader(_Reader(self.fp.detach(), sock, bounds))
 
 
 class _Reader(io.RawIOBase):
-    def __init__(self, raw: io.RawIOBase, connection: socket.socket, deadline_s: float) -> None:
+    def __init__(self, raw: io.RawIOBase, connection: socket.socket, bounds: _Bounds) -> None:
         super().__init__()
         self._raw = raw
         self._connection = connection
-        self._deadline_s = deadline_s
+        self._deadline_s = bounds.deadline_s
+        self._bytes_left = bounds.bytes_max + HEAD_BYTES_MAX
 
     def readable(self) -> bool:
         return True
@@ -110,6 +169,10 @@ class _Reader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         self._connection.settimeout(_left_s(self._deadline_s))
         count: int | None = self._raw.readinto(buffer)
+        # http.client reads to the end for a chunk that is said to be shorter than nothing.
+        self._bytes_left -= count or 0
+        if self._bytes_left < 0:
+            raise AnswerTooLong("it is longer than is taken")
         return count
 
     def close(self) -> None:

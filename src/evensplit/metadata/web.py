@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsp
 
 from evensplit.errors import MetadataError
 from evensplit.metadata.document import parse_document
-from evensplit.metadata.in_time import open_in_time
+from evensplit.metadata.in_time import AnswerTooLong, open_in_time
 from evensplit.metadata.model import Metadata
 from evensplit.metadata.nodes import DOCUMENT_BYTES_MAX
 
@@ -83,7 +83,7 @@ class HttpService:
             return self._ask(authorization, deadline_s)
         except MetadataError:
             raise
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             # The text of some of these repeats what was sent; only what the operating system and TLS say is told.
             raise self._wrong(self._failure(error)) from None
 
@@ -94,7 +94,7 @@ class HttpService:
     def _ask(self, authorization: str, deadline_s: float) -> Metadata:
         url = self._url
         for _ in range(REDIRECTS_MAX + 1):
-            with open_in_time(self._request(url, authorization), deadline_s) as response:
+            with open_in_time(self._request(url, authorization), deadline_s, DOCUMENT_BYTES_MAX + 1) as response:
                 if response.status not in _REDIRECTS:
                     return self._answer(url, response)
                 url = self._redirected(url, response)
@@ -166,6 +166,8 @@ class HttpService:
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, TimeoutError):
             return f"expected a whole answer within {self._timeout_s:g} s, found none"
+        if isinstance(reason, AnswerTooLong):
+            return f"expected at most {DOCUMENT_BYTES_MAX} bytes, found more"
         if isinstance(reason, OSError):
             return f"expected an answer, found {type(reason).__name__}: {reason.strerror or 'the connection failed'}"
         return f"expected an HTTP answer, found {type(reason).__name__}"
@@ -189,6 +191,8 @@ def _url_problem(url: str) -> str:
     try:
         parts = urlsplit(url)
         right = bool(parts.scheme in _PORTS and parts.hostname and parts.port != 0 and _URL.fullmatch(url))
+        # What cannot be the name of a host could not be looked up either, with an error of another kind.
+        (parts.hostname or "").encode("idna")
     except ValueError:
         right = False
     return "" if right else expected

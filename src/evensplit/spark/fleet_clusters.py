@@ -40,7 +40,7 @@ def clusters_of(
         clusters = tuple(_started(cluster, dict.fromkeys(silent[cluster.id], start)) for cluster in clusters)
     problems = (*problems, *(batch_problems(clusters) if batch else streaming_problems(clusters)))
     if problems:
-        raise MetadataError(source, problems)
+        raise MetadataError(source, limited(problems))
     return endless(clusters) if batch else clusters
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from evensplit.core.assign.policies import BALANCED, POLICIES
@@ -29,6 +30,7 @@ from evensplit.core.state import READERS_MAX
 from evensplit.errors import OptionError
 from evensplit.kafka.allowed import NOTHING, Allowed, parse_allowed
 from evensplit.kafka.settings import BATCH_BYTES_MAX
+from evensplit.metadata.checks import PROBLEMS_MAX
 from evensplit.spark.option_clusters import (
     BOOTSTRAP,
     CLUSTER_OPTIONS,
@@ -246,7 +248,7 @@ def parse_clusters(
     allowed: Allowed = NOTHING,
     refused: list[str] | None = None,
 ) -> tuple[tuple[ClusterOptions, ...], tuple[str, ...]]:
-    """The clusters of the metadata, by id, and one sentence for each thing that is wrong with them.
+    """The clusters of the metadata, by id, and one sentence for each thing that is wrong, up to some PROBLEMS_MAX.
 
     `common`: as in SourceOptions. `listed`: cluster id -> its own options; None is as if it were not there. `where`
     among them is no option, but the place that the cluster was found at, which sentences about it then name. Sentences
@@ -254,7 +256,8 @@ def parse_clusters(
     """
     problems: list[str] = []
     parser = ClusterParser(Given(common, problems), allowed, refused)
-    clusters = [_cluster(parser, problems, name, listed[name], in_metadata=True) for name in sorted(listed)]
+    looked_at = takewhile(lambda _: len(problems) + len(refused or ()) < PROBLEMS_MAX, sorted(listed))
+    clusters = [_cluster(parser, problems, name, listed[name], in_metadata=True) for name in looked_at]
     return tuple(cluster for cluster in clusters if cluster is not None), tuple(dict.fromkeys(problems))
 
 
@@ -370,8 +373,7 @@ def _cluster(
     """One cluster among several."""
     place = str(options.get("where") or "") if in_metadata else ""
     where = _where(name, place)
-    problem = cluster_name_problem(name, f"the metadata ({place})" if place else "clusters")
-    if problem:
+    if problem := cluster_name_problem(name, f"the metadata ({place})" if place else "clusters"):
         problems.append(problem)
     own: dict[str, Any] = {}
     for key, value in options.items():
