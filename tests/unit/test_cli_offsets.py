@@ -132,3 +132,8 @@ def test_lag_needs_to_know_where(tmp_path: Path) -> None:
 def test_a_query_that_reads_no_kafka(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "from", ["5"], committed=0)
     assert "a query that reads no Kafka cluster" in run(place, code=1)[1]
+
+
+def test_a_command_waits_less_for_a_cluster_than_a_query_does() -> None:
+    assert log_ends.settings_of("b:1", {}).request_timeout_ms == 10_000
+    assert log_ends.settings_of("b:1", {"request.timeout.ms": "3000"}).request_timeout_ms == 3_000

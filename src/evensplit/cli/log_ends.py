@@ -20,6 +20,9 @@ from evensplit.kafka.port import ClusterPort, Listing
 from evensplit.kafka.settings import ClientSettings, parse_settings
 from evensplit.spark.option_clusters import BOOTSTRAP, KAFKA
 
+ASKED_MS = 10_000
+"""So long a command waits for a cluster, unless its options say otherwise."""
+
 ROWS_MAX = 40
 """Up to so many partitions have a row each; of more, each topic has one, and those that something is wrong with."""
 
@@ -76,11 +79,14 @@ class LogPosition:
 
 
 def settings_of(bootstrap_servers: str, options: Mapping[str, str]) -> ClientSettings:
-    """How to reach a cluster. `options`: Kafka's settings, without `kafka.` before their names.
+    """How to reach a cluster. `options`: Kafka's settings, in lower case and without `kafka.` before their names.
+
+    Somebody waits for the answer, so without `request.timeout.ms` among them it is waited for ASKED_MS only.
 
     Raises click.UsageError that lists everything that is wrong.
     """
-    settings, problems, _ = parse_settings({**options, BOOTSTRAP.removeprefix(KAFKA): bootstrap_servers}, theirs=())
+    own = {"request.timeout.ms": str(ASKED_MS), **options, BOOTSTRAP.removeprefix(KAFKA): bootstrap_servers}
+    settings, problems, _ = parse_settings(own, theirs=())
     if settings is None:
         raise click.UsageError(f"{'; '.join(problems)}\n{OptionError(problems).reference}")
     return settings
