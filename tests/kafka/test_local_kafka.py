@@ -368,6 +368,12 @@ def test_the_command_goes_on_with_its_directory(tmp_path: Path) -> None:
             bootstrap = command.stdout.readline().strip()
             kafka = ExistingKafka(bootstrap)
             assert len(listed(kafka.addresses()[0], "clicks").partitions) == 3
+            with process_of("", "-m", "evensplit.cli", *arguments) as second:
+                output, errors = second.communicate(timeout=120)
+            assert (second.returncode, output) == (1, "")
+            told = f"Error: {tmp_path / 'kept'} is in use by the broker of process {command.pid}; stop it, or give"
+            assert errors.startswith(told)
+            assert len(listed(kafka.addresses()[0], "clicks").partitions) == 3
             command.send_signal(signal.SIGINT)
             _, errors = command.communicate(timeout=120)
         assert command.returncode == 0, errors

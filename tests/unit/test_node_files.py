@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import base64
+import errno
+import os
+import signal
 import socket
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.errors import LocalKafkaError
-from evensplit.testing import ExistingKafka, LocalKafka
+from evensplit.testing import ExistingKafka, LocalKafka, local_kafka
+from evensplit.testing.directory_lock import LOCK_FILE, locked_directory
 from evensplit.testing.existing_kafka import parse_address
 from evensplit.testing.node_files import Node, NodeFiles, escape, node_properties, random_kafka_id
 from evensplit.testing.ports import free_ports, is_free
@@ -137,3 +145,124 @@ def test_an_existing_cluster_that_is_not_there() -> None:
     (port,) = free_ports(1)
     with pytest.raises(LocalKafkaError, match=rf"no broker of '127\.0\.0\.1:{port}' answers.*refused"):
         ExistingKafka(f"127.0.0.1:{port}")
+
+
+# --- a directory of one's own --------------------------------------------------------------------------------------
+
+HOLDER = """
+import os, sys
+from pathlib import Path
+from evensplit.testing.directory_lock import locked_directory
+
+with locked_directory(Path(sys.argv[1])):
+    if sys.argv[2] == "alone" or os.fork() == 0:
+        print(os.getpid(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is prepared, and so no broker is started: whoever tries fails."""
+
+    def prepare(progress: object) -> NoReturn:
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(local_kafka, "prepare", prepare)
+
+
+def holder(directory: Path, how: str) -> subprocess.Popen[str]:
+    """A process that holds the directory until it is told a line."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(directory), how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.usefixtures("unprepared")
+def test_a_directory_that_another_broker_has_is_left_as_it_is(tmp_path: Path) -> None:
+    home = tmp_path / "kafka"
+    with holder(home, "alone") as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        expected = f"{home} is in use by the broker of process {other.pid}; stop it, or give another directory"
+        with pytest.raises(LocalKafkaError) as caught:
+            LocalKafka(directory=home).start()
+        assert str(caught.value) == expected
+        assert [path.name for path in home.iterdir()] == [LOCK_FILE]
+        assert (home / LOCK_FILE).read_text() == str(other.pid)
+        other.communicate("", timeout=60)
+    with locked_directory(home):
+        pass
+
+
+def test_a_second_one_in_the_same_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+    with locked_directory(tmp_path):
+        with (
+            pytest.raises(LocalKafkaError, match=f"in use by the broker of process {os.getpid()};"),
+            locked_directory(tmp_path),
+        ):
+            pass
+        # It has not let go of what is not its own.
+        with pytest.raises(LocalKafkaError, match="in use"), locked_directory(tmp_path):
+            pass
+    with locked_directory(tmp_path):
+        pass
+
+
+@pytest.mark.usefixtures("unprepared")
+def test_a_start_that_fails_lets_go(tmp_path: Path) -> None:
+    kafka = LocalKafka(directory=tmp_path)
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="it went on"):
+            kafka.start()
+    with locked_directory(tmp_path):
+        pass
+
+
+def test_whoever_is_killed_holds_nobody_up_nor_do_those_that_it_forked(tmp_path: Path) -> None:
+    with holder(tmp_path, "fork") as other:
+        assert other.stdout is not None
+        forked = int(other.stdout.readline())
+        other.kill()
+        other.wait(60)
+        try:
+            with locked_directory(tmp_path):
+                assert (tmp_path / LOCK_FILE).read_text() == str(os.getpid())
+        finally:
+            os.kill(forked, signal.SIGKILL)
+
+
+def test_a_program_that_is_started_meanwhile_holds_nobody_up(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "input()"]
+    with ExitStack() as programs:
+        with locked_directory(tmp_path):
+            child = programs.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, close_fds=False))
+        with locked_directory(tmp_path):
+            assert child.poll() is None
+        child.communicate(b"\n", timeout=60)
+
+
+@pytest.mark.usefixtures("unprepared")
+@pytest.mark.parametrize(
+    "name, reason", [("file", errno.EEXIST), ("file/x", errno.ENOTDIR), ("x" * 300, errno.ENAMETOOLONG)]
+)
+def test_a_directory_that_cannot_be_made(tmp_path: Path, name: str, reason: int) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LocalKafkaError) as caught:
+        LocalKafka(directory=tmp_path / name).start()
+    assert str(caught.value).startswith(f"{tmp_path / name} cannot be used: {os.strerror(reason)}")
+    assert "; expected a directory that can be written to, or made. Give another one" in str(caught.value)
+
+
+@pytest.mark.usefixtures("unprepared")
+def test_a_directory_that_may_not_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Path.open
+
+    def refused(path: Path, *arguments: Any) -> Any:
+        if path.parent == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return known(path, *arguments)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(LocalKafkaError, match=rf"cannot be used: Permission denied \(.*{LOCK_FILE}\); expected"):
+        LocalKafka(directory=tmp_path).start()

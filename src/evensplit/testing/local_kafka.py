@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,7 @@ from evensplit.errors import LocalKafkaError
 from evensplit.testing import access, admin
 from evensplit.testing.access import AccessHelpers
 from evensplit.testing.certificates import BROKER_CERTIFICATES, Certificates, certificates_in
+from evensplit.testing.directory_lock import cannot_be_used, locked_directory
 from evensplit.testing.jars import Progress
 from evensplit.testing.keeper import Keeper
 from evensplit.testing.local_broker import LocalBroker, PortTakenError
@@ -49,7 +51,8 @@ class LocalKafka(AccessHelpers):
     `properties`: broker settings, above the defaults given here. Those that say what a broker is and where
     (`listeners`, `node.id`, `log.dirs` and their like) cannot be set.
     `directory`: where to keep settings, logs and data. It is created if need be and *kept* in the end; data from an
-    earlier `LocalKafka` in it are used again. Without it, a temporary directory that is removed in the end.
+    earlier `LocalKafka` in it are used again. One that another `LocalKafka` runs on is refused, before anything in
+    it is touched. Without it, a temporary directory that is removed in the end.
     `start_timeout_s`: how long the brokers may take to start, above 0.
     `jvm_options`: for each broker's Java, above the defaults, which favour a quick start: brokers that are to be
     fast for long are better off with `["-XX:TieredStopAtLevel=4", "-Xmx2g"]`.
@@ -106,6 +109,7 @@ class LocalKafka(AccessHelpers):
         self._jvm_options = list(jvm_options)
         self._progress = progress
         self._keeper: Keeper | None = None
+        self._kept = ExitStack()
         self._prepared: Prepared | None = None
         self._brokers: list[LocalBroker] = []
         self._controllers: list[LocalBroker] = []
@@ -178,11 +182,14 @@ class LocalKafka(AccessHelpers):
         if self._keeper is not None:
             self._start_brokers(self._brokers)
             return self
-        prepared = prepare(self._progress)
-        self._keeper = keeper = Keeper()
-        try:
+        with ExitStack() as kept:
+            if self._directory is not None:
+                kept.enter_context(locked_directory(self._directory))
+            prepared = prepare(self._progress)
+            self._keeper = kept.enter_context(Keeper())
+            kept.callback(self._forget)
             for attempt in range(1, PORT_ATTEMPTS + 1):
-                formatted = self._make_brokers(keeper, prepared)
+                formatted = self._make_brokers(self._keeper, prepared)
                 try:
                     self._start_brokers(self._brokers)
                     break
@@ -193,11 +200,7 @@ class LocalKafka(AccessHelpers):
                     for files in formatted:
                         shutil.rmtree(files.data)
             self.create_users()
-        except BaseException:
-            self._brokers, self._controllers = [], []
-            self._keeper = None
-            keeper.close()
-            raise
+            self._kept = kept.pop_all()
         return self
 
     def stop(self) -> None:
@@ -220,16 +223,14 @@ class LocalKafka(AccessHelpers):
         """
         if self._keeper is None or not self._keeper.is_mine:
             return
-        keeper, nodes = self._keeper, [*self._brokers, *self._controllers]
+        nodes = [*self._brokers, *self._controllers]
         deaths: list[str] = []
         try:
             if self._directory is not None:
                 self.stop()
             deaths = [death for node in nodes if (death := node.forget_death()) is not None]
         finally:
-            self._brokers, self._controllers = [], []
-            self._keeper = None
-            keeper.close()
+            self._kept.close()
         if deaths:
             raise LocalKafkaError("\n".join(deaths))
 
@@ -280,6 +281,10 @@ class LocalKafka(AccessHelpers):
 
         admin.wait_until(all_do, what, REQUEST_TIMEOUT_S)
 
+    def _forget(self) -> None:
+        self._brokers, self._controllers = [], []
+        self._keeper = None
+
     def _started(self) -> list[LocalBroker]:
         if self._keeper is None:
             raise LocalKafkaError("this LocalKafka is not started: use it in a `with` block, or call start()")
@@ -305,10 +310,13 @@ class LocalKafka(AccessHelpers):
         formatted = []
         members = []
         for node, files in zip(nodes, places, strict=True):
-            files.write_settings(node_properties(node, nodes[0], self._count, files.data, properties))
-            if files.cluster_id() is None:
-                files.format(self._cluster_id, node.node_id, prepared.bootstrap)
-                formatted.append(files)
+            try:
+                files.write_settings(node_properties(node, nodes[0], self._count, files.data, properties))
+                if files.cluster_id() is None:
+                    files.format(self._cluster_id, node.node_id, prepared.bootstrap)
+                    formatted.append(files)
+            except OSError as error:
+                raise cannot_be_used(home, error) from error
             members.append(LocalBroker(node, files, lambda broker: self._start_brokers([broker])))
         self._brokers = members[-self._count :]
         self._controllers = members[: -self._count]
