@@ -185,7 +185,8 @@ def test_long_lists_end_with_how_many_are_left_out() -> None:
     [
         pytest.param("{", "standard input: it is not JSON: ", id="not JSON"),
         pytest.param("[" * 100_000, "it is not JSON: ", id="too deep"),
-        pytest.param("", "it is not JSON: ", id="nothing"),
+        pytest.param("", "standard input: it is empty; expected one case, or a list of at least one", id="nothing"),
+        pytest.param(" \n", "standard input: it is empty; expected one case, or a list of at least one", id="blank"),
         pytest.param("[]", "it has no case; expected one case, or a list of at least one", id="no case"),
         pytest.param("3", "the case: expected an object with id, topics and members, found 3", id="a number"),
         pytest.param([GROWN, None], "case 2: expected an object with id, topics and members, found null", id="null"),

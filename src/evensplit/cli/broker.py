@@ -17,6 +17,7 @@ from rich.progress import Progress as ProgressBar
 
 from evensplit.cli.usage import ending
 from evensplit.errors import BrokerError
+from evensplit.metadata.checks import TOPIC, is_topic, shown
 from evensplit.testing import LocalKafka, Prepared, Progress, prepare
 
 TOPIC_ALREADY_EXISTS = 36
@@ -32,6 +33,8 @@ def parse_topics(context: click.Context, parameter: click.Parameter, given: tupl
             raise click.BadParameter(
                 f"{text!r}: expected a topic's name, or its name and how many partitions, as in clicks:4"
             )
+        if not is_topic(name):
+            raise click.BadParameter(f"{shown(text)}: expected {TOPIC}")
         topics.append((name, int(partitions) if colon else 1))
     return topics
 

@@ -79,6 +79,8 @@ def read_cases(text: str, source: str) -> list[Case]:
 
     Raises CaseError with everything that is wrong: in which case, in which field, what was expected and found.
     """
+    if not text.strip():
+        raise CaseError(source, ["it is empty; expected one case, or a list of at least one, as JSON"])
     repeated: list[str] = []
     try:
         found = parse_json(text, strict=True, object_pairs_hook=lambda pairs: _object(pairs, repeated))
