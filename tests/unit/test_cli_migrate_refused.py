@@ -189,8 +189,10 @@ def test_a_query_without_a_kafka_source(tmp_path: Path) -> None:
 
 
 def test_the_wrong_direction(place: Path) -> None:
-    assert "0 is what --to kafka makes" in migrate(place, "--to", "kafka", code=1)[1]
-    assert "0 is what --to evensplit makes" in migrate(migrated(place), code=1, to=place.parent / "x")[1]
+    told = migrate(place, "--to", "kafka", code=1)[1]
+    assert "nothing to migrate: source 0 is Spark's own already; to make it evensplit's use --to evensplit" in told
+    told = migrate(migrated(place), code=1, to=place.parent / "x")[1]
+    assert "there is nothing to migrate: source 0 is evensplit's already; for the way back use --to kafka" in told
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,12 @@ def test_the_wrong_direction(place: Path) -> None:
         (("--cluster", "3=east"), "--cluster names source '3'; expected one of 0"),
         (("--bootstrap-servers", "3=a:1"), "--bootstrap-servers names source '3'; expected one of 0"),
         (("--bootstrap-servers", "nobody"), "nobody"),
-        (("--option", "secret"), "--option has another form; expected NAME=VALUE"),
+        (
+            ("--option", "a"),
+            "--option 'a': expected NAME=VALUE with an option's name, as in kafka.security.protocol=SSL",
+        ),
+        (("--option", "a b='secret'"), "--option 'a b=…': expected NAME=VALUE"),
+        (("--option", "kafka.client.id=x"), "--option is given, but nobody is asked; expected --bootstrap-servers too"),
         (("--option", "3:kafka.client.id=x"), "--option names source '3'; expected one of 0"),
         (("--bootstrap-servers", "a:1", "--option", "kafka.clint.id=x"), "clint.id"),
     ],

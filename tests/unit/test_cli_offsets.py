@@ -44,6 +44,12 @@ def place(tmp_path: Path) -> Path:
     return checkpoint(tmp_path / "ours", [ours(east={("t", 1): 7, ("t", 0): 3}, west={("u", 0): 4})], committed=0)
 
 
+def test_a_setting_that_is_for_nobody_is_wrong_use(place: Path) -> None:
+    told = run(place, "--option", "kafka.client.id=x", code=2)[1]
+    assert "--option is given, but nobody is asked; expected --lag or --bootstrap-servers too" in told
+    assert "--option 'a': expected NAME=VALUE" in run(place, "--option", "a", code=2)[1]
+
+
 def test_sparks_own_as_it_is(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "from", ['{"t":{"1":3,"0":5}}'], committed=0)
     assert run(place) == ('{"t":{"0":5,"1":3}}\n', "")

@@ -11,7 +11,7 @@ import click
 
 from evensplit.cli.log_ends import Logs, ask_logs, connected, settings_of, topics_of
 from evensplit.cli.migration import Stand
-from evensplit.cli.source_options import check_whose, kafka_options, of_cluster, said_of
+from evensplit.cli.source_options import check_asked, check_whose, kafka_options, of_cluster, said_of
 from evensplit.core.foreign import Positions, positions_of_state
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterError
@@ -113,14 +113,9 @@ def log_ends(
     """
     sources = list(views)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
+    check_asked(options, servers, lag=lag, cluster=cluster)
     found = LogEnds()
     if not lag and not places:
-        said = [*(["--option"] if options else []), *(["--cluster"] if cluster is not None else [])]
-        if said:
-            are = "is" if len(said) == 1 else "are"
-            raise click.UsageError(
-                f"{' and '.join(said)} {are} given, but nobody is asked; expected --lag or --bootstrap-servers too"
-            )
         return found
     stands = of_cluster(stands_of(views), cluster)
     check_whose(stands, places, settings)

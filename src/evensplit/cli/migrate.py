@@ -19,7 +19,7 @@ from rich.text import Text
 from evensplit.cli.copying import Seen, copy_checkpoint, left_over, look, signs_of_life
 from evensplit.cli.log_ends import LogPosition, positions_table, without_logs
 from evensplit.cli.migration import Migration, Stand, to_evensplit, to_kafka
-from evensplit.cli.source_options import check_source, kafka_options, logs_of, reaching, said_of
+from evensplit.cli.source_options import check_asked, check_source, kafka_options, logs_of, reaching, said_of
 from evensplit.cli.spark_checkpoint import Checkpoint, read_checkpoint
 from evensplit.cli.usage import ending
 from evensplit.core.positions import format_positions
@@ -100,6 +100,7 @@ def migrate(
     checkpoint = read_checkpoint(source)
     sources = _sources(checkpoint, to, chosen)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
+    check_asked(options, servers, lag=None)
     if to == KAFKA and clusters:
         raise click.UsageError("--cluster is given with --to kafka, whose offsets name no cluster; leave it out")
     if to == KAFKA:
@@ -132,13 +133,17 @@ def _sources(checkpoint: Checkpoint, to: str, chosen: Sequence[str]) -> list[str
     newest = checkpoint.newest
     found = list(newest.spark if to == EVENSPLIT else newest.ours)
     if not found:
-        wanted, other = "Spark's own Kafka source", list(newest.ours)
+        wanted, already, instead = "Spark's own Kafka source", "evensplit's", "for the way back use --to kafka"
+        other = newest.ours if to == EVENSPLIT else newest.spark
         if to == KAFKA:
-            wanted, other = "evensplit", list(newest.spark)
-        has = [f"source {name} has {_short(line.text)}" for name, line in newest.text.offsets.items()]
-        already = f"; {', '.join(other)} is what --to {to} makes" if other else ""
+            wanted, already, instead = "evensplit", "Spark's own", "to make it evensplit's use --to evensplit"
+        has = [
+            f"source {name} is {already} already" if name in other else f"source {name} has {_short(line.text)}"
+            for name, line in newest.text.offsets.items()
+        ]
         raise CheckpointForeign(
-            f"{newest.path} has no offset of {wanted}, and so there is nothing to migrate: {'; '.join(has)}{already}"
+            f"{newest.path} has no offset of {wanted}, and so there is nothing to migrate: "
+            + "; ".join([*has, *([instead] if other else [])])
         )
     for source in chosen:
         check_source(source, found, "--source")

@@ -13,6 +13,7 @@ from rich.text import Text
 from evensplit.cli.log_ends import LogPosition, positions_table, without_logs
 from evensplit.cli.migration import Stand, stands
 from evensplit.cli.source_options import (
+    check_asked,
     check_source,
     check_whose,
     kafka_options,
@@ -73,7 +74,8 @@ def offsets(
     wanted = [one for one in all_stands if not chosen or one.source in chosen]
     wanted = of_cluster(wanted, cluster)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
-    check_whose(wanted, places, settings if lag or places else {})
+    check_asked(options, servers, lag=lag)
+    check_whose(wanted, places, settings)
     notes: list[str] = []
     answered = True
     listed: list[tuple[Stand, list[LogPosition]]] = []

@@ -10,6 +10,7 @@ import click
 
 from evensplit.cli.log_ends import LogPosition, look_at_logs, settings_of
 from evensplit.cli.migration import Stand, some
+from evensplit.cli.usage import another_form
 from evensplit.core.foreign import Positions
 from evensplit.errors import ClusterError
 from evensplit.spark.option_clusters import KAFKA
@@ -67,13 +68,26 @@ def kafka_options(values: Sequence[str], sources: Iterable[str]) -> Mapping[str,
     for value in values:
         match = _OPTION.fullmatch(value)
         if match is None:
-            # What is wrong may well be a secret.
-            raise click.UsageError("--option has another form; expected NAME=VALUE, as in kafka.security.protocol=SSL")
+            raise click.UsageError(another_form(value, "kafka.security.protocol=SSL"))
         if match[1]:
             check_source(match[1], known, "--option")
         for source in [match[1]] if match[1] else known:
             found[source][match[2].lower().removeprefix(KAFKA)] = match[3]
     return found
+
+
+def check_asked(
+    options: Sequence[str], servers: Sequence[str], *, lag: bool | None, cluster: str | None = None
+) -> None:
+    """Raise click.UsageError where something is said of how clusters are asked, and none is.
+
+    `lag`: whether `--lag` is given; None: there is no such option. `cluster`: the only one that is to be asked.
+    """
+    said = [*(["--option"] if options else []), *(["--cluster"] if cluster is not None else [])]
+    if said and not servers and not lag:
+        expected = "--bootstrap-servers" if lag is None else "--lag or --bootstrap-servers"
+        are = "is" if len(said) == 1 else "are"
+        raise click.UsageError(f"{' and '.join(said)} {are} given, but nobody is asked; expected {expected} too")
 
 
 def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from evensplit.core.words import plain
+from evensplit.core.words import plain, short
 from evensplit.errors import AssignmentInputError, OptionError
 
 Item = TypeVar("Item")
@@ -24,6 +24,9 @@ _SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
 
 HELP_COLUMNS = 78
 """So wide the help is at most, as that of click in a terminal of 80."""
+
+QUOTED_CHARACTERS_MAX = 100
+"""So much is quoted of what was typed."""
 
 WRONG_USE = "wrong use: an option or an argument that there is not, or that contradicts another one"
 
@@ -66,18 +69,24 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
     """The options in `-o NAME=VALUE`. Raises click.UsageError for another form, and for what is said twice."""
     found: dict[str, str] = {}
     problems: list[str] = []
-    for number, text in enumerate(given, start=1):
+    for text in given:
         match = _SAID.fullmatch(text)
         if match is None:
-            # What is wrong may well be a secret.
-            problems.append(f"-o number {number} has another form; expected NAME=VALUE, as in subscribe=orders")
+            problems.append(another_form(text, "subscribe=orders"))
         elif match[1].lower() in map(str.lower, found):
-            problems.append(f"-o {match[1]} is given twice; expected it once (case does not matter)")
+            problems.append(f"--option {match[1]} is given twice; expected it once (case does not matter)")
         else:
             found[match[1]] = match[2]
     if problems:
         raise click.UsageError("; ".join(problems))
     return found
+
+
+def another_form(text: str, example: str) -> str:
+    """What is said of an `--option` that is not NAME=VALUE. What stands behind its "=" may well be a secret."""
+    name, equals, _ = text.partition("=")
+    shown = f"{short(name, QUOTED_CHARACTERS_MAX)}{'=…' if equals else ''}"
+    return f"--option '{shown}': expected NAME=VALUE with an option's name, as in {example}"
 
 
 def end_with(well: bool) -> None:
