@@ -38,7 +38,7 @@ MEANINGS: tuple[Meaning, ...] = (
         "One or more options are missing, unknown, contradictory or not of their form. `load()` finds what the options "
         "alone decide, the start of the query what depends on stream or batch and on the clusters.",
         "The message numbers all problems, each with what was expected and found. Correct all of them; "
-        "[the list of options](options.md) has their forms.",
+        "`evensplit explain subscribe` tells the form of that one, and [the list of options](options.md) has all.",
     ),
     Meaning(
         "ES-102",
@@ -226,8 +226,8 @@ MEANINGS: tuple[Meaning, ...] = (
     Meaning(
         "ES-601",
         "LocalKafkaError",
-        "The broker for tests did not start or stop: no Java, jars that cannot be fetched, a wrong setting, a broker "
-        "that died.",
+        "The broker for tests did not start or stop: no Java, jars that cannot be fetched, a wrong setting, a "
+        "directory that another one runs on or that cannot be written to, a broker that died.",
         "The message ends with what the broker logged last, or says what is missing and how to get it.",
     ),
     Meaning(

@@ -45,7 +45,11 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         1: (f"doctor {LIVE}", "doctor -o metadata=NOT_THERE"),
         2: ("doctor -o readers=none", "doctor -o none"),
     },
-    "explain": {0: ("explain ES-101",), 1: ("explain ES-999",), 2: ("explain",)},
+    "explain": {
+        0: ("explain ES-101", "explain subscribe", "explain kafka.group.id"),
+        1: ("explain ES-999", "explain subscirbe"),
+        2: ("explain",),
+    },
     "inspect": {
         0: ("inspect KEPT",),
         1: ("inspect NOT_THERE", "inspect SPARKS"),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from evensplit.cli.explain import SUGGESTIONS_MAX
 from evensplit.cli.group import evensplit
 from evensplit.error_table import MEANINGS
 from evensplit.errors import OptionError
+from evensplit.spark.option_table import KINDS, OPTIONS, Option
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str, code: int = 0) -> tuple[str, str]:
@@ -40,7 +46,8 @@ def test_as_json() -> None:
     found = json.loads(run("es-101", "--format", "json")[0])
     assert (found["id"], found["name"]) == ("ES-101", "OptionError")
     assert found["cause"].startswith("One or more options are missing")
-    assert "the list of options has their forms" in found["cure"]
+    assert "`evensplit explain subscribe` tells the form of that one" in found["cure"]
+    assert "the list of options (docs/reference/options.md) has all" in found["cure"]
 
 
 def test_an_error_that_there_is_not() -> None:
@@ -55,6 +62,68 @@ def test_an_id_as_people_type_it(typed: str) -> None:
 
 
 def test_a_name_that_there_is_not() -> None:
-    assert "ES-101 OptionError" in run("OptionErorr", code=1)[1]
-    assert "expected one such as ES-101 or OptionError" in run("\x1b[2J", code=1)[1]
-    assert "\x1b" not in run("\x1b[2J", code=1)[1]
+    told = run("\x1b[2J", code=1)[1]
+    assert "expected an error such as ES-101 or OptionError, or an option such as subscribe" in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    "typed, nearest",
+    [
+        ("OptionEror", "ES-101 OptionError"),
+        ("evensplit.errors.OptionErorr", "ES-101 OptionError"),
+        ("startingOfsets", "startingOffsets"),
+        ("maxOffsetPerTriger", "maxOffsetsPerTrigger"),
+        ("kafka.clint.id", "kafka.client.id"),
+        ("kafka.ssl.trustore.location", "kafka.ssl.truststore.location"),
+    ],
+)
+def test_the_nearest_names_are_few_and_the_closest_is_first(typed: str, nearest: str) -> None:
+    told = " ".join(run(typed, code=1)[1].split())
+    assert f"there is no error and no option {typed!r}; did you mean {nearest}" in told
+    assert len(told.partition("did you mean")[2].split(",")) <= SUGGESTIONS_MAX == 3
+
+
+@pytest.mark.parametrize("option", [one for options in OPTIONS.values() for one in options], ids=lambda one: one.name)
+def test_every_option_by_its_name(option: Option) -> None:
+    shown = run(option.name.upper())[0]
+    assert shown.startswith(f"{option.name}\n\nType: {KINDS[option.kind]}\n\nDefault: {option.default or 'none'}\n")
+    assert f"\nSince: {option.since}\n\nMeaning: " in shown
+    assert "](" not in shown
+
+
+def test_an_option_as_json() -> None:
+    assert json.loads(run("maxrecordsperpartition", "--format", "json")[0]) == {
+        "option": "maxRecordsPerPartition",
+        "type": "a whole number, 1 or more",
+        "default": "no limit",
+        "since": "0.1.0",
+        "meaning": "so many offsets a task has at most, likewise",
+    }
+
+
+@pytest.mark.parametrize(
+    "typed, told",
+    [
+        ("maxBytesPerTrigger", "maxBytesPerTrigger\n\nMeaning: it is not an option; use maxOffsetsPerTrigger, which"),
+        ("groupid", "groupId\n\nMeaning: it is not an option; use startingGroup to start where"),
+        ("kafka.group.id", "kafka.group.id\n\nMeaning: it is taken and ignored; startingGroup starts where a group"),
+        ("KAFKA.retries", "kafka.retries\n\nMeaning: it is taken and ignored: this setting of Kafka's consumer has no"),
+        ("client.id", "client.id\n\nMeaning: it is not an option; write kafka.client.id: the settings of Kafka's"),
+        (
+            "kafka.sasl.mechanism",
+            "kafka.sasl.mechanism\n\nMeaning: it is taken as Kafka's consumer has it, see Security",
+        ),
+        ("kafka.auto.offset.reset", "an error: kafka.auto.offset.reset is given, but it is not supported: where"),
+        ("metadata.team", "metadata.<name>\n\nType: text"),
+    ],
+)
+def test_names_that_people_look_for(typed: str, told: str) -> None:
+    assert told in run(typed)[0]
+
+
+def test_what_is_referred_to_is_a_page_that_there_is() -> None:
+    names = [one.id for one in MEANINGS] + [one.name for options in OPTIONS.values() for one in options]
+    named = {page for name in [*names, "kafka.sasl.mechanism"] for page in re.findall(r"\((docs/[^)#]+)", run(name)[0])}
+    assert {"docs/reference/options.md", "docs/howto/metadata.md", "docs/migration.md", "docs/assignment.md"} <= named
+    assert [page for page in named if not (ROOT / page).is_file()] == []

@@ -1,12 +1,13 @@
-"""`evensplit explain`: what an error means, and what to do about it, by its id."""
+"""`evensplit explain`: what an error means and what to do about it, by its id; what an option means, by its name."""
 
 from __future__ import annotations
 
-import difflib
 import json
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from difflib import SequenceMatcher
 from itertools import groupby
 
 import click
@@ -15,66 +16,116 @@ from rich.text import Text
 
 from evensplit.cli.usage import ending, form_option
 from evensplit.core.words import plain
-from evensplit.error_table import MEANINGS, Meaning
+from evensplit.error_table import MEANINGS
+from evensplit.spark.option_hints import CLIENT_OPTIONS, meaning_of
+from evensplit.spark.option_table import KINDS, OPTIONS, Option
 
-SUGGESTIONS_MAX = 5
-SIMILAR = 0.5
+SUGGESTIONS_MAX = 3
+SIMILAR = 0.6
 """How much alike two words are, from 0 to 1, for one to be meant with the other."""
 
+TITLE = ("id", "name", "option")
+"""What stands in the first line of what is found; the rest has a heading each."""
+
+PAGES = "docs/reference"
+"""From where the links of errors and options are."""
+
 _ID = re.compile(r"(?:es-?)?(\d+)")
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+_OPTIONS: Mapping[str, Option] = {one.name.lower(): one for options in OPTIONS.values() for one in options}
 
 
 @click.command(
     epilog=ending(
-        "the cause and the cure were printed",
-        "there is no such error",
+        "what it means was printed",
+        "there is no such error, and no such option",
         "evensplit explain ES-101",
+        "evensplit explain startingOffsets",
         "evensplit explain OptionError --format json",
     )
 )
-@click.argument("error")
+@click.argument("name")
 @form_option
-def explain(error: str, form: str) -> None:
-    """Tell the cause and the cure of ERROR.
+def explain(name: str, form: str) -> None:
+    """Tell what an error or an option means.
 
-    ERROR is an id such as ES-101, or the name of a class in evensplit.errors. The id stands in the last line of each
-    error.
+    Of an error, that is its cause and its cure. NAME is its id, such as ES-101, which stands in the last line of each
+    error, or the name of its class in evensplit.errors. Else it is an option of format("evensplit"); names that other
+    sources and clients have are answered with what to use here.
     """
-    found = find(error)
+    found = {heading: _plainly(text) for heading, text in find(name).items()}
     if form == "json":
-        click.echo(json.dumps({name: _plainly(text) for name, text in asdict(found).items()}, indent=1))
+        click.echo(json.dumps(found, indent=1))
         return
     console = Console(highlight=False)
-    console.print(Text(f"{found.id} {found.name}", "bold"))
-    for heading, text in (("Cause", found.cause), ("Cure", found.cure)):
-        console.print(Text(f"\n{heading}: ", "bold").append(_plainly(text), ""))
+    console.print(Text(" ".join(found[part] for part in TITLE if part in found), "bold"))
+    for heading, text in found.items():
+        if heading not in TITLE:
+            console.print(Text(f"\n{heading.capitalize()}: ", "bold").append(text, ""))
 
 
-def find(error: str) -> Meaning:
-    """What an id (also as ES101 or 101) or a name means, in any case.
+def find(name: str) -> Mapping[str, str]:
+    """What an id (also as ES101 or 101), or the name of an error or an option in any case, means: Markdown by heading.
 
     Raises click.ClickException with what may be meant.
     """
-    by_name = {name.lower(): one for one in MEANINGS for name in (one.id, one.name)}
-    wanted = error.strip().rstrip(":").rpartition(".")[2].lower()
+    whole = name.strip().rstrip(":").lower()
+    wanted = whole.rpartition(".")[2]
     if number := _ID.fullmatch(wanted):
         wanted = f"es-{number[1]}"
-    if wanted in by_name:
-        return by_name[wanted]
-    raise click.ClickException(f"there is no error {plain(error)!r}; {_meant(wanted)}")
+    for one in MEANINGS:
+        if wanted in (one.id.lower(), one.name.lower()):
+            return asdict(one)
+    if option := _OPTIONS.get(whole):
+        return _option(option)
+    if known := meaning_of(whole):
+        return {"option": known[0], "meaning": known[1]}
+    if own := next((one for one in _OPTIONS.values() if _is_one_of_many(whole, one)), None):
+        return _option(own)
+    raise click.ClickException(_unknown(name, whole))
 
 
-def _meant(wanted: str) -> str:
-    """What is said of a word in lower case that is no error's: names are like others, of ids there are ranges."""
-    if not _ID.fullmatch(wanted):
-        by_name = {one.name.lower(): one for one in MEANINGS}
-        close = difflib.get_close_matches(wanted, by_name, SUGGESTIONS_MAX, SIMILAR)
-        if close:
-            return f"did you mean {', '.join(f'{by_name[one].id} {by_name[one].name}' for one in close)}?"
-        return "expected one such as ES-101 or OptionError"
-    kinds = groupby(sorted(one.id for one in MEANINGS), key=lambda one: one[:-2])
-    return f"there are {', '.join(_from_to(tuple(ids)) for _, ids in kinds)}"
+def _is_one_of_many(whole: str, option: Option) -> bool:
+    """Whether that is one of the names that, as in metadata.<name>, stand in the list as one."""
+    prefix, placeholder, _ = option.name.lower().partition("<name>")
+    return bool(placeholder) and whole.startswith(prefix) and whole != prefix
+
+
+def _option(option: Option) -> Mapping[str, str]:
+    return {
+        "option": option.name,
+        "type": KINDS[option.kind],
+        "default": option.default or "none",
+        "since": option.since,
+        "meaning": option.meaning,
+    }
+
+
+def _unknown(name: str, whole: str) -> str:
+    """What is said of what is nothing; `whole`: in lower case. Names are like others, of ids there are ranges."""
+    if _ID.fullmatch(whole):
+        kinds = groupby(sorted(one.id for one in MEANINGS), key=lambda one: one[:-2])
+        return f"there is no error {plain(name)!r}; there are {', '.join(_from_to(tuple(ids)) for _, ids in kinds)}"
+    said = f"there is no error and no option {plain(name)!r}"
+    close = _nearest(whole)
+    if not close:
+        return f"{said}; expected an error such as ES-101 or OptionError, or an option such as subscribe"
+    return f"{said}; did you mean {', '.join(close)}?"
+
+
+def _nearest(whole: str) -> list[str]:
+    """The errors and options whose names are most like it, the closest first."""
+    of_error = whole.rpartition(".")[2]
+    alike = {f"{one.id} {one.name}": _likeness(of_error, one.name) for one in MEANINGS}
+    alike |= {
+        option: _likeness(whole, option) for option in (*CLIENT_OPTIONS, *(one.name for one in _OPTIONS.values()))
+    }
+    close = sorted((shown for shown, how in alike.items() if how >= SIMILAR), key=lambda shown: (-alike[shown], shown))
+    return close[:SUGGESTIONS_MAX]
+
+
+def _likeness(typed: str, name: str) -> float:
+    return SequenceMatcher(None, typed, name.lower()).ratio()
 
 
 def _from_to(ids: Sequence[str]) -> str:
@@ -82,5 +133,5 @@ def _from_to(ids: Sequence[str]) -> str:
 
 
 def _plainly(text: str) -> str:
-    """Markdown without the addresses of its links."""
-    return _LINK.sub(r"\1", text)
+    """Markdown, with the page behind the words of each link, as it is called in the repository."""
+    return _LINK.sub(lambda link: f"{link[1]} ({posixpath.normpath(posixpath.join(PAGES, link[2]))})", text)

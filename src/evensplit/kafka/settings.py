@@ -158,12 +158,17 @@ def parse_settings(
 
 def is_used(name: str) -> bool:
     """Whether `name`, without `kafka.` and in lower case, is a setting that this client goes by."""
-    return name in (_BOOTSTRAP, _ISOLATION) or name in _NUMBERS or name in _TEXTS or name in SECURITY_NAMES
+    return name in USED
 
 
 def is_ignored(name: str) -> bool:
     """Whether `name`, as above, is a setting of Kafka's consumer that means nothing to this client."""
     return name in _IGNORED
+
+
+def refusal(name: str) -> str | None:
+    """Why `name`, as above, is an error, in a clause behind the name; None: it is none, or only for what is given."""
+    return _REFUSED.get(name)
 
 
 _BOOTSTRAP = "bootstrap.servers"
@@ -213,6 +218,10 @@ _REFUSED: Mapping[str, str] = {
 }
 
 
+USED = frozenset({_BOOTSTRAP, _ISOLATION, *_NUMBERS, *_TEXTS, *SECURITY_NAMES})
+"""The settings that this client goes by."""
+
+
 def _is_committed(value: str, problems: list[str]) -> bool:
     if value.lower() not in ("read_committed", "read_uncommitted"):
         problems.append(f"kafka.{_ISOLATION} is {_shown(value)}; expected read_uncommitted or read_committed")
@@ -259,7 +268,7 @@ _IGNORED = SECURITY_IGNORED | frozenset(
     )
 )
 
-_KNOWN = sorted({_BOOTSTRAP, _ISOLATION, *_NUMBERS, *_TEXTS, *_REFUSED, *_IGNORED, *SECURITY_NAMES})
+_KNOWN = sorted({*USED, *_REFUSED, *_IGNORED})
 
 
 def _servers(value: str, problems: list[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evensplit.kafka.settings import is_ignored, is_used
+from evensplit.kafka.settings import USED, is_ignored, is_used, refusal
 
 _PER_BATCH = "use maxOffsetsPerTrigger, which says about how many offsets a batch has"
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
@@ -115,8 +115,13 @@ MEANINGLESS: Mapping[str, str] = {
 }
 """Option that is understood and ignored -> what does what it may have been given for."""
 
-_BY_LOWER: Mapping[str, str] = {name.lower(): name for name in SOUGHT}
 _KAFKA = "kafka."
+
+CLIENT_OPTIONS = frozenset(f"{_KAFKA}{setting}" for setting in USED)
+"""The options that are settings of Kafka's client."""
+
+_BY_LOWER: Mapping[str, str] = {name.lower(): name for name in SOUGHT}
+_MEANINGLESS_BY_LOWER: Mapping[str, str] = {name.lower(): name for name in MEANINGLESS}
 
 
 def sought(name: str, *, prefixed: bool = False) -> tuple[str, str] | None:
@@ -135,6 +140,29 @@ def sought(name: str, *, prefixed: bool = False) -> tuple[str, str] | None:
     if is_ignored(bare):
         return bare, "leave it out: this setting of Kafka's consumer has no meaning here"
     return None
+
+
+def meaning_of(name: str) -> tuple[str, str] | None:
+    """How `name`, in any case and in no list of options, is usually written, and what it means here, in Markdown.
+
+    The links are from where the reference is. None: nothing is known of it.
+    """
+    found = sought(name)
+    if found is not None:
+        return found[0], f"it is not an option; {found[1]}"
+    usual = _MEANINGLESS_BY_LOWER.get(name.lower())
+    if usual is not None:
+        return usual, f"it is taken and ignored; {MEANINGLESS[usual]}"
+    usual = name.lower()
+    setting = usual.removeprefix(_KAFKA)
+    if setting == usual:
+        return None
+    if is_used(setting):
+        return usual, "it is taken as Kafka's consumer has it, see [Security](../howto/security.md)"
+    if is_ignored(setting):
+        return usual, "it is taken and ignored: this setting of Kafka's consumer has no meaning here"
+    why = refusal(setting)
+    return None if why is None else (usual, f"an error: {usual} {why}")
 
 
 def ignored_text(names: Sequence[str]) -> str:
