@@ -224,10 +224,10 @@ def test_two_clusters_at_once_and_helpers(own_kafka: LocalKafka, kafka: LocalKaf
 @pytest.mark.slow
 def test_a_directory_of_ones_own_is_kept_and_used_again(tmp_path: Path) -> None:
     with LocalKafka(directory=tmp_path / "kafka") as first:
-        cluster = first.cluster_id
+        cluster, servers = first.cluster_id, first.bootstrap_servers
         first.create_topic("kept", partitions=7)
     with LocalKafka(directory=tmp_path / "kafka") as second:
-        assert second.cluster_id == cluster
+        assert (second.cluster_id, second.bootstrap_servers) == (cluster, servers)
         assert len(listed(second.addresses()[0], "kept").partitions) == 7
 
 
@@ -244,7 +244,7 @@ def test_a_port_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> 
             calls.append(count)
             return [mine, *free_ports(count - 1)] if len(calls) == 1 else free_ports(count)
 
-        monkeypatch.setattr("evensplit.testing.local_kafka.free_ports", racing)
+        monkeypatch.setattr("evensplit.testing.ports.free_ports", racing)
         with LocalKafka() as kafka:
             assert len(calls) == 2
             assert kafka.broker(0).port != mine

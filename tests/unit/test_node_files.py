@@ -22,7 +22,7 @@ from evensplit.testing import ExistingKafka, LocalKafka, local_kafka
 from evensplit.testing.directory_lock import LOCK_FILE, locked_directory
 from evensplit.testing.existing_kafka import parse_address
 from evensplit.testing.node_files import Node, NodeFiles, escape, node_properties, random_kafka_id
-from evensplit.testing.ports import free_ports, is_free
+from evensplit.testing.ports import free_ports, is_free, kept_ports
 
 BOTH = Node(0, 21000, 21001)
 CONTROLLER = Node(9000, None, 22000)
@@ -96,6 +96,19 @@ def test_a_formatted_directory_knows_its_cluster(tmp_path: Path) -> None:
     files.identity.write_text("version=1\n")
     with pytest.raises(LocalKafkaError, match=r"names no cluster\.id"):
         files.cluster_id()
+
+
+def test_kept_ports_are_those_of_the_last_time_if_they_are_free(tmp_path: Path) -> None:
+    file = tmp_path / "ports"
+    first = kept_ports(file, 2)
+    assert kept_ports(file, 2) == first
+    with socket.create_server(("127.0.0.1", first[1])):
+        second = kept_ports(file, 2)
+        assert first[1] not in second
+    assert kept_ports(file, 2) == second
+    assert len(kept_ports(file, 3)) == 3
+    file.write_text("70000 1 nonsense\n")
+    assert 70000 not in kept_ports(file, 2)
 
 
 def test_free_ports_are_different_free_and_not_handed_out_by_the_system() -> None:

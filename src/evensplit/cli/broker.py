@@ -77,8 +77,7 @@ def parse_properties(context: click.Context, parameter: click.Parameter, given: 
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep data and logs here, for the next time; the ports are others then. Default: a temporary directory that "
-    "is removed in the end.",
+    help="Keep data, logs and ports here, for the next time. Default: a temporary directory, removed in the end.",
 )
 def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, str], directory: Path | None) -> None:
     """Run a real Kafka on this machine until Ctrl-C.

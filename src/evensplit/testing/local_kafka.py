@@ -18,7 +18,7 @@ from evensplit.testing.jars import Progress
 from evensplit.testing.keeper import Keeper
 from evensplit.testing.local_broker import LocalBroker, PortTakenError
 from evensplit.testing.node_files import OWN_PROPERTIES, Node, NodeFiles, node_properties, random_kafka_id
-from evensplit.testing.ports import HOST, free_ports
+from evensplit.testing.ports import HOST, kept_ports
 from evensplit.testing.prepared import Prepared, prepare
 from evensplit.testing.security import KEYSTORE, Secured, of_listener
 from evensplit.testing.topics import REQUEST_TIMEOUT_S
@@ -51,8 +51,8 @@ class LocalKafka(AccessHelpers):
     `properties`: broker settings, above the defaults given here. Those that say what a broker is and where
     (`listeners`, `node.id`, `log.dirs` and their like) cannot be set.
     `directory`: where to keep settings, logs and data. It is created if need be and *kept* in the end; data from an
-    earlier `LocalKafka` in it are used again. One that another `LocalKafka` runs on is refused, before anything in
-    it is touched. Without it, a temporary directory that is removed in the end.
+    earlier `LocalKafka` in it are used again, and its ports, if they are free. One that another `LocalKafka` runs on
+    is refused, before anything in it is touched. Without it, a temporary directory that is removed in the end.
     `start_timeout_s`: how long the brokers may take to start, above 0.
     `jvm_options`: for each broker's Java, above the defaults, which favour a quick start: brokers that are to be
     fast for long are better off with `["-XX:TieredStopAtLevel=4", "-Xmx2g"]`.
@@ -176,8 +176,8 @@ class LocalKafka(AccessHelpers):
     def start(self) -> Self:
         """Start every broker that is down, and wait until all that run know each other and answer.
 
-        The first time on new free ports, later on the same ones and with the same data. If the first start fails,
-        nothing is left of it.
+        The first time on free ports, those of an earlier one in the directory if they are, later on the same ones and
+        with the same data. If the first start fails, nothing is left of it.
         """
         if self._keeper is not None:
             self._start_brokers(self._brokers)
@@ -294,10 +294,13 @@ class LocalKafka(AccessHelpers):
         return [*self._started(), *self._controllers] if broker is None else [self.broker(broker)]
 
     def _make_brokers(self, keeper: Keeper, prepared: Prepared) -> list[NodeFiles]:
-        """New brokers on new ports, and which of their data directories are new."""
+        """New brokers, on the ports that the directory had the last time if they are free, and which have new data."""
         self._prepared = prepared
         home = (self._directory or keeper.directory).absolute()
-        nodes = self._lay_out()
+        try:
+            nodes = self._lay_out(home / "ports")
+        except OSError as error:
+            raise cannot_be_used(home, error) from error
         places = [NodeFiles(home / f"node-{node.node_id}", keeper.directory / f"tmp-{node.node_id}") for node in nodes]
         known = {known for files in places if (known := files.cluster_id()) is not None}
         if len(known) > 1:
@@ -322,10 +325,10 @@ class LocalKafka(AccessHelpers):
         self._controllers = members[: -self._count]
         return formatted
 
-    def _lay_out(self) -> list[Node]:
+    def _lay_out(self, kept: Path) -> list[Node]:
         """The nodes and their ports; the first is the controller."""
         count = self._count
-        controller_port, *ports = free_ports(1 + count + (count if self._security is not None else 0))
+        controller_port, *ports = kept_ports(kept, 1 + count + (count if self._security is not None else 0))
         internal: Sequence[int | None] = ports[count:] or [None] * count
         if count == 1:
             return [Node(0, ports[0], controller_port, self._racks[0], internal[0])]

@@ -30,6 +30,18 @@ def free_ports(count: int) -> list[int]:
     raise LocalKafkaError(f"no {count} free ports found on {HOST} between {start} and {end} in {ATTEMPTS} attempts")
 
 
+def kept_ports(file: Path, count: int) -> list[int]:
+    """The `count` ports that `file` has from the last time, if they are free; or else new ones, which it has then.
+
+    Raises OSError if it cannot be read or written.
+    """
+    found = [int(each) for each in file.read_text().split() if each.isdecimal()] if file.exists() else []
+    if len(found) != count or not all(0 < port < 65_536 and is_free(port) for port in found):
+        found = free_ports(count)
+        file.write_text("\n".join(map(str, found)))
+    return found
+
+
 def is_free(port: int) -> bool:
     """Whether a listener could be bound to `port` of the loopback interface now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as candidate:
