@@ -16,10 +16,15 @@ from evensplit.errors import ClusterError, ClusterUnreachable, SubscriptionError
 from evensplit.kafka.port import ClusterPort, Listing
 from evensplit.spark import world
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
+
+
+def said_of(record: logging.LogRecord) -> bool:
+    return record.getMessage().startswith("cluster west ")
 
 
 def test_the_first_batch_has_everything(east: FakeKafka) -> None:
@@ -132,7 +137,7 @@ def test_a_partial_answer_is_no_first_discovery(east: FakeKafka) -> None:
 def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
     east: FakeKafka, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "evensplit")
+    caplog.set_level(logging.INFO, "evensplit")
     west = FakeKafka("west")
     west.create_topic("t")
     west.append("t", 0, 5)
@@ -148,7 +153,7 @@ def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
     west.append("t", 0, 2)
     third = plan_news(source, second)
     assert ranges(second, third) == {"west/t/0": (5, 7)}
-    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+    assert [record.getMessage().split(";")[0].split(",")[0] for record in caplog.records if said_of(record)] == [
         "cluster west does not answer",
         "cluster west answers again",
     ]
@@ -235,6 +240,41 @@ def test_a_cluster_that_is_late_is_not_read_although_it_is_known_what_it_had(
     assert {key.split("/")[0] for key in ranges(second, third)} == (set() if refused else {"west"})
     known = {split.cluster for split in source.coordinator.report().latest}
     assert known == ({"east"} if refused else {"east", "west"})
+
+
+@pytest.mark.parametrize("reason", ["", "w:9092: connection refused"], ids=["slow", "refused"])
+def test_the_log_says_once_why_a_late_cluster_is_not_read_and_when_it_is_back(
+    east: FakeKafka, clock: Clock, caplog: pytest.LogCaptureFixture, reason: str
+) -> None:
+    """One that is slow now and then does not fill the log: it is late again within a minute, and nothing is said."""
+    caplog.set_level(logging.INFO, "evensplit")
+    answer_now = threading.Event()
+
+    class Away(FakeKafka):
+        trouble = reason
+
+        def list_partitions(self, subscription: Subscription) -> Listing:
+            assert answer_now.wait(30)
+            return super().list_partitions(subscription)
+
+    answer_now.set()
+    source = Source(east, Away("west"), clusterWait="0", clock=clock)
+    state = source.plan(NONE)
+    for away_s in (14, 30, 40):
+        answer_now.clear()
+        state = source.plan(state)
+        clock.now_s += away_s
+        state = source.plan(source.plan(state))
+        answer_now.set()
+        wait_for(lambda: source.plan(state) is not NONE and not source.coordinator.late, what="an answer")  # noqa: B023
+    away = f"cluster west has not answered within 1 s; it is not read until it does: {reason or 'asked at west:9092'}"
+    level = logging.WARNING if reason else logging.INFO
+    assert [(record.levelno, record.getMessage()) for record in caplog.records if said_of(record)] == [
+        (level, away),
+        (logging.INFO, "cluster west answers again, after 14 s"),
+        (level, away),
+        (logging.INFO, "cluster west answers again, after 40 s"),
+    ]
 
 
 def test_a_cluster_that_is_always_late_is_read_by_the_answers_that_come_meanwhile(

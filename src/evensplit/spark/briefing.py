@@ -93,7 +93,7 @@ class Briefing:
     """What the core has been told in this session, so that each answer counts once.
 
     `latest`: the ends of the logs by the last answers, without those of clusters that are late: one may be away, and a
-    batch that is to read from it would fail, today and whenever it is done again.
+    batch that is to read from it would fail, today and whenever it is done again. `late`: which these were.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Briefing:
         self._monotonic = monotonic
         self.latest: dict[SplitId, int] = {}
         self._retry_at: float | None = None
-        self._late: Collection[str] = ()
+        self.late: Collection[str] = ()
         self.begin()
 
     def begin(self) -> None:
@@ -128,7 +128,7 @@ class Briefing:
 
     def has_news(self) -> bool:
         """Whether a cluster is late no longer, or it is time to make a look-up of starts that failed once more."""
-        if any(name not in self._world.late for name in self._late):
+        if any(name not in self._world.late for name in self.late):
             return True
         return self._retry_at is not None and self._monotonic() >= self._retry_at
 
@@ -167,15 +167,11 @@ class Briefing:
         if found.starts or found.stops:
             state = tell(state, OffsetsResolved(found.starts, found.stops, found.topic_ids)).state
         # One that is always slow is read by the answers that come meanwhile.
-        late = [name for name in self._world.late if not self.is_behind(name, answers)]
-        for name in late:
-            if name not in self._late:
-                log.info("cluster %s has not answered within clusterWait; it is not read until it does", name)
-        self._late = late
+        self.late = [name for name in self._world.late if not self.is_behind(name, answers)]
         for name, answer in sorted(answers.items()):
             if isinstance(answer, View):
                 state = self._observe_logs(state, name, answer)
-                if name in state.clusters and name not in self._late:
+                if name in state.clusters and name not in self.late:
                     self.latest.update(_believed(state, name, answer))
         return state
 

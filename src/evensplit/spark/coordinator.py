@@ -167,6 +167,7 @@ class Coordinator:
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
             time.sleep(SIGHTING_INTERVAL_S)
             opened = tell(state, TimePassed(self._passed_ms())).state
+        self._health.say_outages(answers, self._briefing.late)
         if not fix_ends:
             self._health.check_silence(state, answers)
         self._compare_stops(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from evensplit.core.state import EnumeratorState
 from evensplit.core.words import counted
@@ -18,6 +18,9 @@ from evensplit.spark.world import World
 log = logging.getLogger("evensplit")
 
 _STANDS = "what is known of it keeps its position, and nothing of it is read"
+
+LATE_AGAIN_S = 60.0
+"""For so long the log does not say again that a cluster is late: one may be slow in every second batch."""
 
 
 class Health:
@@ -35,7 +38,11 @@ class Health:
         self._world = world
         self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT, monotonic, now_ms)
         self._silence = Silence(world, limit_ms, monotonic)
+        self._monotonic = monotonic
         self._failed: dict[str, ClusterError] = {}
+        self._away_since: dict[str, float] = {}
+        """Cluster -> since when it is away, in s; of those of which the log says so."""
+        self._late_due: dict[str, float] = {}
         self.left_out: tuple[str, ...] = ()
         self.notices: tuple[str, ...] = ()
 
@@ -43,7 +50,7 @@ class Health:
     def unreachable(self) -> dict[str, str]:
         """Cluster -> why it does not answer.
 
-        One that is late may be slow and no more: it is among them at once, and in the log when its question has failed.
+        One that is late may be slow and no more; it is among them all the same.
         """
         late = {
             name: ClusterUnreachable(name, f"it has not answered within {self._world.patience_s:g} s; {why}")
@@ -82,9 +89,7 @@ class Health:
             if name not in self._failed:
                 what = "is left out of this run" if bear else "does not answer"
                 log.warning("cluster %s %s; its splits keep their positions: %s", name, what, line_of(error))
-        for name in self._failed:
-            if name not in failed:
-                log.warning("cluster %s answers again", name)
+                self._note_away(name)
         self._failed = failed
         notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._world.notices())
         for notice in notices:
@@ -93,6 +98,28 @@ class Health:
         self._hanging.look(answers, self._world.looked_at)
         # These have said their own already.
         self.notices = (*notices, *([self._fleet.notice] if self._fleet.notice else []), *self._hanging.notices)
+
+    def say_outages(self, answers: Mapping[str, Answer], late: Collection[str]) -> None:
+        """Log which clusters are not read because they are `late`, and which ones answer again.
+
+        Each once for one outage. `check` has said which have failed.
+        """
+        now_s = self._monotonic()
+        for name in late:
+            if name not in self._away_since and now_s >= self._late_due.get(name, now_s):
+                self._late_due[name] = now_s + LATE_AGAIN_S
+                self._note_away(name)
+                reason, wait_s = self._world.reason(name), self._world.patience_s
+                what = f"cluster {name} has not answered within {wait_s:g} s; it is not read until it does"
+                log.log(logging.WARNING if reason else logging.INFO, "%s: %s", what, reason or self._world.late[name])
+        for name in sorted(self._away_since.keys() - {*late, *self._failed}):
+            since_s = self._away_since.pop(name)
+            # Otherwise it is one that nobody wants any more.
+            if isinstance(answers.get(name), View):
+                log.info("cluster %s answers again, after %.0f s", name, self._world.looked_until(name) - since_s)
+
+    def _note_away(self, name: str) -> None:
+        self._away_since.setdefault(name, self._monotonic() - self._world.away_ms(name) / 1000)
 
     def check_silence(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
         """See `Silence.look`; for queries that go on."""

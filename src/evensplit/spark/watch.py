@@ -252,9 +252,14 @@ class ClusterWatch:
         return self._failed_at - self.away_since
 
     @property
+    def reason(self) -> str:
+        """Why what is under way is not answered yet; empty as long as nothing is known."""
+        return self._port.trouble
+
+    @property
     def trouble(self) -> str:
-        """Why what is under way is not answered yet, as far as is known; else where it was asked."""
-        return self._port.trouble or f"asked at {', '.join(self.options.settings.bootstrap_servers)}"
+        """The same; as long as nothing is known, where it was asked."""
+        return self.reason or f"asked at {', '.join(self.options.settings.bootstrap_servers)}"
 
     def look_up(
         self, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool

@@ -168,6 +168,10 @@ class World:
             away_since = watch.asked_at
         return 0 if away_since is None else int((self._clock() - away_since) * 1000)
 
+    def reason(self, name: str) -> str:
+        """What keeps a cluster from answering what it was asked; empty if it may be slow and no more."""
+        return self._watches[name].reason
+
     def looked_at(self, name: str) -> float:
         """When the last view of a cluster was asked for, in s by the clock: it shows nothing older than that."""
         return self._watches[name].looked_at
