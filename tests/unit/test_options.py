@@ -178,7 +178,62 @@ def test_one_problem(options: dict[str, str], expected: str) -> None:
 @pytest.mark.parametrize("pattern", ["", "(", "*a"])
 def test_a_bad_regular_expression(pattern: str) -> None:
     (found,) = problems_of({"kafka.bootstrap.servers": "b:1", "subscribePattern": pattern})
-    assert found.startswith(f"subscribePattern is {pattern!r}; expected a regular expression: ")
+    assert found.startswith(f"subscribePattern is {pattern!r}; expected a regular expression in Python's syntax (re): ")
+
+
+@pytest.mark.parametrize("escape", ["\\p", "\\P"])
+def test_a_regular_expression_of_java(escape: str) -> None:
+    (found,) = problems_of({"kafka.bootstrap.servers": "b:1", "subscribePattern": f"{escape}{{Alpha}}+"})
+    assert found.endswith(f": bad escape {escape} at position 0; Java's classes \\p{{…}} are not in it")
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"plan": "lvl"}, "plan is 'lvl'; expected one of whole, level, owners: did you mean level?"),
+        ({"rebalance": "on"}, "rebalance is 'on'; expected one of always, on-rescale, never: did you mean on-rescale?"),
+        ({"policy": "xxx"}, "round-robin, global"),
+        ({"startingOffsets": "erliest"}, ": 'erliest' is none of them; did you mean earliest?"),
+        ({"startingOffsets": '{"t": "lastest"}'}, ": 'lastest' is none of them; did you mean latest?"),
+        ({"startingOffsets": "5"}, ": '5' is none of them"),
+    ],
+)
+def test_a_wrong_word_with_the_nearest_one(options: dict[str, str], expected: str) -> None:
+    (found,) = problems_of({**BASE, **options})
+    assert found.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"kafka.bootstrap.servers": "b:1", "subscibe": "t"}, "subscibe is not an option; did you mean subscribe?"),
+        ({"kafka.bootstrap.servers": "b:1", "topics": "t"}, "topics is not an option; use subscribe"),
+        (
+            {"kafka.bootstrap.server": "b:1", "subscribe": "t"},
+            "kafka.bootstrap.server is not an option; did you mean kafka.bootstrap.servers?",
+        ),
+        ({"kafka.brokers": "b:1", "subscribe": "t"}, "kafka.brokers is not an option; use kafka.bootstrap.servers"),
+        (
+            clusters(east={"kafka.bootstrap.servers": "e:1", "subscibe": "t"}),
+            "subscibe is not an option of cluster 'east'; did you mean subscribe?",
+        ),
+        (
+            {"subscribe": "t", **clusters(east={"brokers": "e:1"})},
+            "brokers is not an option of cluster 'east'; use kafka.bootstrap.servers",
+        ),
+    ],
+)
+def test_one_slip_is_one_problem(options: dict[str, str], expected: str) -> None:
+    """That what was meant is missing is no other one."""
+    assert problems_of(options) == (expected,)
+
+
+def test_a_slip_in_one_cluster_is_none_in_another() -> None:
+    found = problems_of(clusters(east={"kafka.bootstrap.servers": "e:1", "subscibe": "t"}, west={}))
+    assert [one.partition(":")[0] for one in found[1:]] == [
+        "kafka.bootstrap.servers is missing, and must be specified; expected host",
+        "One of the following options must be specified of cluster 'west'",
+    ]
 
 
 @pytest.mark.parametrize("assign", ["[]", "{}", '{"t": []}', '{"t": [-1]}', '{"t": ["0"]}', '{"a b": [0]}', "nonsense"])

@@ -155,12 +155,17 @@ def test_what_would_change_the_reading_is_refused(name: str, instead: str) -> No
     "name, value, said",
     [
         ("isolation.level", "committed", "is 'committed'; expected read_uncommitted or read_committed"),
-        ("security.protocol", "TLS", "has an unknown value; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("security.protocol", "TLS", "is 'TLS'; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL: did you mean SSL?"),
     ],
 )
 def test_what_is_not_supported_yet_is_never_dropped(name: str, value: str, said: str) -> None:
     (problem,) = parse_settings({**SERVERS, name: value})[1]
     assert problem.startswith(f"kafka.{name} {said}")
+
+
+def test_a_name_that_is_near_that_of_the_servers_is_one_problem() -> None:
+    asked = "kafka.bootstrap.server is not an option; did you mean kafka.bootstrap.servers?"
+    assert parse_settings({"bootstrap.server": "b:1"})[1] == [asked]
 
 
 def test_unknown_names_with_the_nearest_known_one_and_without_their_values() -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from evensplit.kafka.allowed import Allowed
 from evensplit.kafka.jaas import JaasError, LoginModule, parse_jaas
 from evensplit.kafka.kerberos_options import kerberos_problems
+from evensplit.kafka.meant import unknown_word
 from evensplit.kafka.secrets import Secret, has_placeholder, is_placeholder
 from evensplit.kafka.tls_options import tls_problems
 
@@ -76,6 +77,7 @@ MODULES: Mapping[str, str] = {
 """Mechanism -> the login module that has what it needs."""
 
 _DEFAULT = "GSSAPI"
+_CALLED = {"kerberos": "GSSAPI", "iam": "AWS_MSK_IAM"}
 
 _FOR_ONE: Mapping[str, str] = {
     "sasl.oauthbearer.": "OAUTHBEARER",
@@ -152,7 +154,7 @@ def sasl_problems(values: Mapping[str, str], known: Mapping[str, str], protocol:
         return
     mechanism = _mechanism(known)
     if mechanism not in MODULES:
-        yield f"kafka.{MECHANISM} has an unknown value; expected {', '.join(MODULES)}"
+        yield f"kafka.{MECHANISM} {unknown_word(known[MECHANISM], tuple(MODULES), _CALLED, final=final)}"
         return
     if module is not None and not has_placeholder(module.name) and module.simple_name != MODULES[mechanism]:
         fitting = " or ".join(name for name, its in MODULES.items() if its == module.simple_name)

@@ -16,6 +16,7 @@ from typing import TypeVar
 from evensplit.errors import AuthenticationError
 from evensplit.kafka.allowed import EVERYTHING, Allowed
 from evensplit.kafka.jaas import JaasError, parse_jaas
+from evensplit.kafka.meant import unknown_word
 from evensplit.kafka.sasl_options import (
     JAAS,
     MECHANISM,
@@ -30,6 +31,7 @@ from evensplit.kafka.tls_options import TLS_NAMES, TLS_REFUSED, VERIFY_HOST, Tls
 
 PROTOCOL = "security.protocol"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_CALLED = {"tls": "SSL"}
 SECURITY_NAMES = frozenset({PROTOCOL, *TLS_NAMES, *SASL_NAMES})
 SECURITY_REFUSED: Mapping[str, str] = {**TLS_REFUSED, **SASL_REFUSED}
 SECURITY_IGNORED = frozenset(
@@ -204,7 +206,8 @@ def security_problems(values: Mapping[str, str], *, final: bool) -> list[str]:
         return problems
     protocol = _protocol(values)
     if protocol not in PROTOCOLS:
-        problems.append(f"kafka.{PROTOCOL} has an unknown value; expected {', '.join(PROTOCOLS)}")
+        unknown = unknown_word(values[PROTOCOL], PROTOCOLS, _CALLED, final=final)
+        problems.append(f"kafka.{PROTOCOL} {unknown}")
         return problems
     problems.extend(_contradictions(values, protocol))
     if protocol.endswith("SSL"):

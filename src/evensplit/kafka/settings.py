@@ -121,11 +121,6 @@ def parse_settings(
     ignored: list[str] = []
     given: dict[str, str | int | tuple[str, ...] | SecuritySettings] = {}
     security: dict[str, str] = {}
-    if not any(name.strip().lower() == _BOOTSTRAP for name in values):
-        problems.append(
-            f"kafka.{_BOOTSTRAP} is missing, and must be specified; expected host:port of one or more brokers, "
-            "separated by commas"
-        )
     for name in sorted(values):
         key, value = name.strip().lower(), values[name].strip()
         if key == _BOOTSTRAP:
@@ -148,6 +143,10 @@ def parse_settings(
             ignored.append(key)
         else:
             problems.append(_unknown(name))
+    # One slip is one problem: not another one for the name that was meant.
+    slips = any(f"did you mean kafka.{_BOOTSTRAP}?" in problem for problem in problems)
+    if "bootstrap_servers" not in given and not slips:
+        problems.insert(0, NO_SERVERS)
     theirs = tuple(security) if theirs is None else theirs
     given["security"], insecure = parse_security(security, theirs, allowed)
     problems.extend(insecure)
@@ -173,6 +172,12 @@ def refusal(name: str) -> str | None:
 
 _BOOTSTRAP = "bootstrap.servers"
 _ISOLATION = "isolation.level"
+
+NO_SERVERS = (
+    f"kafka.{_BOOTSTRAP} is missing, and must be specified; expected host:port of one or more brokers, separated by "
+    "commas"
+)
+"""What `parse_settings` says where nobody has named a server."""
 
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 

@@ -13,7 +13,7 @@ from evensplit.core.words import short
 from evensplit.kafka.allowed import EVERYTHING, Allowed
 from evensplit.kafka.refusals import refusals, theirs_of
 from evensplit.kafka.security import without_unused
-from evensplit.kafka.settings import ClientSettings, named, parse_settings
+from evensplit.kafka.settings import NO_SERVERS, ClientSettings, named, parse_settings
 from evensplit.spark.option_hints import sought
 from evensplit.spark.option_offsets import (
     GROUP,
@@ -139,6 +139,8 @@ class ClusterParser:
             theirs = theirs_of(said, ours)
             self._refused.extend(f"{problem} ({where.strip()})" for problem in refusals(said, ours, self._allowed))
         settings, problems, ignored = parse_settings(values, theirs, self._allowed)
+        if self._is_meant(Given({}, self._outside.problems, where), BOOTSTRAP):
+            problems = [problem for problem in problems if problem != NO_SERVERS]
         self._outside.problems.extend(f"{problem}{f' ({where.strip()})' if where else ''}" for problem in problems)
         self.ignored.extend(f"{KAFKA}{name}" for name in ignored)
         return settings
@@ -166,10 +168,16 @@ class ClusterParser:
             return start
         return Said(start.option if start else GROUP, by_group(start.strategy if start else None, group))
 
+    def _is_meant(self, own: Given, name: str) -> bool:
+        """Whether a name that is none was probably meant to be `name`: that it is missing is said by that already."""
+        return own.is_meant(name) or self._outside.is_meant(name)
+
     def _subscription(self, own: Given) -> Subscription | None:
         source = own if own.among(SUBSCRIPTIONS) else self._outside
         given = source.among(SUBSCRIPTIONS)
         if len(given) != 1:
+            if not given and any(self._is_meant(own, name) for name in SUBSCRIPTIONS):
+                return None
             rule = "Only one of the following options can" if given else "One of the following options must"
             own.problems.append(
                 f"{rule} be specified{own.where}: {', '.join(SUBSCRIPTIONS)}; found {' and '.join(given) or 'none'}"

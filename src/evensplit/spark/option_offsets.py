@@ -29,6 +29,7 @@ from evensplit.core.starting import (
     named_partitions,
     parts,
 )
+from evensplit.kafka.meant import meant
 from evensplit.spark.option_values import INT_MAX, LONG_MAX, PARTITION, TOPIC, Given, duration_ms, is_whole, shown
 
 NoRecord = Literal["latest", "error"]
@@ -365,7 +366,8 @@ def _one(value: Any, *, ours: bool) -> Strategy:
         age_ms = duration_ms(size)
         if age_ms is not None and 1 <= age_ms <= LONG_MAX:
             return Ago(age_ms)
-    raise ValueError(f"{shown(value)} is none of them")
+    question = meant(text, tuple(_WORDS))
+    raise ValueError(f"{shown(value)} is none of them{f'; {question}' if question else ''}")
 
 
 def _timestamp_ms(text: str) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import TopicPattern
+from evensplit.kafka.meant import meant
 from evensplit.spark.option_hints import sought
 
 LONG_MAX = 2**63 - 1
@@ -89,6 +90,11 @@ class Given:
                 hint = f"expected one of {', '.join((*names, *(f'{prefix}*' for prefix in prefixes)))}"
             self.problems.append(f"{usual} is not an option{self.where}; {hint}")
 
+    def is_meant(self, name: str) -> bool:
+        """Whether `refuse_unknown` has asked on this level whether `name` was meant, or said to use it."""
+        asked = tuple(f" is not an option{self.where}; {hint} {name}" for hint in ("did you mean", "use"))
+        return any(one in problem for problem in self.problems for one in asked)
+
     def text(self, name: str) -> str | None:
         """A text that is not empty, without the blanks around it."""
         value = self.value(name)
@@ -141,7 +147,8 @@ class Given:
                 warnings.simplefilter("error")
                 re.compile(value)
         except (re.error, RecursionError, OverflowError, Warning) as error:
-            self.wrong(name, "a regular expression", str(error))
+            java = "; Java's classes \\p{…} are not in it" if r"bad escape \p" in str(error).lower() else ""
+            self.wrong(name, "a regular expression in Python's syntax (re)", f"{error}{java}")
             return None
         return TopicPattern(value)
 
@@ -162,7 +169,7 @@ class Given:
             return default
         word = str(self.value(name)).strip().lower()
         if word not in known:
-            self.wrong(name, f"one of {', '.join(known)}")
+            self.wrong(name, f"one of {', '.join(known)}", meant(word, known))
             return default
         return word
 
