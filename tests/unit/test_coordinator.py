@@ -370,7 +370,8 @@ def test_offsets_that_do_not_exist_are_all_named(east: FakeKafka) -> None:
     assert [problem.split(";")[0] for problem in caught.value.problems] == [
         "cluster 'east', starting offsets: topic 't', partition 1 is not named",
         "cluster 'east', starting offsets: topic 'u', partition 0 has an offset but is not read",
-        "east/t/0: reading was to start at offset 11, which its log, that begins at offset 0, does not have",
+        "east/t/0: reading was to start at offset 11, which its log, that begins at offset 0 and ends at 10, does not "
+        "have",
     ]
 
 

@@ -210,6 +210,6 @@ def test_an_end_that_the_log_does_not_have_is_one_problem(east: FakeKafka, isola
     with pytest.raises(SubscriptionError) as raised:
         read_once(east, startingOffsets=at(3), endingOffsets=at(11), **isolation)
     assert raised.value.problems == (
-        "cluster 'east', ending offsets: topic 't', partition 0 has no 11; expected an offset from the start of its "
-        "log to its end",
+        "cluster 'east', ending offsets: topic 't', partition 0 has no offset 11; expected one from 0, where its log "
+        "begins, to 10, where it ends",
     )

@@ -220,10 +220,10 @@ def verdict(loss: Loss) -> str:
     return "perhaps lost" if loss.handed_out else "lost"
 
 
-def describe_loss(loss: Loss) -> str:
-    """What happened, in one clause."""
+def describe_loss(loss: Loss, log_end: int | None = None) -> str:
+    """What happened, in one clause. `log_end`: where the log ends in which reading was to start, if that is known."""
     if loss.handed_out is None:
-        return _describe_unread(loss)
+        return _describe_unread(loss, log_end)
     what = f"its log begins at offset {loss.found}" if loss.cause is Cause.AGED_OUT else _describe_unread(loss)
     when = "before the restart" if loss.handed_out is HandedOut.BEFORE_RESTART else "in an earlier batch"
     return (
@@ -232,7 +232,7 @@ def describe_loss(loss: Loss) -> str:
     )
 
 
-def _describe_unread(loss: Loss) -> str:
+def _describe_unread(loss: Loss, log_end: int | None = None) -> str:
     match loss.cause:
         case Cause.RECREATED:
             return "the topic was deleted and created anew"
@@ -253,9 +253,10 @@ def _describe_unread(loss: Loss) -> str:
             return (
                 f"its log begins at offset {loss.found}, after position {loss.position}: what was between went unread"
             )
+    ends = "" if log_end is None else f" and ends at {log_end}"
     return (
-        f"reading was to start at offset {loss.position}, which its log, that begins at offset {loss.found}, does not "
-        "have; with failOnDataLoss=false it is read from there"
+        f"reading was to start at offset {loss.position}, which its log, that begins at offset {loss.found}{ends}, "
+        "does not have; with failOnDataLoss=false it is read from its beginning"
     )
 
 

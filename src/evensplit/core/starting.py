@@ -110,6 +110,11 @@ class Bounds:
     latest: int
     undecided: int = 0
 
+    @property
+    def end(self) -> int:
+        """Where its log ends, decided or not."""
+        return max(self.latest, self.undecided)
+
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
@@ -204,7 +209,7 @@ def resolve(
             )
             continue
         wanted = _wanted(one, key, log, answers)
-        if log.earliest <= wanted <= max(log.latest, log.undecided):
+        if log.earliest <= wanted <= log.end:
             offsets[key] = wanted
         else:
             offsets[key], out_of_range[key] = log.earliest, wanted

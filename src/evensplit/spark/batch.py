@@ -66,12 +66,12 @@ def ends(start: EnumeratorState, coordinator: Coordinator) -> Mapping[SplitId, i
             continue
         where = f"cluster {cluster.id!r}, ending offsets"
         problems.extend(f"{where}: {problem}" for problem in resolved.problems)
-        problems.extend(
-            f"{where}: topic {topic!r}, partition {partition} has no {wanted}; "
-            "expected an offset from the start of its log to its end"
-            for (topic, partition), wanted in resolved.out_of_range.items()
-        )
         logs = coordinator.bounds(cluster)
+        problems.extend(
+            f"{where}: topic {at[0]!r}, partition {at[1]} has no offset {wanted}; expected one from "
+            f"{logs[at].earliest}, where its log begins, to {logs[at].end}, where it ends"
+            for at, wanted in resolved.out_of_range.items()
+        )
         for key in own:
             at = (key.topic, key.partition)
             position, end = start.splits[key].position, resolved.offsets.get(at)

@@ -158,7 +158,9 @@ class Briefing:
                 state = tell(state, ClusterUnreachable(name, str(answer))).state
         self._find_stops(state, answers, found, patient=patient)
         if self._options.fail_on_data_loss:
-            found.problems.extend(f"{loss.split}: {describe_loss(loss)}" for loss in found.losses)
+            found.problems.extend(
+                f"{loss.split}: {describe_loss(loss, found.log_ends[loss.split])}" for loss in found.losses
+            )
         raise_all(found.errors if patient else [], found.problems)
         for error in found.errors:
             log.warning("where new partitions start could not be looked up, and will be again: %s", line_of(error))

@@ -22,6 +22,7 @@ class Starts:
 
     `topic_ids`: of which incarnations they are.
     `losses`: starts that were asked for and that the logs do not have; such a split starts at the beginning of its log.
+    `log_ends`: where the logs of these end.
     `errors`: clusters that did not answer; their splits wait.
     """
 
@@ -29,6 +30,7 @@ class Starts:
     stops: dict[SplitId, int] = field(default_factory=dict)
     topic_ids: dict[SplitId, str] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
+    log_ends: dict[SplitId, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     errors: list[ClusterError] = field(default_factory=list)
 
@@ -76,9 +78,11 @@ class StartFinder:
         found.starts.update((SplitId(name, *key), offset) for key, offset in began.offsets.items())
         _note_topics(found, name, view, began.offsets)
         found.problems.extend(f"cluster {name!r}, starting offsets: {problem}" for problem in began.problems)
+        logs = bounds(view, began.out_of_range, undecided=True)
         for key, wanted in began.out_of_range.items():
-            start = began.offsets[key]
-            found.losses.append(Loss(SplitId(name, *key), Cause.OUT_OF_RANGE, wanted, start, max(0, start - wanted)))
+            split, start = SplitId(name, *key), began.offsets[key]
+            found.losses.append(Loss(split, Cause.OUT_OF_RANGE, wanted, start, max(0, start - wanted)))
+            found.log_ends[split] = logs[key].end
         if ended is not None:
             self._stop(found, name, view, ended)
 
