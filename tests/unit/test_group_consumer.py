@@ -14,13 +14,39 @@ from kafka.coordinator.base import Generation
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import MemberState, TopicPartition
 
-from evensplit.consumer_group import GroupConsumer
+from evensplit.consumer_group import BalancedAssignor, GroupConsumer
 from evensplit.consumer_group.consumer import Coordinator, Joined, guard
 
 
 def test_it_is_for_groups() -> None:
     with pytest.raises(ValueError, match="expected group_id, found none"):
         GroupConsumer("orders", bootstrap_servers="127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    "given, found",
+    [
+        ("balanced", "'balanced'"),
+        (["balanced"], "'balanced'"),
+        (BalancedAssignor, "BalancedAssignor"),
+        ([BalancedAssignor, None], "None"),
+        ([dict], "dict"),
+        (None, "None"),
+    ],
+)
+def test_what_is_no_assignor_is_refused_with_those_that_there_are(given: object, found: str) -> None:
+    with pytest.raises(ValueError, match="expected a list of assignors") as caught:
+        GroupConsumer("orders", group_id="g", partition_assignment_strategy=given)
+    assert str(caught.value) == (
+        "partition_assignment_strategy: expected a list of assignors, such as [BalancedAssignor], with the classes "
+        "BalancedAssignor, StickyAssignor, FairAssignor and CooperativeBalancedAssignor of evensplit.consumer_group or "
+        f"those of kafka-python; found {found}"
+    )
+
+
+def test_what_cannot_be_called_is_refused_when_the_consumer_is_made() -> None:
+    with pytest.raises(ValueError, match="on_change: expected a function of three sets of TopicPartition; found 'no'"):
+        GroupConsumer("orders", group_id="g", on_change="no")  # type: ignore[arg-type]
 
 
 def test_a_coordinator_that_is_not_the_known_one_is_refused_by_name() -> None:

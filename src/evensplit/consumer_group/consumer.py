@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import kafka
@@ -17,6 +17,8 @@ from evensplit.consumer_group.assignors import CooperativeBalancedAssignor
 
 OnChange = Callable[[frozenset[TopicPartition], frozenset[TopicPartition], frozenset[TopicPartition]], object]
 """`on_change(lost, kept, gained)`: what a consumer no longer owns, still owns, and owns from now on."""
+
+STRATEGY = "partition_assignment_strategy"
 
 RELIED_ON = (
     "config", "need_rejoin", "poll", "rejoining", "request_rejoin", "reset_generation", "stable", "state",
@@ -54,17 +56,19 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes 
         on_change: see above; None: nobody is told.
         configs: the options of `KafkaConsumer`; `group_id` is required.
 
-    Raises ValueError without a group, and RuntimeError where kafka-python is not as this class needs it.
+    Raises ValueError without a group, for what is no assignor and for what cannot be called, and RuntimeError where
+    kafka-python is not as this class needs it.
     """
 
     def __init__(self, *topics: str, on_change: OnChange | None = None, **configs: Any) -> None:
         if configs.get("group_id") is None:
             raise ValueError("GroupConsumer is a member of a group: expected group_id, found none. Give it a group_id.")
-        given = configs.get("partition_assignment_strategy", self.DEFAULT_CONFIG["partition_assignment_strategy"])
-        assignors = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in given]
+        if on_change is not None and not callable(on_change):
+            raise ValueError(f"on_change: expected a function of three sets of TopicPartition; found {on_change!r}")
+        assignors = _assignors(configs.get(STRATEGY, self.DEFAULT_CONFIG[STRATEGY]))
         self._on_change = on_change
         self._owned: frozenset[TopicPartition] = frozenset()
-        super().__init__(*topics, **{**configs, "partition_assignment_strategy": assignors})
+        super().__init__(*topics, **{**configs, STRATEGY: assignors})
         try:
             guard(self._coordinator, self._tell)
         except RuntimeError:
@@ -98,6 +102,22 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes 
         before, self._owned = self._owned, now
         if self._on_change is not None and now != before:
             self._on_change(before - now, before & now, now - before)
+
+
+def _assignors(given: Any) -> list[Any]:
+    """The assignors themselves, each made if `given` has its class. Raises ValueError, saying what is none."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    assignors = []
+    for one in given if several else [given]:
+        made = one() if several and callable(one) else one
+        if not several or not isinstance(made, AbstractPartitionAssignor):
+            raise ValueError(
+                f"{STRATEGY}: expected a list of assignors, such as [BalancedAssignor], with the classes "
+                "BalancedAssignor, StickyAssignor, FairAssignor and CooperativeBalancedAssignor of "
+                f"evensplit.consumer_group or those of kafka-python; found {getattr(one, '__name__', repr(one))}"
+            )
+        assignors.append(made)
+    return assignors
 
 
 class Joined(NamedTuple):
