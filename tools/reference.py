@@ -39,7 +39,8 @@ batch query; those that would change what is read are refused. [The list](../opt
 
 `evensplit.register(spark)` is never needed. It tells the source how many tasks the session can run, as the default
 for `readers`; without it that is the number of the driver's processors. It also gives you what happens as objects, see
-[Monitoring](../howto/monitoring.md)."""
+[Monitoring](../howto/monitoring.md). Spark warns then, once for each session, that it "replaced a statically registered
+data source", which is the one that it finds by itself: that is as it should be."""
 
 SOUGHT_HEAD = """\
 Names that other sources, other clients of Kafka and older versions have. Each is an error that says the same as this

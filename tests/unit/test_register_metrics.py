@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,6 +49,17 @@ def test_what_is_wrong_of_metrics_and_of_a_dashboard_is_one_error() -> None:
         "metrics_host is given without metrics_port, and would do nothing",
         "dashboard_host is given without dashboard_port, and would do nothing",
     )
+
+
+def test_a_session_is_told_the_source_once_for_each_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark warns of each source that replaces another one."""
+    registration, told = Registration(), list[int | None]()
+    spark = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: told.append(source.parallelism)))
+    monkeypatch.setattr(session, "listen", lambda _: registration)
+    for tasks in (2, 2, 3, 3):
+        monkeypatch.setattr(session, "_parallelism", lambda _, tasks=tasks: tasks)
+        assert register(spark) is registration  # type: ignore[arg-type]
+    assert told == [2, 3]
 
 
 def test_without_the_extra_it_says_what_to_install(

@@ -86,12 +86,14 @@ Callback = Callable[[Progress], object]
 class Registration:
     """What `register` gives back: the latest batches of all queries of a session over this source.
 
-    `recorder`: the same for what shows it, with what the queries do. `metrics_port`: where the metrics of this session
-    are served; None: nowhere. `dashboard_url`: the same of its dashboard.
+    `recorder`: the same for what shows it, with what the queries do. `parallelism`: how many tasks the session runs
+    at once, once the source has been told. `metrics_port`: where the metrics of this session are served; None: nowhere.
+    `dashboard_url`: the same of its dashboard.
     """
 
     def __init__(self) -> None:
         self.recorder = Recorder()
+        self.parallelism: int | None = None
         self.metrics_port: int | None = None
         self.dashboard_url: str | None = None
         self._callbacks: Callbacks[Progress] = Callbacks()

@@ -37,7 +37,8 @@ def register(
     """Make `format("evensplit")` known to `spark`, with as many readers by default as the session can run tasks.
 
     Spark finds the source without this call, too; it then has as many readers by default as the driver's machine has
-    processors. Can be called again, and after the source has been used.
+    processors. Can be called again, and after the source has been used. The first call makes Spark warn that the source
+    "replaced a statically registered data source": the one that it had found by itself.
 
     What comes back explains the batches of the session's queries over this source (see `Registration`), those that end
     from the first call on; it is the same for every call with the same session.
@@ -70,8 +71,11 @@ def register(
     ]
     if wrong:
         raise OptionError(wrong)
-    spark.dataSource.register(_with_parallelism(_parallelism(spark)))
-    registration = listen(spark)
+    registration, parallelism = listen(spark), _parallelism(spark)
+    if registration.parallelism != parallelism:
+        # Each time, Spark warns that one source has replaced another.
+        spark.dataSource.register(_with_parallelism(parallelism))
+        registration.parallelism = parallelism
     # What shows a registration begins here, once all options are known to be right, and never raises.
     if metrics_port is not None:
         _serve_metrics(registration, metrics_port, metrics_host or LOOPBACK, partitions=metrics_partitions)
