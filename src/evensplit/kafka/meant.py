@@ -8,16 +8,21 @@ from collections.abc import Mapping, Sequence
 
 from evensplit.kafka.secrets import has_placeholder
 
-_WORD = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
+WORD_CHARACTERS_MAX = 40
+"""What is longer is no word, and takes long to compare: metadata may have it."""
+
+_WORD = re.compile(rf"[A-Za-z0-9_-]{{1,{WORD_CHARACTERS_MAX}}}", re.ASCII)
 
 
 def meant(word: str, known: Sequence[str], called: Mapping[str, str] | None = None) -> str:
-    """`did you mean …?` with what of `known` is near `word`, in any case; empty if nothing is.
+    """`did you mean …?` with what of `known` is near `word`, in any case; empty if nothing is, as for a long text.
 
     `called`: what some of them are called elsewhere, in lower case.
     """
     written = word.strip().lower()
     wanted = (called or {}).get(written, written).lower()
+    if len(wanted) > WORD_CHARACTERS_MAX:
+        return ""
     by_lower = {one.lower(): one for one in known}
     near = [lower for lower in by_lower if wanted and lower.startswith(wanted)]
     near = near or difflib.get_close_matches(wanted, list(by_lower), n=1)
