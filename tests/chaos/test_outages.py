@@ -137,7 +137,9 @@ def test_a_cluster_that_dies_with_a_backlog_while_a_batch_is_written(
         broker.create_topic(topic, 2)
         numbers(broker.bootstrap_servers, topic, range(first, first + 400), partitions=2)
     own = {"clusters": clusters({"east": east, "west": mortal}), "subscribe": topic, "startingOffsets": "earliest"}
-    own |= {"clusterWait": "1s", "kafka.request.timeout.ms": "20000"}
+    # Long enough for the first answer of a busy machine: one that comes while a batch is read is believed if nobody
+    # says why there is no later one.
+    own |= {"clusterWait": "3s", "kafka.request.timeout.ms": "20000"}
     batches = Batches()
     batches.gate.clear()
     with running(fleet(spark, **own, maxOffsetsPerTrigger=100), checkpoint, batches):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import wait
 
 import pytest
 
@@ -306,6 +308,44 @@ def test_a_cluster_that_is_always_late_is_read_by_the_answers_that_come_meanwhil
         assert list(source.coordinator.report().unreachable) == ["west"]
         state = after
         answer_now.set()
+
+
+@pytest.mark.parametrize("reason", ["", "w:9092: connection refused"], ids=["slow", "refused"])
+def test_an_answer_that_came_while_a_batch_was_read_is_asked_for_anew(
+    east: FakeKafka, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    """The cluster may have died since. If it is only slow, what it said then is read."""
+    monkeypatch.setattr(world, "LATE_MIN_S", 0.01)
+    answer_now, passed_s = threading.Event(), 0.0
+
+    class Away(FakeKafka):
+        trouble = ""
+
+        def list_partitions(self, subscription: Subscription) -> Listing:
+            assert answer_now.wait(30)
+            return super().list_partitions(subscription)
+
+    west = Away("west")
+    west.create_topic("t")
+    source = Source(east, west, clusterWait="10ms", clock=lambda: time.monotonic() + passed_s)
+    answer_now.set()
+    first = source.plan(NONE)
+    answer_now.clear()
+    for cluster in (east, west):
+        cluster.append("t", 0, 5)
+    second = source.plan(first)
+    assert ranges(first, second) == {"east/t/0": (10, 15)}
+    under_way = source.coordinator._world._watches["west"].under_way
+    assert under_way is not None
+    answer_now.set()
+    wait([under_way], timeout=30)
+    answer_now.clear()
+    west.trouble, passed_s = reason, 5.0
+    third = source.plan(second)
+    assert ranges(second, third) == ({} if reason else {"west/t/0": (0, 5)})
+    answer_now.set()
+    if reason:
+        assert ranges(third, plan_news(source, third)) == {"west/t/0": (0, 5)}
 
 
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:

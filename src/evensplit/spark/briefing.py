@@ -169,7 +169,8 @@ class Briefing:
         if found.starts or found.stops:
             state = tell(state, OffsetsResolved(found.starts, found.stops, found.topic_ids)).state
         # One that is always slow is read by the answers that come meanwhile.
-        self.late = [name for name in self._world.late if not self.is_behind(name, answers)]
+        slow = {name for name in self._world.late if self.is_behind(name, answers) and not self._world.reason(name)}
+        self.late = [name for name in self._world.late if name not in slow]
         for name, answer in sorted(answers.items()):
             if isinstance(answer, View):
                 state = self._observe_logs(state, name, answer)

@@ -20,7 +20,7 @@ log = logging.getLogger("evensplit")
 _STANDS = "what is known of it keeps its position, and nothing of it is read"
 
 LATE_AGAIN_S = 60.0
-"""For so long the log does not say again that a cluster is late: one may be slow in every second batch."""
+"""For so long the log does not say again that a cluster is late: one may be slow now and then."""
 
 
 class Health:

@@ -115,7 +115,12 @@ class World:
                     self._wait_for(name, watch.under_way, watch)
                 else:
                     wait([watch.under_way], timeout=self._patience_s(watch, asked_at))
-                if not watch.under_way.done() or self._take(name, watch, too_old.get(name), patient=patient):
+                if not watch.under_way.done():
+                    break
+                good = self._take(name, watch, too_old.get(name), patient=patient)
+                # It may be away since, if that came while a batch was read.
+                old = isinstance(watch.answer, View) and begun - watch.looked_until > REFRESH_INTERVAL_S
+                if good and (patient or not old):
                     break
                 self._ask(watch, complete=patient)
         late = [name for name, watch in self._watches.items() if self._is_late(watch)]
