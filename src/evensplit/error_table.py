@@ -38,7 +38,7 @@ MEANINGS: tuple[Meaning, ...] = (
         "One or more options are missing, unknown, contradictory or not of their form. `load()` finds what the options "
         "alone decide, the start of the query what depends on stream or batch and on the clusters.",
         "The message numbers all problems, each with what was expected and found. Correct all of them; "
-        "`evensplit explain subscribe` tells the form of that one, and [the list of options](options.md) has all.",
+        "`evensplit explain NAME` tells the form of one option, and [the list](options.md) has all of them.",
     ),
     Meaning(
         "ES-102",

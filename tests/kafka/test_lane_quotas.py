@@ -161,3 +161,25 @@ def test_broker_that_throttles_for_ever_is_an_error(
 
     with pytest.raises(ClusterUnreachable, match="throttled by a quota for more than 1 s, in which nothing came"):
         values(lane(kafka, whole(topic, 500), detour(rewritten(throttle)), timeout_ms=1000))
+
+
+def test_quota_that_many_partitions_share_is_waited_for(
+    kafka: LocalKafka, topic: str, detour: Callable[[Tamper], Detour], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it is until the turn of one of them comes, as long as something comes of the others."""
+    kafka.create_topic(topic, 6)
+    expected = spread(kafka, topic, 1200, partitions=6)
+    monkeypatch.setattr(leader, "THROTTLED_MAX_S", 0.5)
+    answered: list[float] = []
+
+    def throttle(response: Any) -> None:
+        response.throttle_time_ms = 400
+        response.responses = []
+
+    def tamper(frame: bytearray) -> bytearray:
+        answered.append(time.monotonic())
+        return rewritten(throttle)(frame) if len(answered) % 2 and len(answered) < 8 else frame
+
+    ranges = [one for partition in range(6) for one in whole(topic, 200, partition)]
+    assert sorted(values(lane(kafka, ranges, detour(tamper), timeout_ms=500))) == expected
+    assert len(answered) >= 8

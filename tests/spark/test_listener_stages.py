@@ -166,7 +166,8 @@ class Idle:
     """A query that has nothing to do, as Spark tells of it."""
 
     def __init__(self, start: EnumeratorState, end: EnumeratorState, report: Report, run: int = 8) -> None:
-        self.runId = UUID(int=run)
+        self.id, self.runId = UUID(int=7), UUID(int=run)
+        self.status = {"message": "Waiting for data to arrive"}
         parts = (encode(start), encode(end), encode_report(report))
         self.lastProgress: StreamingQueryProgress | None = event(4, source(*parts), run=self.runId).progress
 

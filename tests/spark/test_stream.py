@@ -291,7 +291,7 @@ def test_offsets_that_do_not_exist_are_all_named(
     with pytest.raises(PySparkException) as caught:
         run_available(frame, checkpoint, tmp_path / "out")
     text = str(caught.value)
-    assert "/0: reading was to start at offset 6, which its log, that begins at offset 0 and ends at 5, does" in text
+    assert "/0: reading was to start at offset 6, but its log begins at offset 0 and ends at 5; with" in text
     assert "topic 'other', partition 0 has an offset but is not read" in text
 
 

@@ -46,8 +46,8 @@ def test_as_json() -> None:
     found = json.loads(run("es-101", "--format", "json")[0])
     assert (found["id"], found["name"]) == ("ES-101", "OptionError")
     assert found["cause"].startswith("One or more options are missing")
-    assert "`evensplit explain subscribe` tells the form of that one" in found["cure"]
-    assert "the list of options (docs/reference/options.md) has all" in found["cure"]
+    assert "`evensplit explain NAME` tells the form of one option" in found["cure"]
+    assert "the list (docs/reference/options.md) has all of them" in found["cure"]
 
 
 def test_an_error_that_there_is_not() -> None:
@@ -112,7 +112,7 @@ def test_an_option_as_json() -> None:
         ("client.id", "client.id\n\nMeaning: it is not an option; write kafka.client.id: the settings of Kafka's"),
         (
             "kafka.sasl.mechanism",
-            "kafka.sasl.mechanism\n\nMeaning: it is taken as Kafka's consumer has it, see Security",
+            "kafka.sasl.mechanism\n\nMeaning: it works as in Kafka's consumer; see Security",
         ),
         ("kafka.auto.offset.reset", "an error: kafka.auto.offset.reset is given, but it is not supported: where"),
         ("metadata.team", "metadata.<name>\n\nType: text"),

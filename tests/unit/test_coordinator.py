@@ -269,13 +269,13 @@ def test_the_log_says_once_why_a_late_cluster_is_not_read_and_when_it_is_back(
         state = source.plan(source.plan(state))
         answer_now.set()
         wait_for(lambda: source.plan(state) is not NONE and not source.coordinator.late, what="an answer")  # noqa: B023
-    away = f"cluster west has not answered within 1 s; it is not read until it does: {reason or 'asked at west:9092'}"
+    away = f"cluster west has not answered within 1 s ({reason or 'asked at west:9092'}); it is not read until it does"
     level = logging.WARNING if reason else logging.INFO
     assert [(record.levelno, record.getMessage()) for record in caplog.records if said_of(record)] == [
         (level, away),
-        (logging.INFO, "cluster west answers again, after 14 s"),
+        (level, "cluster west answers again, after 14 s"),
         (level, away),
-        (logging.INFO, "cluster west answers again, after 40 s"),
+        (level, "cluster west answers again, after 40 s"),
     ]
 
 
@@ -314,7 +314,10 @@ def test_a_cluster_that_is_always_late_is_read_by_the_answers_that_come_meanwhil
 def test_an_answer_that_came_while_a_batch_was_read_is_asked_for_anew(
     east: FakeKafka, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    """The cluster may have died since. If it is only slow, what it said then is read."""
+    """The cluster may have died since. If it is only slow, what it said then is read.
+
+    So it is if it gives a second answer although there seems to be a reason not to: one that is away gives none.
+    """
     monkeypatch.setattr(world, "LATE_MIN_S", 0.01)
     answer_now, passed_s = threading.Event(), 0.0
 
@@ -335,17 +338,19 @@ def test_an_answer_that_came_while_a_batch_was_read_is_asked_for_anew(
         cluster.append("t", 0, 5)
     second = source.plan(first)
     assert ranges(first, second) == {"east/t/0": (10, 15)}
-    under_way = source.coordinator._world._watches["west"].under_way
-    assert under_way is not None
+    read: list[dict[str, tuple[int, int]]] = []
+    for west.trouble in (reason, reason):
+        under_way = source.coordinator._world._watches["west"].under_way
+        assert under_way is not None
+        answer_now.set()
+        wait([under_way], timeout=30)
+        answer_now.clear()
+        passed_s += 5
+        third = source.plan(second)
+        read.append(ranges(second, third))
+        second = third
+    assert read == ([{}, {"west/t/0": (0, 5)}] if reason else [{"west/t/0": (0, 5)}, {}])
     answer_now.set()
-    wait([under_way], timeout=30)
-    answer_now.clear()
-    west.trouble, passed_s = reason, 5.0
-    third = source.plan(second)
-    assert ranges(second, third) == ({} if reason else {"west/t/0": (0, 5)})
-    answer_now.set()
-    if reason:
-        assert ranges(third, plan_news(source, third)) == {"west/t/0": (0, 5)}
 
 
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:
@@ -410,8 +415,7 @@ def test_offsets_that_do_not_exist_are_all_named(east: FakeKafka) -> None:
     assert [problem.split(";")[0] for problem in caught.value.problems] == [
         "cluster 'east', starting offsets: topic 't', partition 1 is not named",
         "cluster 'east', starting offsets: topic 'u', partition 0 has an offset but is not read",
-        "east/t/0: reading was to start at offset 11, which its log, that begins at offset 0 and ends at 10, does not "
-        "have",
+        "east/t/0: reading was to start at offset 11, but its log begins at offset 0 and ends at 10",
     ]
 
 

@@ -13,7 +13,7 @@ FILE_RETRIEVER = "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever"
 @pytest.mark.parametrize(
     "values, said",
     [
-        ({"security.protocol": "SENTINEL="}, ["security.protocol has an unknown value; expected PLAINTEXT, SSL,"]),
+        ({"security.protocol": "SENTINEL"}, ["security.protocol has an unknown value; expected PLAINTEXT, SSL,"]),
         (
             {"sasl.mechanism": "PLAIN", "ssl.truststore.location": "/t"},
             [
@@ -22,10 +22,7 @@ FILE_RETRIEVER = "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever"
             ],
         ),
         ({**LOGIN, "security.protocol": "SSL"}, ["sasl.jaas.config is given, but", "sasl.mechanism is given, but"]),
-        (
-            {**LOGIN, "sasl.mechanism": f"SENTINEL{'x' * 33}"},
-            ["sasl.mechanism has an unknown value; expected PLAIN, SCRAM-"],
-        ),
+        ({**LOGIN, "sasl.mechanism": "SENTINEL"}, ["sasl.mechanism has an unknown value; expected PLAIN, SCRAM-"]),
         (
             {**LOGIN, "sasl.mechanism": "PLAIN"},
             ["sasl.jaas.config has ScramLoginModule, but kafka.sasl.mechanism is PLAIN; expected PlainLoginModule"],
@@ -249,20 +246,20 @@ def test_every_login_module_fits_its_own_mechanism_alone(mechanism: str) -> None
     [
         (
             {"security.protocol": "tls"},
-            "security.protocol is 'tls'; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL: did you mean SSL?",
+            "protocol has an unknown value; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL; did you mean SSL?",
         ),
         ({"security.protocol": "SASL"}, "did you mean SASL_PLAINTEXT or SASL_SSL?"),
-        ({"security.protocol": "x"}, "security.protocol is 'x'; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ({"security.protocol": "x"}, "has an unknown value; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         (
             {**LOGIN, "sasl.mechanism": "SCRAM"},
-            "sasl.mechanism is 'SCRAM'; expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, "
-            "AWS_MSK_IAM: did you mean SCRAM-SHA-256 or SCRAM-SHA-512?",
+            "sasl.mechanism has an unknown value; expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, "
+            "AWS_MSK_IAM; did you mean SCRAM-SHA-256 or SCRAM-SHA-512?",
         ),
-        ({**LOGIN, "sasl.mechanism": "scram_sha512"}, ": did you mean SCRAM-SHA-512?"),
-        ({**LOGIN, "sasl.mechanism": "Kerberos"}, ": did you mean GSSAPI?"),
+        ({**LOGIN, "sasl.mechanism": "scram_sha512"}, "; did you mean SCRAM-SHA-512?"),
+        ({**LOGIN, "sasl.mechanism": "Kerberos"}, "; did you mean GSSAPI?"),
     ],
 )
 def test_a_protocol_or_a_mechanism_that_there_is_not_with_the_nearest_ones(values: dict[str, str], said: str) -> None:
-    """One word that is written there is no secret, unlike what a placeholder stands for."""
+    """The value itself is not shown: it may be a password."""
     (found,) = problems(values)
     assert found.endswith(said)

@@ -155,7 +155,11 @@ def test_what_would_change_the_reading_is_refused(name: str, instead: str) -> No
     "name, value, said",
     [
         ("isolation.level", "committed", "is 'committed'; expected read_uncommitted or read_committed"),
-        ("security.protocol", "TLS", "is 'TLS'; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL: did you mean SSL?"),
+        (
+            "security.protocol",
+            "TLS",
+            "has an unknown value; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL; did you",
+        ),
     ],
 )
 def test_what_is_not_supported_yet_is_never_dropped(name: str, value: str, said: str) -> None:

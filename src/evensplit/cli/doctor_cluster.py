@@ -26,6 +26,7 @@ from evensplit.kafka.session import Backoff, Session
 from evensplit.kafka.settings import Address, join_address
 from evensplit.kafka.tls import tls_context
 from evensplit.kafka.transport import open_transport, resolve_name
+from evensplit.metadata.in_time import CutOff
 from evensplit.spark.options import ClusterOptions
 
 STEP_TIMEOUT_S = 10.0
@@ -127,8 +128,11 @@ def _connected(cluster: ClusterOptions, address: Address) -> str:
 
 
 def _secured(cluster: ClusterOptions, address: Address, access: Access) -> str:
+    assert access.tls is not None
+    deadline = _deadline()
     try:
-        secured = open_transport(cluster.id, address, cluster.settings, _deadline(), access.tls)
+        with CutOff(deadline.at_s) as cut:
+            secured = open_transport(cluster.id, address, cluster.settings, deadline, (access.tls, cut))
     except ClusterError as error:
         raise Wrong(f"{error.detail}{_presented(address)}", _TLS, error.id) from None
     with secured:
@@ -141,7 +145,7 @@ def _secured(cluster: ClusterOptions, address: Address, access: Access) -> str:
     left_days = (ssl.cert_time_to_seconds(until) - time.time()) / 86_400 if until else EXPIRES_SOON_DAYS
     if left_days < EXPIRES_SOON_DAYS:
         raise Doubt(f"{said}: {left_days:.0f} days are left", "renew the broker's certificate")
-    if access.tls is not None and not access.tls.verify_host:
+    if not access.tls.verify_host:
         raise Doubt(
             f"{said}; its host name is not verified", "leave kafka.ssl.endpoint.identification.algorithm out if you can"
         )

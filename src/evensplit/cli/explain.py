@@ -110,7 +110,7 @@ def _unknown(name: str, whole: str) -> str:
     close = _nearest(whole)
     if not close:
         return f"{said}; expected an error such as ES-101 or OptionError, or an option such as subscribe"
-    return f"{said}; did you mean {', '.join(close)}?"
+    return f"{said}; did you mean {' or '.join(close)}?"
 
 
 def _nearest(whole: str) -> list[str]:

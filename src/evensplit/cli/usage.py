@@ -15,11 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from evensplit.core.words import plain, short
+from evensplit.core.words import plain
 from evensplit.errors import AssignmentInputError, OptionError
 
 Item = TypeVar("Item")
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z.]{0,60}", re.ASCII)
 _SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
 
 HELP_COLUMNS = 78
@@ -83,10 +84,14 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
 
 
 def another_form(text: str, example: str) -> str:
-    """What is said of an `--option` that is not NAME=VALUE. What stands behind its "=" may well be a secret."""
-    name, equals, _ = text.partition("=")
-    shown = f"{short(name, QUOTED_CHARACTERS_MAX)}{'=…' if equals else ''}"
-    return f"--option '{shown}': expected NAME=VALUE with an option's name, as in {example}"
+    """What is said of an `--option` that is not NAME=VALUE. All of it but the name of an option may be a secret."""
+    from evensplit.spark.option_table import OPTIONS
+
+    known = {one.name.lower() for options in OPTIONS.values() for one in options}
+    name = _NAME.match(text)
+    is_one = name is not None and (name[0].lower() in known or name[0].startswith("kafka."))
+    shown = f" '{name[0]}{'…' if name.end() < len(text) else ''}'" if name is not None and is_one else ""
+    return f"--option{shown}: expected NAME=VALUE with an option's name, as in {example}"
 
 
 def end_with(well: bool) -> None:

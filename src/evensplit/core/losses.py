@@ -253,10 +253,10 @@ def _describe_unread(loss: Loss, log_end: int | None = None) -> str:
             return (
                 f"its log begins at offset {loss.found}, after position {loss.position}: what was between went unread"
             )
-    ends = "" if log_end is None else f" and ends at {log_end}"
+    log = f"begins at offset {loss.found}{'' if log_end is None else f' and ends at {log_end}'}"
     return (
-        f"reading was to start at offset {loss.position}, which its log, that begins at offset {loss.found}{ends}, "
-        "does not have; with failOnDataLoss=false it is read from its beginning"
+        f"reading was to start at offset {loss.position}, but its log {log}; with failOnDataLoss=false it is read from "
+        "its beginning"
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
 from typing import Any, Generic, NoReturn, TypeVar
 
 from evensplit.kafka import group_responses, responses
@@ -171,3 +173,12 @@ def error_name(code: int) -> str:
 def is_retriable(code: int) -> bool:
     """Whether the same request may succeed later, perhaps at another broker."""
     return bool(for_code(code).retriable)
+
+
+@cache
+def software_version() -> str:
+    """The version of this package, which brokers are told (KIP-511); "0" where it is not installed."""
+    try:
+        return metadata.version("evensplit")
+    except metadata.PackageNotFoundError:
+        return "0"

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
 from typing import Any, TypeVar
 
 from evensplit.errors import (
@@ -29,20 +28,21 @@ from evensplit.errors import (
     ClusterUnreachable,
     UnsupportedBroker,
 )
-from evensplit.kafka.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, error_name
+from evensplit.kafka.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, error_name, software_version
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
 from evensplit.kafka.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length
 from evensplit.kafka.probe import PROBE_S, speaks_tls
 from evensplit.kafka.responses import UNSUPPORTED_VERSION, ApiVersions
 from evensplit.kafka.sasl import ILLEGAL_SASL_STATE, log_in
+from evensplit.kafka.security import Access
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 from evensplit.kafka.tls import reason_of, refused
 from evensplit.kafka.transport import open_transport
 from evensplit.kafka.wire import OutOfTime, Undecodable
-from evensplit.metadata.in_time import cut_off
+from evensplit.metadata.in_time import CutOff
 
 READ_S = 1.0
-"""So long it may take to read an answer that has come, even if its deadline passes meanwhile."""
+"""So long it may take to read an answer that has come: that may have been in the last moment of its deadline."""
 
 SESSION_USED = 0.85
 """So much of the time that the broker lets a login hold, a connection is used."""
@@ -95,20 +95,28 @@ class Connection:
         self._renew_at_s: float | None = None
         access = settings.security.resolve(cluster)
         self._secured, self._logged_in = access.tls is not None, access.sasl is not None
-        self._socket = open_transport(cluster, address, settings, deadline, access.tls)
+        self._poll = select.poll()
+        if access.tls is None:
+            self._open_over(open_transport(cluster, address, settings, deadline), access, deadline)
+        else:
+            with CutOff(deadline.at_s) as cut:
+                transport = open_transport(cluster, address, settings, deadline, (access.tls, cut))
+                self._open_over(transport, access, deadline)
+
+    def _open_over(self, transport: socket.socket, access: Access, deadline: Deadline) -> None:
+        """Find out what the broker can do, and log in."""
+        self._socket = transport
         # Tried first and waited for only then: most of the time the bytes are there, and it is one call instead of two.
         self._socket.setblocking(False)
-        self._poll = select.poll()
         self._poll.register(self._socket, 0)
         try:
-            with cut_off(self._socket, deadline.at_s + READ_S) if self._secured else nullcontext():
-                self._versions = self._negotiate(deadline)
-                self._greetings = self._answered
-                if access.sasl is not None:
-                    begun_s = time.monotonic()
-                    ask = partial(self.request, deadline=deadline)
-                    life_ms = log_in(cluster, address, access.sasl, ask, deadline)
-                    self._renew_at_s = begun_s + SESSION_USED * life_ms / 1000 if life_ms > 0 else None
+            self._versions = self._negotiate(deadline)
+            self._greetings = self._answered
+            if access.sasl is not None:
+                begun_s = time.monotonic()
+                ask = partial(self.request, deadline=deadline)
+                life_ms = log_in(self.cluster, self.address, access.sasl, ask, deadline)
+                self._renew_at_s = begun_s + SESSION_USED * life_ms / 1000 if life_ms > 0 else None
         except BaseException:
             self.close()
             raise
@@ -191,7 +199,7 @@ class Connection:
         """Wait for the response to the oldest request that has none yet."""
         expected = self._sent[0]
         length = self.receive_into(self._scratch, deadline)
-        limit = _readable_until(deadline)
+        limit = deadline.at_least(READ_S)
         # The view has to be gone before the buffer can grow again.
         with memoryview(self._scratch.data) as whole, whole[:length] as frame:
             try:
@@ -249,7 +257,7 @@ class Connection:
     def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
         """What the broker can do. One that does not know our version of the question says so in version 0."""
         for version in (API_VERSIONS.highest, API_VERSIONS.lowest):
-            names = {"client_software_name": "evensplit", "client_software_version": _software_version()}
+            names = {"client_software_name": "evensplit", "client_software_version": software_version()}
             message = API_VERSIONS.request(version=version, **(names if version >= 3 else {}))
             self._send(API_VERSIONS, version, message, deadline)
             response: ApiVersions = self.receive(deadline)
@@ -293,7 +301,7 @@ class Connection:
     def _receive_exactly(self, view: memoryview, what: str, deadline: Deadline) -> None:
         """Fill `view` from the socket, whatever the number of pieces that it comes in."""
         received = 0
-        limit = _readable_until(deadline)
+        limit = deadline.at_least(READ_S)
         try:
             while received < len(view):
                 try:
@@ -384,16 +392,3 @@ class Connection:
                 self.cluster, f"{self._where}: {what}; expected a listener that speaks Kafka's protocol"
             )
         return AnswerRefused(self.cluster, f"{self._where}: {what}; the connection was damaged on the way")
-
-
-def _readable_until(deadline: Deadline) -> Deadline:
-    """Until when what has come may be read: it may have come in the last moment."""
-    return Deadline(max(deadline.at_s, time.monotonic() + READ_S))
-
-
-@cache
-def _software_version() -> str:
-    try:
-        return metadata.version("evensplit")
-    except metadata.PackageNotFoundError:
-        return "0"

@@ -42,6 +42,10 @@ class Deadline:
         """The earlier one of this and `timeout_s` seconds from now."""
         return Deadline(min(self.at_s, time.monotonic() + timeout_s))
 
+    def at_least(self, timeout_s: float) -> Deadline:
+        """The later one of this and `timeout_s` seconds from now."""
+        return Deadline(max(self.at_s, time.monotonic() + timeout_s))
+
     def pause(self, pause_s: float) -> None:
         """Sleep for `pause_s` seconds, but not beyond the deadline."""
         time.sleep(min(pause_s, self.remaining_s))

@@ -42,7 +42,6 @@ class PartitionRead:
 
     - position: the next offset to ask for. end: where the present range ends, exclusive.
     - stamp_s: what the lane's clock of waiting showed when this partition last got on.
-    - throttled_s: for how long quotas have kept it from being asked for since then.
     - trouble: what has kept it from getting on since then, if anything.
     - search: who was asked for it since it seems to be gone; None as long as it does not.
     - topic_id: the id that its topic is fetched by; empty where that is not known.
@@ -83,7 +82,6 @@ class PartitionRead:
         "search",
         "split",
         "stamp_s",
-        "throttled_s",
         "topic_id",
         "trouble",
     )
@@ -93,7 +91,7 @@ class PartitionRead:
         self._ranges = deque(ranges)
         first = self._ranges.popleft()
         self.position, self.end = first.start, first.end
-        self.stamp_s = self.throttled_s = 0.0
+        self.stamp_s = 0.0
         self.trouble: ClusterError | DataLossError | None = None
         self.search: Search | None = None
         self.topic_id = ""
@@ -126,7 +124,7 @@ class PartitionRead:
     def advance(self, position: int, now_s: float) -> None:
         """Note that everything before `position` was fetched, and go on to the next range if this one is done."""
         assert self.position <= position <= self.end
-        self.position, self.stamp_s, self.throttled_s, self.trouble = position, now_s, 0.0, None
+        self.position, self.stamp_s, self.trouble = position, now_s, None
         self.search, self.begun, self.replaced = None, True, False
         self.believe()
         while self._ranges and self.finished:

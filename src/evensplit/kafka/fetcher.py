@@ -215,6 +215,8 @@ class Fetcher:
             read_committed=settings.read_committed,
             by_id=leader.version > FETCH_BY_NAME_VERSION,
         )
+        if answer.progressed or answer.spans:
+            leader.throttled_s = 0.0
         if leader.version <= FETCH_BY_NAME_VERSION:
             self._homes.note_named(asked, leader.address)
         leader.queue.extendleft(reversed(answer.starved))

@@ -26,7 +26,7 @@ THROTTLE_MAX_S = 60.0
 """No quota holds a client back for longer at a time: a broker that says so is asked again by then."""
 
 THROTTLED_MAX_S = 600.0
-"""No quota holds back a partition for longer of which nothing comes meanwhile: that counts as time to get on."""
+"""No quota holds back everything for longer: after that, it counts as time in which partitions have to get on."""
 
 PATIENCE_MIN_S = 0.2
 """A leader always has at least so long to answer."""
@@ -51,6 +51,8 @@ class Leader:
         self.patience_s = 0.0
         self.answered = 0
         self.rests_until = 0.0
+        self.throttled_s = 0.0
+        """For how long quotas have held it back since something last came of it."""
 
     def rest(self, until: float) -> None:
         """Ask for nothing before `until`, on the clock of `time.monotonic`; what was about to be asked for waits."""
@@ -69,12 +71,13 @@ class Leader:
         throttle_s = min(response.throttle_ms / 1000, THROTTLE_MAX_S)
         # With the connection it goes to the next reader: until then the broker reads nothing from it.
         self.connection.muted_until = time.monotonic() + throttle_s
-        for read in (*self.asked, *self.queue):
-            read.throttled_s += throttle_s
-            if read.throttled_s <= THROTTLED_MAX_S:
+        self.throttled_s += throttle_s
+        if self.throttled_s <= THROTTLED_MAX_S:
+            for read in (*self.asked, *self.queue):
                 read.stamp_s += throttle_s
-            else:
-                what = f"{join_address(self.address)}: throttled by a quota for more than {THROTTLED_MAX_S:g} s"
+        else:
+            what = f"{join_address(self.address)}: throttled by a quota for more than {THROTTLED_MAX_S:g} s"
+            for read in self.asked:
                 read.trouble = read.trouble or ClusterUnreachable(self.cluster, f"{what}, in which nothing came")
         log.debug(
             "cluster %r, %s: throttled by a quota, nothing is asked of it for %d ms",

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
-
-from evensplit.kafka.secrets import has_placeholder
 
 WORD_CHARACTERS_MAX = 40
 """What is longer is no word, and takes long to compare: metadata may have it."""
-
-_WORD = re.compile(rf"[A-Za-z0-9_-]{{1,{WORD_CHARACTERS_MAX}}}", re.ASCII)
 
 
 def meant(word: str, known: Sequence[str], called: Mapping[str, str] | None = None) -> str:
@@ -29,13 +24,10 @@ def meant(word: str, known: Sequence[str], called: Mapping[str, str] | None = No
     return f"did you mean {' or '.join(by_lower[lower] for lower in near)}?" if near else ""
 
 
-def unknown_word(text: str, known: Sequence[str], called: Mapping[str, str], *, final: bool) -> str:
+def unknown_word(text: str, known: Sequence[str], called: Mapping[str, str]) -> str:
     """The end of a sentence about `text`, the name of a protocol or a mechanism that is none of `known`.
 
-    It is shown only if it is one short word, and not where it may be what a placeholder stands for (`final`).
+    It is not in it: somebody may have pasted a password there.
     """
-    expected = f"expected {', '.join(known)}"
-    if final or has_placeholder(text) or not _WORD.fullmatch(text.strip()):
-        return f"has an unknown value; {expected}"
     question = meant(text, known, called)
-    return f"is {text.strip()!r}; {expected}{f': {question}' if question else ''}"
+    return f"has an unknown value; expected {', '.join(known)}{f'; {question}' if question else ''}"

@@ -154,7 +154,7 @@ def sasl_problems(values: Mapping[str, str], known: Mapping[str, str], protocol:
         return
     mechanism = _mechanism(known)
     if mechanism not in MODULES:
-        yield f"kafka.{MECHANISM} {unknown_word(known[MECHANISM], tuple(MODULES), _CALLED, final=final)}"
+        yield f"kafka.{MECHANISM} {unknown_word(known[MECHANISM], tuple(MODULES), _CALLED)}"
         return
     if module is not None and not has_placeholder(module.name) and module.simple_name != MODULES[mechanism]:
         fitting = " or ".join(name for name, its in MODULES.items() if its == module.simple_name)

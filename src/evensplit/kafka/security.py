@@ -206,8 +206,7 @@ def security_problems(values: Mapping[str, str], *, final: bool) -> list[str]:
         return problems
     protocol = _protocol(values)
     if protocol not in PROTOCOLS:
-        unknown = unknown_word(values[PROTOCOL], PROTOCOLS, _CALLED, final=final)
-        problems.append(f"kafka.{PROTOCOL} {unknown}")
+        problems.append(f"kafka.{PROTOCOL} {unknown_word(values[PROTOCOL], PROTOCOLS, _CALLED)}")
         return problems
     problems.extend(_contradictions(values, protocol))
     if protocol.endswith("SSL"):

@@ -20,7 +20,7 @@ from evensplit.kafka.keystores import KeyChain, read_keys, read_trusted
 from evensplit.kafka.secrets import SecretError
 from evensplit.kafka.settings import Address, join_address
 from evensplit.kafka.tls_options import TlsOptions
-from evensplit.metadata.in_time import cut_off
+from evensplit.metadata.in_time import CutOff
 
 _ADVICE_TRUST = (
     "give the certificate of the authority that signed the broker's as kafka.ssl.truststore.location or "
@@ -130,9 +130,16 @@ def _load_by_file(context: ssl.SSLContext, keys: KeyChain) -> str:
 
 
 def start_tls(
-    cluster: str, address: Address, connection: socket.socket, context: ssl.SSLContext, deadline: Deadline
+    cluster: str,
+    address: Address,
+    connection: socket.socket,
+    context: ssl.SSLContext,
+    deadline: Deadline,
+    cut: CutOff,
 ) -> ssl.SSLSocket:
     """Speak TLS from now on. The socket is left non-blocking; whatever goes wrong, the caller closes it.
+
+    `cut`: what ends a handshake that never ends by itself; it watches the socket from now on.
 
     Raises:
         AuthenticationError: one side does not trust the other one, or they have no version or cipher in common.
@@ -146,11 +153,13 @@ def start_tls(
     host = address[0].removesuffix(".")
     secured = context.wrap_socket(connection, server_hostname=host, do_handshake_on_connect=False)
     try:
-        with cut_off(secured, deadline.at_s):
-            _shake_hands(secured, poll, deadline)
+        cut.watch(secured)
+        _shake_hands(secured, poll, deadline)
         return secured
-    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError):
         secured.close()
+        if cut.passed:
+            raise TimeoutError from None
         raise ConnectionResetError("it closed the connection in the middle of the TLS handshake") from None
     except ssl.SSLError as error:
         secured.close()

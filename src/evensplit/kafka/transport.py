@@ -15,21 +15,28 @@ from evensplit.kafka.probe import PROBE_S, speaks_kafka
 from evensplit.kafka.settings import Address, ClientSettings, join_address
 from evensplit.kafka.tls import SPEAKS_NO_TLS, start_tls, tls_context
 from evensplit.kafka.tls_options import TlsOptions
+from evensplit.metadata.in_time import CutOff
 
 _Found = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]]
 
 
 def open_transport(
-    cluster: str, address: Address, settings: ClientSettings, deadline: Deadline, tls: TlsOptions | None = None
+    cluster: str,
+    address: Address,
+    settings: ClientSettings,
+    deadline: Deadline,
+    tls: tuple[TlsOptions, CutOff] | None = None,
 ) -> socket.socket:
-    """A connected socket, with every address that the host's name stands for tried in turn; over TLS with `tls`.
+    """A connected socket, with every address that the host's name stands for tried in turn.
+
+    `tls`: it is spoken in this way, and cut off by this.
 
     Raises:
         ClusterUnreachable: the name cannot be resolved, or no address accepted a connection in time.
         AuthenticationError: what is needed for TLS cannot be read, or TLS failed for good.
     """
     where = join_address(address)
-    context = None if tls is None else tls_context(cluster, tls)
+    context = None if tls is None else tls_context(cluster, tls[0])
     deadline = deadline.within(settings.connect_timeout_ms / 1000)
     found = resolve_name(cluster, address, deadline)
     failures: list[str] = []
@@ -42,9 +49,10 @@ def open_transport(
             _configure(connection, settings)
             connection.settimeout(max(share_s, 0.001))
             connection.connect(target)
-            if context is not None:
+            if tls is not None and context is not None:
                 connected = True
-                return start_tls(cluster, address, connection, context, deadline.within(max(share_s, 0.001)))
+                share = deadline.within(max(share_s, 0.001))
+                return start_tls(cluster, address, connection, context, share, tls[1])
         except BaseException as error:
             connection.close()
             if not isinstance(error, OSError):

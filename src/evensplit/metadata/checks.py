@@ -177,7 +177,7 @@ def _cluster(problems: list[str], where: str, cluster: ClusterMetadata) -> None:
         for name, value in properties.items():
             _text(problems, f"{where}.properties", name, is_property, PROPERTY)
             if len(value) > VALUE_CHARACTERS_MAX:
-                found = f"one of {len(value)}"
+                found = f"one of {len(value)} characters"
                 problems.append(f"{where}.properties.{short(name)}: expected {VALUE}, found {found}")
 
 

@@ -174,7 +174,7 @@ class _Parser:
             elif not value.is_scalar:
                 self._wrong(value, f"{path}.{_quoted(name)}", "a text, a number or a flag", value)
             elif len(value.text) > checks.VALUE_CHARACTERS_MAX:
-                self._wrong(value, f"{path}.{_quoted(name)}", checks.VALUE, f"one of {len(value.text)}")
+                self._wrong(value, f"{path}.{_quoted(name)}", checks.VALUE, f"one of {len(value.text)} characters")
             else:
                 properties[name] = value.text
         return properties

@@ -10,10 +10,9 @@ import struct
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 HEAD_BYTES_MAX = 1 << 20
 """What an answer may have beside its body: headers, and the marks of its chunks."""
@@ -23,35 +22,57 @@ class AnswerTooLong(http.client.HTTPException):
     """An answer goes on beyond what is taken."""
 
 
-@contextmanager
-def cut_off(connection: socket.socket, deadline_s: float) -> Iterator[None]:
-    """Shut `connection` down if it is still in use at `deadline_s`, a moment of the monotonic clock.
+class CutOff:
+    """Shuts a socket down that is still in use at `deadline_s`, a moment of the monotonic clock, while this is entered.
 
     For TLS: OpenSSL does not come back as long as there are messages of the handshake to be read, which a host that
-    sends them without end can have for ever. An OSError of what is under way then becomes a TimeoutError.
+    sends them without end can have for ever. What is under way then ends as if the other side had hung up. It is
+    entered before there is a socket: between a handshake and what is sent next there is no time to lose, as the other
+    side may say why it refuses, and hang up.
     """
-    overdue = threading.Event()
 
-    def shut_down() -> None:
-        overdue.set()
-        with suppress(OSError):
-            # So that closing it is told at once to whoever still sends.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            # Not the method of SSLSocket, which would take TLS away from under whoever is reading.
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+    def __init__(self, deadline_s: float) -> None:
+        left_s = min(max(0.0, deadline_s - time.monotonic()), threading.TIMEOUT_MAX)
+        self._timer = threading.Timer(left_s, self._end)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._watched: socket.socket | None = None
+        self._over = False
+        self.passed = False
+        """Whether the moment has passed."""
 
-    left_s = max(0.0, deadline_s - time.monotonic())
-    timer = threading.Timer(min(left_s, threading.TIMEOUT_MAX), shut_down)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except OSError:
-        if overdue.is_set():
-            raise TimeoutError from None
-        raise
-    finally:
-        timer.cancel()
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+
+    def watch(self, connection: socket.socket) -> None:
+        """Shut this one down, and none that was given before."""
+        with self._lock:
+            self._watched = connection
+            if self.passed:
+                _shut_down(connection)
+
+    def _end(self) -> None:
+        with self._lock:
+            # Afterwards the socket, or another one of its number, is somebody else's.
+            if self._over:
+                return
+            self.passed = True
+            if self._watched is not None:
+                _shut_down(self._watched)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):
+        # So that closing it is told at once to whoever still sends.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Not the method of SSLSocket, which would take TLS away from under whoever is reading.
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class _Bounds(NamedTuple):
@@ -144,9 +165,17 @@ class _TlsConnection(_InTime, http.client.HTTPSConnection):
     def connect(self) -> None:
         http.client.HTTPConnection.connect(self)
         host = self._tunnel_host or self.host
-        self.sock = secured = self._context.wrap_socket(self.sock, server_hostname=host, do_handshake_on_connect=False)
-        with cut_off(secured, self._deadline_s):
-            secured.do_handshake()
+        with CutOff(self._deadline_s) as cut:
+            self.sock = secured = self._context.wrap_socket(
+                self.sock, server_hostname=host, do_handshake_on_connect=False
+            )
+            cut.watch(secured)
+            try:
+                secured.do_handshake()
+            except OSError:
+                if cut.passed:
+                    raise TimeoutError from None
+                raise
 
 
 class _Response(http.client.HTTPResponse):

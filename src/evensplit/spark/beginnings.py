@@ -124,7 +124,7 @@ class Beginnings:
         try:
             self._take(query, since_s, str(query.status["message"]))
         except Exception as error:
-            log.info("what the query %s waits for is not known any more: %s", query.id, line_of(error))
+            log.info("what the run %s of a query waits for is not known any more: %s", run_id, line_of(error))
             self.leave(run_id)
 
     def _take(self, query: StreamingQuery, since_s: float | None, message: str) -> None:

@@ -112,6 +112,7 @@ class Briefing:
         self.latest: dict[SplitId, int] = {}
         self._retry_at: float | None = None
         self.late: Collection[str] = ()
+        self._doubted: Collection[str] = ()
         self.begin()
 
     def begin(self) -> None:
@@ -168,9 +169,12 @@ class Briefing:
         state = declare(state, found.losses)
         if found.starts or found.stops:
             state = tell(state, OffsetsResolved(found.starts, found.stops, found.topic_ids)).state
-        # One that is always slow is read by the answers that come meanwhile.
-        slow = {name for name in self._world.late if self.is_behind(name, answers) and not self._world.reason(name)}
-        self.late = [name for name in self._world.late if name not in slow]
+        # One that is always slow is read by the answers that come meanwhile. Where there is a reason why it does not
+        # answer now, it has to give two of them: one that is away gives no second one.
+        answered = [name for name in self._world.late if self.is_behind(name, answers)]
+        doubted = {name for name in answered if self._world.reason(name) and name not in self._doubted}
+        self.late = [name for name in self._world.late if name not in answered or name in doubted]
+        self._doubted = doubted
         for name, answer in sorted(answers.items()):
             if isinstance(answer, View):
                 state = self._observe_logs(state, name, answer)

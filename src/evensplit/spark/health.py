@@ -40,8 +40,8 @@ class Health:
         self._silence = Silence(world, limit_ms, monotonic)
         self._monotonic = monotonic
         self._failed: dict[str, ClusterError] = {}
-        self._away_since: dict[str, float] = {}
-        """Cluster -> since when it is away, in s; of those of which the log says so."""
+        self._away_since: dict[str, tuple[float, int]] = {}
+        """Cluster -> since when it is away, in s, and at which level the log says so; of those of which it does."""
         self._late_due: dict[str, float] = {}
         self.left_out: tuple[str, ...] = ()
         self.notices: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Health:
             if name not in self._failed:
                 what = "is left out of this run" if bear else "does not answer"
                 log.warning("cluster %s %s; its splits keep their positions: %s", name, what, line_of(error))
-                self._note_away(name)
+                self._note_away(name, logging.WARNING)
         self._failed = failed
         notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._world.notices())
         for notice in notices:
@@ -108,18 +108,21 @@ class Health:
         for name in late:
             if name not in self._away_since and now_s >= self._late_due.get(name, now_s):
                 self._late_due[name] = now_s + LATE_AGAIN_S
-                self._note_away(name)
-                reason, wait_s = self._world.reason(name), self._world.patience_s
-                what = f"cluster {name} has not answered within {wait_s:g} s; it is not read until it does"
-                log.log(logging.WARNING if reason else logging.INFO, "%s: %s", what, reason or self._world.late[name])
+                reason = self._world.reason(name)
+                level = logging.WARNING if reason else logging.INFO
+                self._note_away(name, level)
+                what = f"within {self._world.patience_s:g} s ({reason or self._world.late[name]})"
+                log.log(level, "cluster %s has not answered %s; it is not read until it does", name, what)
         for name in sorted(self._away_since.keys() - {*late, *self._failed}):
-            since_s = self._away_since.pop(name)
+            since_s, level = self._away_since.pop(name)
             # Otherwise it is one that nobody wants any more.
             if isinstance(answers.get(name), View):
-                log.info("cluster %s answers again, after %.0f s", name, self._world.looked_until(name) - since_s)
+                away_s = self._world.looked_until(name) - since_s
+                log.log(level, "cluster %s answers again, after %.0f s", name, away_s)
 
-    def _note_away(self, name: str) -> None:
-        self._away_since.setdefault(name, self._monotonic() - self._world.away_ms(name) / 1000)
+    def _note_away(self, name: str, level: int) -> None:
+        since_s, before = self._away_since.get(name, (self._monotonic() - self._world.away_ms(name) / 1000, 0))
+        self._away_since[name] = since_s, max(before, level)
 
     def check_silence(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
         """See `Silence.look`; for queries that go on."""

@@ -158,7 +158,7 @@ def meaning_of(name: str) -> tuple[str, str] | None:
     if setting == usual:
         return None
     if is_used(setting):
-        return usual, "it is taken as Kafka's consumer has it, see [Security](../howto/security.md)"
+        return usual, "it works as in Kafka's consumer; see [Security](../howto/security.md)"
     if is_ignored(setting):
         return usual, "it is taken and ignored: this setting of Kafka's consumer has no meaning here"
     why = refusal(setting)

@@ -120,7 +120,7 @@ class World:
                 good = self._take(name, watch, too_old.get(name), patient=patient)
                 # It may be away since, if that came while a batch was read.
                 old = isinstance(watch.answer, View) and begun - watch.looked_until > REFRESH_INTERVAL_S
-                if good and (patient or not old):
+                if good and (patient or not old or not watch.is_due()):
                     break
                 self._ask(watch, complete=patient)
         late = [name for name, watch in self._watches.items() if self._is_late(watch)]

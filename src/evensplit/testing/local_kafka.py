@@ -24,6 +24,7 @@ from evensplit.testing.security import KEYSTORE, Secured, of_listener
 from evensplit.testing.topics import REQUEST_TIMEOUT_S
 
 PORT_ATTEMPTS = 5
+PORTS_FILE = "ports"
 # Out of the way of the brokers' ids, which begin at 0.
 CONTROLLER_ID = 9000
 # A broker's network threads, which take connections in turn, change their certificates one after the other.
@@ -199,6 +200,7 @@ class LocalKafka(AccessHelpers):
                     self.kill()
                     for files in formatted:
                         shutil.rmtree(files.data)
+                    ((self._directory or self._keeper.directory) / PORTS_FILE).unlink(missing_ok=True)
             self.create_users()
             self._kept = kept.pop_all()
         return self
@@ -298,7 +300,7 @@ class LocalKafka(AccessHelpers):
         self._prepared = prepared
         home = (self._directory or keeper.directory).absolute()
         try:
-            nodes = self._lay_out(home / "ports")
+            nodes = self._lay_out(home / PORTS_FILE)
         except OSError as error:
             raise cannot_be_used(home, error) from error
         places = [NodeFiles(home / f"node-{node.node_id}", keeper.directory / f"tmp-{node.node_id}") for node in nodes]

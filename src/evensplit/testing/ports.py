@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def kept_ports(file: Path, count: int) -> list[int]:
 
     Raises OSError if it cannot be read or written.
     """
-    found = [int(each) for each in file.read_text().split() if each.isdecimal()] if file.exists() else []
+    written = file.read_text(errors="replace").split() if file.exists() else []
+    found = [int(each) for each in dict.fromkeys(written) if re.fullmatch(r"[0-9]{1,5}", each, re.ASCII)]
     if len(found) != count or not all(0 < port < 65_536 and is_free(port) for port in found):
         found = free_ports(count)
         file.write_text("\n".join(map(str, found)))
