@@ -18,7 +18,7 @@ from evensplit.cli.usage import ending, form_option
 from evensplit.core.words import plain
 from evensplit.error_table import MEANINGS
 from evensplit.spark.option_hints import CLIENT_OPTIONS, meaning_of
-from evensplit.spark.option_table import KINDS, OPTIONS, Option
+from evensplit.spark.option_table import BY_NAME, KINDS, Option
 
 SUGGESTIONS_MAX = 3
 SIMILAR = 0.6
@@ -32,7 +32,6 @@ PAGES = "docs/reference"
 
 _ID = re.compile(r"(?:es-?)?(\d+)")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
-_OPTIONS: Mapping[str, Option] = {one.name.lower(): one for options in OPTIONS.values() for one in options}
 
 
 @click.command(
@@ -76,11 +75,11 @@ def find(name: str) -> Mapping[str, str]:
     for one in MEANINGS:
         if wanted in (one.id.lower(), one.name.lower()):
             return asdict(one)
-    if option := _OPTIONS.get(whole):
+    if option := BY_NAME.get(whole):
         return _option(option)
     if known := meaning_of(whole):
         return {"option": known[0], "meaning": known[1]}
-    if own := next((one for one in _OPTIONS.values() if _is_one_of_many(whole, one)), None):
+    if own := next((one for one in BY_NAME.values() if _is_one_of_many(whole, one)), None):
         return _option(own)
     raise click.ClickException(_unknown(name, whole))
 
@@ -117,9 +116,7 @@ def _nearest(whole: str) -> list[str]:
     """The errors and options whose names are most like it, the closest first."""
     of_error = whole.rpartition(".")[2]
     alike = {f"{one.id} {one.name}": _likeness(of_error, one.name) for one in MEANINGS}
-    alike |= {
-        option: _likeness(whole, option) for option in (*CLIENT_OPTIONS, *(one.name for one in _OPTIONS.values()))
-    }
+    alike |= {option: _likeness(whole, option) for option in (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()))}
     close = sorted((shown for shown, how in alike.items() if how >= SIMILAR), key=lambda shown: (-alike[shown], shown))
     return close[:SUGGESTIONS_MAX]
 

@@ -26,9 +26,6 @@ _SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
 HELP_COLUMNS = 78
 """So wide the help is at most, as that of click in a terminal of 80."""
 
-QUOTED_CHARACTERS_MAX = 100
-"""So much is quoted of what was typed."""
-
 WRONG_USE = "wrong use: an option or an argument that there is not, or that contradicts another one"
 
 
@@ -85,11 +82,10 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
 
 def another_form(text: str, example: str) -> str:
     """What is said of an `--option` that is not NAME=VALUE. All of it but the name of an option may be a secret."""
-    from evensplit.spark.option_table import OPTIONS
+    from evensplit.spark.option_table import BY_NAME
 
-    known = {one.name.lower() for options in OPTIONS.values() for one in options}
     name = _NAME.match(text)
-    is_one = name is not None and (name[0].lower() in known or name[0].startswith("kafka."))
+    is_one = name is not None and (name[0].lower() in BY_NAME or name[0].startswith("kafka."))
     shown = f" '{name[0]}{'…' if name.end() < len(text) else ''}'" if name is not None and is_one else ""
     return f"--option{shown}: expected NAME=VALUE with an option's name, as in {example}"
 

@@ -121,6 +121,7 @@ def parse_settings(
     ignored: list[str] = []
     given: dict[str, str | int | tuple[str, ...] | SecuritySettings] = {}
     security: dict[str, str] = {}
+    slipped = False
     for name in sorted(values):
         key, value = name.strip().lower(), values[name].strip()
         if key == _BOOTSTRAP:
@@ -142,10 +143,12 @@ def parse_settings(
         elif key in _IGNORED:
             ignored.append(key)
         else:
-            problems.append(_unknown(name))
+            near = _nearest(name)
+            slipped |= near == _BOOTSTRAP
+            hint = f"did you mean kafka.{near}?" if near else "expected a setting of Kafka's consumer"
+            problems.append(f"kafka.{short(name)} is not an option; {hint}")
     # One slip is one problem: not another one for the name that was meant.
-    slips = any(f"did you mean kafka.{_BOOTSTRAP}?" in problem for problem in problems)
-    if "bootstrap_servers" not in given and not slips:
+    if "bootstrap_servers" not in given and not slipped:
         problems.insert(0, NO_SERVERS)
     theirs = tuple(security) if theirs is None else theirs
     given["security"], insecure = parse_security(security, theirs, allowed)
@@ -302,10 +305,9 @@ def _number(name: str, value: str, least: int, problems: list[str]) -> int | Non
     return None
 
 
-def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name.strip().lower()[:100], _KNOWN, n=1, cutoff=0.7)
-    hint = f"did you mean kafka.{close[0]}?" if close else "expected a setting of Kafka's consumer"
-    return f"kafka.{short(name)} is not an option; {hint}"
+def _nearest(name: str) -> str:
+    """The setting of Kafka's consumer that is most like `name`; empty if none is."""
+    return next(iter(difflib.get_close_matches(name.strip().lower()[:100], _KNOWN, n=1, cutoff=0.7)), "")
 
 
 def _shown(value: str) -> str:

@@ -384,3 +384,6 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     ),
 }
 """Heading -> the options under it."""
+
+BY_NAME: Mapping[str, Option] = {one.name.lower(): one for options in OPTIONS.values() for one in options}
+"""The same by their names in lower case."""
