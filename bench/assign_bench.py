@@ -31,8 +31,8 @@ from rich.table import Table
 
 from bench.assign_cases import cases_table
 from bench.assign_instances import Shape
-from evensplit.testing.jars import resolve_jars
-from evensplit.testing.java import find_java
+from evensplit.testing.process.jars import resolve_jars
+from evensplit.testing.process.java import find_java
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "assign.json"

@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 
 from evensplit import assign
-from evensplit.cli.cases import Case, name_of, read_cases
+from evensplit.cli.assign.cases import Case, name_of, read_cases
 
 CASES = Path(__file__).parents[1] / "tests" / "data" / "cases" / "assign-cases.json"
 LIMIT_S = 60.0

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evensplit import SplitId, Topic
-from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem
+from evensplit.core.assign.solver.problem import NOBODY, BoolArray, IntArray, Problem
 
 CLUSTER = "main"
 TOPIC_SPLITS = 1_000

@@ -25,12 +25,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from evensplit.core.codec import encode
-from evensplit.core.report import Report
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report
+from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.dashboard import Dashboard
-from evensplit.observe.model import Batch, Source
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.source_view import Batch, Source
 from tests.support.views import PLANNED_MS, behind, states
 
 BATCHES = 12

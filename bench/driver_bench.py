@@ -39,10 +39,10 @@ from rich.table import Table
 
 from bench.driver_listener import Watching
 from bench.driver_query import QueryResult, run_query
-from evensplit.core.codec import decode
-from evensplit.spark.options import parse_options
-from evensplit.spark.stream import EvenSplitStreamReader
-from evensplit.spark.watch import REFRESH_INTERVAL_S, REST_FACTOR
+from evensplit.core.state.codec import decode
+from evensplit.spark.options.parse import parse_options
+from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, REST_FACTOR
+from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing import LocalKafka
 
 RESULTS = Path(__file__).parent / "results" / "driver.json"

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryProgress
 
-from evensplit.spark.listener import Listener
+from evensplit.spark.listen.listener import Listener
 
 
 class Watching:

@@ -17,11 +17,11 @@ from typing import Any
 from confluent_kafka import Producer
 
 from evensplit._kernel import FetchedResponse, parse_fetch_response
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.frames import BODY_BEGIN, Frame
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH
+from evensplit.kafka.wire.frames import BODY_BEGIN, Frame
 from evensplit.testing import LocalKafka
 
 REQUESTS = 200

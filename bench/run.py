@@ -33,7 +33,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.session import directory_and_session
-from evensplit.kafka.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.spark.schema import row_schema
 from evensplit.testing import LocalKafka
 

@@ -37,10 +37,10 @@ from rich.table import Table
 from rich.text import Text
 
 import evensplit
-from evensplit.core.report import lag
-from evensplit.core.story import loads
+from evensplit.core.state.observation import lag
+from evensplit.explain.changes import loads
 from evensplit.observe.dashboard import PORT_DEFAULT
-from evensplit.spark.progress import BatchProgress, batch_progress
+from evensplit.spark.listen.progress import BatchProgress, batch_progress
 from evensplit.testing import LocalKafka
 
 RECORDS = int(os.environ.get("EVENSPLIT_DEMO_RECORDS", "1_000_000"))

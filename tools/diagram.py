@@ -1,6 +1,7 @@
 """Writes the page about the enumerator's state machine: `python -m tools.diagram docs/state-machine.md`.
 
-The diagram and the table on it are made from `evensplit.core.enumerator.TRANSITIONS`: they show what the code does.
+The diagram and the table on it are made from `TRANSITIONS` of `evensplit.core.machine.enumerator`: they show what the
+code does.
 With `--check`, nothing is written, and the exit code says whether the file is what would be written.
 """
 
@@ -10,14 +11,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from evensplit.core.enumerator import TRANSITIONS, Change
+from evensplit.core.machine.enumerator import TRANSITIONS, Change
 from evensplit.core.model import Lifecycle
 
 PAGE = """\
 # The enumerator as a state machine
 
 This page is made by `python -m tools.diagram docs/state-machine.md` from the table `TRANSITIONS` in
-`src/evensplit/core/enumerator.py`; a test holds the two together. The whole of the enumerator is
+`src/evensplit/core/machine/enumerator.py`; a test holds the two together. The whole of the enumerator is
 `step(state, event) -> Step(state, effects)`; what a *split* goes through in it is this:
 
 ```mermaid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from evensplit.errors import LocalKafkaError
-from evensplit.testing.jars import Progress, resolve_jars
+from evensplit.testing.process.jars import Progress, resolve_jars
 
 
 def report(progress: Progress) -> None:

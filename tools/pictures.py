@@ -16,7 +16,7 @@ from random import Random
 
 from evensplit import Assignment, SplitId, Topic, assign
 from evensplit.core.assign.policies import POLICIES
-from evensplit.core.enumerator import TRANSITIONS
+from evensplit.core.machine.enumerator import TRANSITIONS
 from evensplit.core.model import Lifecycle
 from evensplit.testing.sim import simulate
 from tools import made

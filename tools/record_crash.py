@@ -72,7 +72,7 @@ def _end(checkpoint: Path, batch: int) -> str:
 
 
 def _positions(end: str) -> dict[str, int]:
-    from evensplit.core.codec import decode
+    from evensplit.core.state.codec import decode
 
     return {str(key): split.position or 0 for key, split in sorted(decode(json.loads(end)).splits.items())}
 

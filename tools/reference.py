@@ -19,8 +19,8 @@ from evensplit.cli.group import evensplit
 from evensplit.error_table import MEANINGS
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
-from evensplit.spark.option_hints import SOUGHT
-from evensplit.spark.option_table import KINDS, OPTIONS, Option
+from evensplit.spark.options.hints import SOUGHT
+from evensplit.spark.options.spec import KINDS, OPTIONS, Option
 from tools import made
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,7 +73,7 @@ def options_page() -> str:
     lines = [
         "# Options",
         "",
-        MADE.format(source="`src/evensplit/spark/option_table.py`"),
+        MADE.format(source="`src/evensplit/spark/options/spec.py`"),
         "",
         OPTIONS_HEAD,
         "",

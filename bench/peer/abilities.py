@@ -11,7 +11,7 @@ from typing import Any
 import evensplit.testing
 from bench.peer.plan import Abilities
 from evensplit.errors import OptionError
-from evensplit.spark.options import parse_options
+from evensplit.spark.options.parse import parse_options
 from evensplit.testing import LocalKafka
 
 TLS_PACKAGE = "cryptography"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from evensplit.kafka.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.spark.schema import row_schema
 
 

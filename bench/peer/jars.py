@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evensplit.errors import LocalKafkaError
-from evensplit.testing.jars import fetch_jars
+from evensplit.testing.process.jars import fetch_jars
 
 NAME = "spark-sql-kafka-4.2.0"
 

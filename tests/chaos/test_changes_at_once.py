@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from evensplit.core.model import Cause, HandedOut, Loss, SplitId
-from evensplit.core.story import loads
+from evensplit.explain.changes import loads
 from evensplit.testing import LocalKafka
 from tests.support.fleet_file import FleetFile
 from tests.support.live import Begin, LiveQuery, Writer, is_removed

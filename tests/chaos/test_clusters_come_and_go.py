@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from evensplit.core.model import SplitId
-from evensplit.core.state import EnumeratorState
-from evensplit.core.story import loads
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.changes import loads
 from evensplit.testing import LocalKafka
 from tests.support.fleet_file import FleetFile
 from tests.support.live import Begin, LiveQuery, Writer, is_removed, positions

@@ -18,11 +18,12 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql.datasource import InputPartition
 
 from evensplit.core.model import Cause, Loss
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import DataLossError
-from evensplit.spark.batch import EvenSplitReader
-from evensplit.spark.read import read_partition
-from evensplit.testing import LocalKafka, admin
+from evensplit.spark.batch_reader import EvenSplitReader
+from evensplit.spark.task.read import read_partition
+from evensplit.testing import LocalKafka
+from evensplit.testing.admin import requests
 from tests.support.reading import Reading, options_of
 from tests.support.records import Draft, produce
 from tests.support.replicas import UNCLEAN, all_in_sync
@@ -179,7 +180,7 @@ def rows(start: int, tag: str, count: int) -> list[tuple[int, str]]:
 
 def leader_of(kafka: LocalKafka, topic: str) -> tuple[int, int]:
     """Node id (-1: there is none) and leader epoch, as a broker that runs has them."""
-    partitions = admin.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].partitions
+    partitions = requests.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].partitions
     return (int(partitions[0].leader_id), int(partitions[0].leader_epoch)) if partitions else (-1, -1)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing import LocalKafka
 from tests.support.connect import run_client
 from tests.support.fleets import Batches, begin, clusters, fleet, run, running
@@ -176,7 +176,7 @@ def asking_source(told: Path, checkpoint: Path) -> type[DataSource]:
     Made here, so that Spark pickles it by value.
     """
     from evensplit.spark.source import EvenSplitDataSource
-    from evensplit.spark.stream import EvenSplitStreamReader
+    from evensplit.spark.stream_reader import EvenSplitStreamReader
 
     class AskingReader(EvenSplitStreamReader):
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802

@@ -15,9 +15,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import Cause, SplitId
-from evensplit.core.plan import batch_ranges
-from evensplit.core.story import loads
+from evensplit.explain.changes import loads
 from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE
 from tests.support.fleets import Batches, begin, fleet, run, uncommit, write_metadata

@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import evensplit
-from evensplit.observe.happenings import Kind
 from evensplit.observe.metrics import samples
-from evensplit.spark.progress import batch_progress
+from evensplit.observe.timeline import Kind
+from evensplit.spark.listen.progress import batch_progress
 from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE
 from tests.support.driver import held_source, marks

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from evensplit.core.evenness import evenness
-from evensplit.core.state import EnumeratorState
-from evensplit.core.story import loads
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.changes import loads
+from evensplit.explain.evenness import evenness
 from evensplit.testing import LocalKafka
 from tests.support.fleet_file import FleetFile
 from tests.support.live import LiveQuery, Row, Writer, is_removed

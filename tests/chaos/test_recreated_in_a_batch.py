@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.core.model import Cause, HandedOut, Loss, SplitId
-from evensplit.core.state import EnumeratorState, new_losses
-from evensplit.spark.progress import batch_progress
+from evensplit.core.state.state import EnumeratorState, new_losses
+from evensplit.spark.listen.progress import batch_progress
 from evensplit.testing import LocalKafka
 from tests.support.fleets import Batches, begin, fleet, run, uncommit
 from tests.support.queries import committed, states, stream

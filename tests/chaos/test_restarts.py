@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from evensplit.core.model import Lifecycle, SplitId
-from evensplit.core.state import EnumeratorState
-from evensplit.core.story import loads
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.changes import loads
 from evensplit.testing import LocalKafka
 from tests.support.fleets import clusters, fleet, run
 from tests.support.queries import states

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, admin
 from pyspark.sql import SparkSession
 
-from evensplit.kafka.settings import split_address
+from evensplit.kafka.options.client import split_address
 from evensplit.testing import LocalKafka, Secured
-from evensplit.testing.access import knows_users
+from evensplit.testing.admin.access import knows_users
 from tests.support.fleet_file import FleetFile
 from tests.support.live import LiveQuery
 from tests.support.relay import Relay

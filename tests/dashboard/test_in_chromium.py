@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from evensplit.core.model import SplitId
 from evensplit.observe.dashboard import Dashboard
-from evensplit.observe.model import Source
 from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.source_view import Source
 from tests.support.views import NASTY, PLANNED_MS, behind, dealt, feed, keys_of, large, state, states
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.testing import ExistingKafka, LocalKafka
-from evensplit.testing.certificates import Certificates
+from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import make_certificates
 from tests.support.clients import settings
 from tests.support.contract import Cluster, Fake, Real

@@ -17,13 +17,13 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from evensplit.core.model import Topics
-from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka import client as client_module
-from evensplit.kafka import session as session_module
-from evensplit.kafka.api import LIST_OFFSETS, METADATA
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.session import Broker
+from evensplit.kafka.admin import client as client_module
+from evensplit.kafka.admin import cluster_session as session_module
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.admin.cluster_session import Broker
+from evensplit.kafka.wire.api import LIST_OFFSETS, METADATA
 from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE
 from tests.support.records import numbers
@@ -318,8 +318,8 @@ def test_fork(kafka: LocalKafka, topic: str) -> None:
     script = textwrap.dedent("""
         import os, sys
         from evensplit.core.model import Topics
-        from evensplit.kafka.client import ClusterClient
-        from evensplit.kafka.settings import ClientSettings
+        from evensplit.kafka.admin.client import ClusterClient
+        from evensplit.kafka.options.client import ClientSettings
 
         server, topic = sys.argv[1:]
         port = ClusterClient("east", ClientSettings((server,), request_timeout_ms=10_000))

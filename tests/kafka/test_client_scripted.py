@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from evensplit.core.model import Topics
-from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.api import (
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.background import in_background
+from evensplit.kafka.wire.api import (
     API_VERSIONS,
     FIND_COORDINATOR,
     LIST_OFFSETS,
@@ -23,9 +26,6 @@ from evensplit.kafka.api import (
     OFFSET_FETCH,
     Api,
 )
-from evensplit.kafka.background import in_background
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION
 from tests.support.clients import NOWHERE
 from tests.support.scripted import Scripted, Serving
 from tests.support.waiting import SLACK_S, wait_for

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer
 
-from evensplit.cli import doctor as doctor_module
+from evensplit.cli.doctor import doctor as doctor_module
 from evensplit.cli.group import evensplit
 from evensplit.testing import ExistingKafka, LocalKafka, Secured
 from tests.support.histories import state, write

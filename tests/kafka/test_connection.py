@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from evensplit.errors import AnswerRefused, BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka import transport
-from evensplit.kafka.api import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.frames import BODY_BEGIN, Frame
-from evensplit.kafka.settings import ClientSettings, join_address, split_address
+from evensplit.kafka.net import transport
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import ClientSettings, join_address, split_address
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA
+from evensplit.kafka.wire.frames import BODY_BEGIN, Frame
 from tests.support.client_options import understood
 from tests.support.clients import NOWHERE
 from tests.support.peers import Handler, Peer, Server, flood_handshake, versions_body

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
-from evensplit.kafka.api import API_VERSIONS, METADATA, Api
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.frames import Frame
-from evensplit.kafka.settings import ClientSettings, parse_settings
-from evensplit.testing.certificates import Certificates
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import ClientSettings, parse_settings
+from evensplit.kafka.wire.api import API_VERSIONS, METADATA, Api
+from evensplit.kafka.wire.frames import Frame
+from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import serving
 from tests.support.scripted import Scripted
 

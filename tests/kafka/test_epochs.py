@@ -10,12 +10,12 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from evensplit.core.model import EpochTable
-from evensplit.core.starting import EARLIEST
+from evensplit.core.state.offset_strategies import EARLIEST
 from evensplit.errors import ClusterError
-from evensplit.kafka import epochs
-from evensplit.kafka.api import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.port import ClusterPort
+from evensplit.kafka.admin import epoch_lookup
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.kafka.wire.api import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from evensplit.testing import LocalKafka
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clients import settings
@@ -132,17 +132,19 @@ def test_tables_over_elections(two: Two, monkeypatch: pytest.MonkeyPatch) -> Non
     whole = two.table()
     assert starts(whole) == [25, 20, 10, 0], "nine records have taken the place of seven"
     assert two.table(20) == whole[:2]
-    monkeypatch.setattr(epochs, "EPOCH_ROUNDS_MAX", 2)
+    monkeypatch.setattr(epoch_lookup, "EPOCH_ROUNDS_MAX", 2)
     assert two.table_of(two.port) == whole[:2]
     monkeypatch.undo()
     for version in range(OFFSET_FOR_LEADER_EPOCH.lowest, OFFSET_FOR_LEADER_EPOCH.highest + 1):
-        monkeypatch.setattr(epochs, "OFFSET_FOR_LEADER_EPOCH", replace(OFFSET_FOR_LEADER_EPOCH, highest=version))
+        monkeypatch.setattr(epoch_lookup, "OFFSET_FOR_LEADER_EPOCH", replace(OFFSET_FOR_LEADER_EPOCH, highest=version))
         assert two.table() == whole
     epoch = whole[0][0]
-    monkeypatch.setattr(epochs, "OFFSET_FOR_LEADER_EPOCH", replace(OFFSET_FOR_LEADER_EPOCH, lowest=99, highest=99))
+    monkeypatch.setattr(
+        epoch_lookup, "OFFSET_FOR_LEADER_EPOCH", replace(OFFSET_FOR_LEADER_EPOCH, lowest=99, highest=99)
+    )
     assert two.port.list_epochs({KEY: epoch}, {}) == {KEY: ()}, "who knows no such request has nothing to tell"
     monkeypatch.undo()
-    monkeypatch.setattr("evensplit.kafka.client.LIST_OFFSETS", replace(LIST_OFFSETS, highest=3))
+    monkeypatch.setattr("evensplit.kafka.admin.client.LIST_OFFSETS", replace(LIST_OFFSETS, highest=3))
     assert two.port.list_ends([KEY]) == ({KEY: 34}, {KEY: -1})
     monkeypatch.undo()
     two.delete_before(15)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from evensplit.core.model import EpochStart, EpochTable
-from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.admin.client import ClusterClient
 from tests.support.scripted_cluster import KEY, Node, ScriptedCluster, Told
 from tests.support.waiting import SLACK_S
 

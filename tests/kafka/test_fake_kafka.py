@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evensplit.core.model import TopicPattern, Topics
-from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.contract import keys

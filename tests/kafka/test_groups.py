@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from evensplit.core.model import Topics
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka import groups
-from evensplit.kafka.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api
-from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.admin import groups
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.wire.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api
 from evensplit.testing import LocalKafka
 from tests.support.scripted import HANG_UP, LEFT_OUT, Scripted
 from tests.support.waiting import SLACK_S

@@ -10,9 +10,9 @@ import pytest
 
 from evensplit.core.model import Topics
 from evensplit.errors import AuthenticationError
-from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.admin.client import ClusterClient
 from evensplit.testing import LocalKafka
-from evensplit.testing.ports import HOST
+from evensplit.testing.process.ports import HOST
 from tests.support.login_client import settings
 from tests.support.realm import REALM, SERVICE, Kerberized, Realm, lacking, realm
 from tests.support.waiting import wait_for

@@ -15,14 +15,14 @@ from confluent_kafka import Producer
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import DataLossError
-from evensplit.kafka import answer, fetcher
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
-from evensplit.kafka.fetch import fetch_request
-from evensplit.kafka.frames import Frame
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch import fetcher, response
+from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.fetch.request import fetch_request
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH
+from evensplit.kafka.wire.frames import Frame
 from evensplit.testing import LocalKafka
 from tests.support.records import Draft, Record, consume, numbers, produce
 from tests.support.waiting import SLACK_S, wait_for
@@ -283,7 +283,7 @@ def test_more_batches_than_are_walked(
     for first in range(0, 60, 4):
         numbers(kafka.bootstrap_servers, topic, range(first, first + 4), partitions=2)
     for walked in (0, 1, 5, 20):
-        monkeypatch.setattr(answer, "BATCHES_WALKED_MAX", walked)
+        monkeypatch.setattr(response, "BATCHES_WALKED_MAX", walked)
         found = in_order(read(kafka, ranges_of(topic, {0: 30, 1: 29}), pool))
         assert [record.offset for record in found] == [*range(30), *range(29)]
 

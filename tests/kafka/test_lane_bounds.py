@@ -9,12 +9,12 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import BatchTooLarge
-from evensplit.kafka import fetcher
-from evensplit.kafka.fetch import PartitionRead, fetch_request
-from evensplit.kafka.lane import LaneLimits
-from evensplit.kafka.pool import Pool
-from evensplit.spark.batch import EvenSplitReader
-from evensplit.spark.options import parse_options
+from evensplit.kafka.fetch import fetcher
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits
+from evensplit.kafka.fetch.request import PartitionRead, fetch_request
+from evensplit.spark.batch_reader import EvenSplitReader
+from evensplit.spark.options.parse import parse_options
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, topic_id, values, whole
 from tests.support.records import Draft, produce

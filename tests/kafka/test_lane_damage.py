@@ -18,9 +18,9 @@ from evensplit.errors import (
     DataLossError,
     EvenSplitError,
 )
-from evensplit.kafka.answer import EMPTIES_TO_SETTLE
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.fetch.response import EMPTIES_TO_SETTLE
+from evensplit.kafka.wire.api import FETCH
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, spread, values, whole
 from tests.support.proxies import Detour, Tamper, once, rewritten

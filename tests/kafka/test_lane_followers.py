@@ -13,11 +13,12 @@ import pytest
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 from evensplit.core.model import Range
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.connection import Connection
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.testing import LocalBroker, LocalKafka, access, admin
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.net.connection import Connection
+from evensplit.testing import LocalBroker, LocalKafka
+from evensplit.testing.admin import access, requests
 from tests.support.lanes import SMALL, settings_of, spread, values, whole
 from tests.support.records import Draft, produce
 from tests.support.replicas import all_in_sync
@@ -78,7 +79,7 @@ def near(
 
 def replicas_of(kafka: LocalKafka, topic: str) -> list[LocalBroker]:
     """Those of partition 0, the leader first."""
-    found = admin.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].partitions[0]
+    found = requests.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].partitions[0]
     return sorted(map(kafka.broker, found.replica_nodes), key=lambda broker: broker.node_id != found.leader_id)
 
 
@@ -200,7 +201,7 @@ def set_pace(kafka: LocalKafka, broker: LocalBroker, bytes_per_s: int) -> None:
     address = ("127.0.0.1", broker.internal_port)
     before = len(broker.log.read_text())
     answer = access.change_setting(address, broker.node_id, name, str(bytes_per_s), timeout_s=30)
-    admin.check(answer.responses[0], kafka.cluster_id, name)
+    requests.check(answer.responses[0], kafka.cluster_id, name)
     applied = f"{name} -> {bytes_per_s}"
     wait_for(lambda: applied in broker.log.read_text()[before:], what=f"broker {broker.node_id} goes by {applied}")
 
@@ -232,12 +233,12 @@ def move(kafka: LocalKafka, topic: str, replicas: list[int]) -> None:
         timeout_ms=30_000, allow_replication_factor_change=True, topics=[moved]
     )
     # Only the controller takes it; a broker passes it on.
-    answer = admin.ask(kafka.addresses()[0], request, AlterPartitionReassignmentsResponse, 1, timeout_s=30)
+    answer = requests.ask(kafka.addresses()[0], request, AlterPartitionReassignmentsResponse, 1, timeout_s=30)
     assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
 
     def done() -> bool:
         known = [
-            admin.metadata(address, [topic], timeout_s=60).topics[0].partitions[0] for address in kafka.addresses()
+            requests.metadata(address, [topic], timeout_s=60).topics[0].partitions[0] for address in kafka.addresses()
         ]
         return all(one.replica_nodes == replicas and one.leader_id in replicas for one in known)
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from evensplit.core.model import Topics
-from evensplit.core.starting import LATEST
+from evensplit.core.state.offset_strategies import LATEST
 from evensplit.errors import ClusterError
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.lane import read_ranges
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE, settings
 from tests.support.lanes import SMALL, settings_of, spread, values, whole

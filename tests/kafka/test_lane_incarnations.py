@@ -11,15 +11,16 @@ import pytest
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import BrokerError, ClusterUnreachable, DataLossError
-from evensplit.kafka import fetcher
-from evensplit.kafka.api import FETCH, FETCH_BY_NAME_VERSION, METADATA
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.lane import read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.session import Leaders
-from evensplit.kafka.settings import ClientSettings
-from evensplit.testing import LocalKafka, admin
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.admin.cluster_session import Leaders
+from evensplit.kafka.fetch import fetcher
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import read_ranges
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION, METADATA
+from evensplit.testing import LocalKafka
+from evensplit.testing.admin import requests
 from tests.support.lanes import lane, spread, topic_id, values, whole
 from tests.support.proxies import Detour, Proxy, Tamper, rewritten
 from tests.support.records import Draft, numbers, produce
@@ -198,7 +199,7 @@ def test_broker_whose_metadata_is_behind(
 
 
 def id_in_metadata(kafka: LocalKafka, topic: str) -> Any:
-    return admin.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].topic_id
+    return requests.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].topic_id
 
 
 @pytest.mark.parametrize("skip_lost", [False, True])
@@ -246,7 +247,7 @@ def test_what_a_broker_may_know_that_cannot_be_asked_is_not_lost(
             assert caplog.records == []
 
             def given_up() -> bool:
-                return len(admin.metadata(kafka.addresses()[0], [], timeout_s=60).brokers) == 1
+                return len(requests.metadata(kafka.addresses()[0], [], timeout_s=60).brokers) == 1
 
             wait_for(given_up, what="the cluster gives the broker up")
             assert values(lane(kafka, whole(topic, 3), pool, timeout_ms=3000, skip_lost=True)) == []

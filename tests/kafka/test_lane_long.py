@@ -9,9 +9,9 @@ import pytest
 
 from evensplit._kernel import ColumnBuilder
 from evensplit.core.model import Range, SplitId
-from evensplit.kafka import lane as lane_module
-from evensplit.kafka.lane import LaneLimits
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.fetch import reader as lane_module
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, values, whole
 from tests.support.records import Draft, produce

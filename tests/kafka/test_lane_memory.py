@@ -22,11 +22,11 @@ LONG_RECORD = 20 * MIB
 SCRIPT = """
 import json, re, sys
 from pathlib import Path
-import evensplit.spark.read
+import evensplit.spark.task.read
 from evensplit.core.model import Range, SplitId
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.lane import read_ranges
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.reader import read_ranges
+from evensplit.kafka.options.client import ClientSettings
 
 def now(what):
     return int(re.search(what + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) << 10

@@ -17,12 +17,12 @@ from evensplit.errors import (
     DataLossError,
     UnsupportedBroker,
 )
-from evensplit.kafka import fetcher
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.lane import read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.session import Broker
+from evensplit.kafka.admin.cluster_session import Broker
+from evensplit.kafka.fetch import fetcher
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import read_ranges
+from evensplit.kafka.wire.api import FETCH
 from evensplit.testing import LocalKafka
 from tests.support.lanes import SMALL, delete_records, lane, settings_of, spread, values, whole
 from tests.support.records import numbers

@@ -12,11 +12,11 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka import fetcher, leader
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.connection import Connection
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.fetch import fetcher, leader
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.net.connection import Connection
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, settings_of, spread, values, whole
 from tests.support.proxies import Detour, Tamper, rewritten

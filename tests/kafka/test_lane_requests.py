@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from evensplit.kafka import fetcher
-from evensplit.kafka.connection import Connection
-from evensplit.kafka.fetch import fetch_request
-from evensplit.kafka.frames import Frame
-from evensplit.kafka.lane import LaneLimits
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.fetch import fetcher
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits
+from evensplit.kafka.fetch.request import fetch_request
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.wire.frames import Frame
 from evensplit.testing import LocalKafka
 from tests.support.lanes import SMALL, lane, spread, values, whole
 from tests.support.records import numbers

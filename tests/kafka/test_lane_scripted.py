@@ -15,11 +15,11 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable, DataLossError
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.frames import HEAD_BYTES
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH
+from evensplit.kafka.wire.frames import HEAD_BYTES
 from tests.support.scripted_cluster import KEY, Log, ScriptedCluster, Told, record_batch, topic_id
 from tests.support.waiting import SLACK_S
 

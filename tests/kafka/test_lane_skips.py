@@ -12,9 +12,9 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka import answer, fetcher
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.fetch import fetcher, response
+from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.testing import LocalKafka
 from tests.support.lanes import delete_records, lane, spread, topic_id, values, whole
 from tests.support.proxies import Detour, Tamper, rewritten
@@ -138,7 +138,7 @@ def test_records_that_come_late_and_are_still_to_be_decoded_are_not_lost(
     expected = spread(kafka, topic, 500)
     monkeypatch.setattr(fetcher, "PATIENCE_MIN_S", 30.0)
     # How far a response leads is found out by decoding alone.
-    monkeypatch.setattr(answer, "BATCHES_WALKED_MAX", 0)
+    monkeypatch.setattr(response, "BATCHES_WALKED_MAX", 0)
     seen = 0
 
     def tamper(frame: bytearray) -> bytearray:

@@ -9,11 +9,11 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import TimestampOutOfRange
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.lane import read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.spark.batch import EvenSplitReader
-from evensplit.spark.options import parse_options
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import read_ranges
+from evensplit.spark.batch_reader import EvenSplitReader
+from evensplit.spark.options.parse import parse_options
 from evensplit.testing import LocalKafka
 from tests.support.lanes import settings_of, values
 from tests.support.records import Draft, produce

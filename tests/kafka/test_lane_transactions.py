@@ -14,10 +14,10 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka import answer, fetcher
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.fetch import fetcher, response
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.wire.api import FETCH
 from evensplit.testing import LocalKafka
 from tests.support.lanes import settings_of
 from tests.support.records import numbers
@@ -131,7 +131,7 @@ def test_a_long_aborted_transaction_is_gone_through_without_rows(
     assert read(kafka, topic, [(at, at + 50) for at in range(2, 552, 50)], pool) == []
     assert read(kafka, topic, [(100, 101)], pool) == []
     # Also where only decoding shows where to go on.
-    monkeypatch.setattr(answer, "BATCHES_WALKED_MAX", 1)
+    monkeypatch.setattr(response, "BATCHES_WALKED_MAX", 1)
     assert read(kafka, topic, [(0, 607)], pool) == expected
     assert time.monotonic() - begun < 60
 

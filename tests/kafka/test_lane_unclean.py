@@ -9,8 +9,9 @@ from confluent_kafka import KafkaException
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import DataLossError
-from evensplit.kafka.pool import Pool
-from evensplit.testing import LocalKafka, admin
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.testing import LocalKafka
+from evensplit.testing.admin import requests
 from tests.support.lanes import lane, topic_id, values
 from tests.support.records import Draft, produce
 from tests.support.replicas import UNCLEAN, all_in_sync
@@ -32,7 +33,7 @@ def put(kafka: LocalKafka, topic: str, tag: bytes, count: int) -> None:
 
 def leader_of(kafka: LocalKafka, topic: str) -> tuple[int, int]:
     """Node id and leader epoch, as a broker that runs says."""
-    found = admin.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].partitions[0]
+    found = requests.metadata(kafka.addresses()[0], [topic], timeout_s=60).topics[0].partitions[0]
     return int(found.leader_id), int(found.leader_epoch)
 
 

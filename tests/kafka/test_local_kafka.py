@@ -19,9 +19,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from evensplit.errors import BrokerError, LocalKafkaError
-from evensplit.testing import ExistingKafka, LocalKafka, admin
-from evensplit.testing.keeper import Keeper
-from evensplit.testing.ports import free_ports
+from evensplit.testing import ExistingKafka, LocalKafka
+from evensplit.testing.admin import requests
+from evensplit.testing.process.keeper import Keeper
+from evensplit.testing.process.ports import free_ports
 from tests.support.waiting import wait_for
 
 pytestmark = [
@@ -59,7 +60,7 @@ def consume(kafka: LocalKafka, topic: str, count: int) -> list[bytes]:
 
 
 def listed(address: tuple[str, int], topic: str) -> Any:
-    return admin.metadata(address, [topic], timeout_s=60).topics[0]
+    return requests.metadata(address, [topic], timeout_s=60).topics[0]
 
 
 def was_recovered(kafka: LocalKafka, topic: str) -> bool:
@@ -130,12 +131,12 @@ def test_stop_and_start_keep_data_and_ports(own_kafka: LocalKafka) -> None:
 def test_a_paused_broker_answers_when_it_is_resumed(own_kafka: LocalKafka) -> None:
     address = own_kafka.addresses()[0]
     answers: list[Any] = []
-    patient = threading.Thread(target=lambda: answers.append(admin.metadata(address, [], timeout_s=120)))
+    patient = threading.Thread(target=lambda: answers.append(requests.metadata(address, [], timeout_s=120)))
     with paused(own_kafka):
         assert own_kafka.broker(0).is_paused
         assert is_up(own_kafka)
         with pytest.raises(TimeoutError):
-            admin.metadata(address, [], timeout_s=0.3)
+            requests.metadata(address, [], timeout_s=0.3)
         with pytest.raises(LocalKafkaError, match=r"no broker of .* is running"):
             own_kafka.create_topic("nobody-answers")
         patient.start()
@@ -177,7 +178,7 @@ def test_three_brokers_on_racks_fail_over_and_come_back() -> None:
     with LocalKafka(brokers=3, racks=["a", "b", "c"]) as kafka:
         assert len(kafka.bootstrap_servers.split(",")) == 3
         for address in kafka.addresses():
-            known = admin.metadata(address, [], timeout_s=60)
+            known = requests.metadata(address, [], timeout_s=60)
             assert [(each.node_id, each.rack) for each in known.brokers] == [(0, "a"), (1, "b"), (2, "c")]
         kafka.create_topic("replicated", partitions=3, replication_factor=3)
 
@@ -244,7 +245,7 @@ def test_a_port_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> 
             calls.append(count)
             return [mine, *free_ports(count - 1)] if len(calls) == 1 else free_ports(count)
 
-        monkeypatch.setattr("evensplit.testing.ports.free_ports", racing)
+        monkeypatch.setattr("evensplit.testing.process.ports.free_ports", racing)
         with LocalKafka() as kafka:
             assert len(calls) == 2
             assert kafka.broker(0).port != mine
@@ -261,7 +262,7 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(
         made.append(started.directory)
         return started
 
-    monkeypatch.setattr("evensplit.testing.local_kafka.Keeper", keeper)
+    monkeypatch.setattr("evensplit.testing.broker.local_kafka.Keeper", keeper)
     kafka = LocalKafka(properties={"num.io.threads": "none"})
     with pytest.raises(LocalKafkaError, match=r"(?s)broker 0 .* ended with 1\. .*num\.io\.threads"):
         kafka.start()

@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from evensplit.errors import UnsupportedBroker
-from evensplit.kafka.client import ClusterClient
+from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.fetch.connection_pool import Pool
 from tests.support.clients import NOWHERE
 from tests.support.login_client import PLAIN, SCRAM, accept_plain, end_of, fails, settings
 from tests.support.logins import AUTHENTICATION_FAILED, LoginBroker, scram_login

@@ -12,8 +12,8 @@ from typing import ClassVar
 import pytest
 
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka.kerberos import Kerberos
-from evensplit.testing.certificates import Certificates
+from evensplit.kafka.auth.gssapi import Kerberos
+from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import serving
 from tests.support.login_client import accept_plain, end_of, fails, settings, tls
 from tests.support.logins import LoginBroker

@@ -11,10 +11,10 @@ from contextlib import closing, suppress
 import pytest
 
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka.api import METADATA
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.testing.certificates import Certificates
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.wire.api import METADATA
+from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import serving
 from tests.support.login_client import PLAIN, accept_plain, end_of, fails, settings, tls
 from tests.support.logins import LoginBroker

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka import oauth
+from evensplit.kafka.auth import oauth
 from tests.support.login_client import end_of, fails
 from tests.support.logins import AUTHENTICATION_FAILED, LoginBroker
 from tests.support.metadata_server import CERTIFICATE, Exchange, Respond

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import Partitions, Topics
-from evensplit.core.plan import batch_ranges
-from evensplit.core.starting import Earliest
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.offset_strategies import Earliest
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka import session
-from evensplit.kafka.api import METADATA
-from evensplit.kafka.client import ClusterClient
-from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import parse_options
+from evensplit.kafka.admin import cluster_session
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.wire.api import METADATA
+from evensplit.spark.driver.coordinator import Coordinator
+from evensplit.spark.options.parse import parse_options
 from evensplit.testing import LocalKafka
 from tests.support.proxies import MetadataProxy
 from tests.support.records import Draft, produce
@@ -191,7 +191,7 @@ def test_what_the_first_server_does_not_know_is_read_by_a_new_query(own_kafka: L
 def test_a_broker_that_does_not_answer_costs_no_more_than_its_turn(
     connect: Callable[..., ClusterClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "TURN_S", 0.3)
+    monkeypatch.setattr(cluster_session, "TURN_S", 0.3)
     script = Told(0)
     with script as server, socket.create_server(("127.0.0.1", 0)) as mute:
         silent = f"127.0.0.1:{mute.getsockname()[1]}"
@@ -236,5 +236,5 @@ def test_one_of_three_brokers_that_is_away_does_not_slow_discoveries_down(
             port.turn()
             assert len(port.list_partitions(wanted).partitions) == 3
             took.append(time.monotonic() - begun)
-        assert sum(one >= session.TURN_S for one in took) <= 1
-        assert max(took) < session.TURN_S + SLACK_S
+        assert sum(one >= cluster_session.TURN_S for one in took) <= 1
+        assert max(took) < cluster_session.TURN_S + SLACK_S

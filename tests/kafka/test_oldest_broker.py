@@ -10,14 +10,14 @@ import pytest
 
 from evensplit.core.model import Range, SplitId, Topics
 from evensplit.errors import OldMessageFormat
-from evensplit.kafka.api import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, Api
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.connection import Connection
+from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.lane import read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import read_ranges
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, Api
 from tests.support.lanes import SMALL
 from tests.support.old_kafka import VERSION, OldKafka
 from tests.support.recorded import Recorder, Replay

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.pool import Pool
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.net.connection import Connection
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, settings_of, spread, values, whole
 from tests.support.records import numbers

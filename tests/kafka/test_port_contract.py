@@ -8,7 +8,7 @@ import pytest
 
 from evensplit.core.model import Topics
 from evensplit.errors import BrokerError, CommitRefused
-from evensplit.kafka import groups
+from evensplit.kafka.admin import groups
 from tests.support.contract import Cluster, keys
 from tests.support.waiting import wait_for
 

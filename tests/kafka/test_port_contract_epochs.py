@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evensplit.errors import BrokerError
-from evensplit.kafka import client
-from evensplit.kafka.port import EndsAndEpochs
+from evensplit.kafka.admin import client
+from evensplit.kafka.admin.protocol import EndsAndEpochs
 from tests.support.contract import Cluster
 
 

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from evensplit.core.model import Partitions, TopicPattern, Topics
-from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError
-from evensplit.kafka import client
-from evensplit.kafka.port import ClusterPort, Missing
+from evensplit.kafka.admin import client
+from evensplit.kafka.admin.protocol import ClusterPort, Missing
 from tests.support.contract import REQUEST_TIMEOUT_S, Cluster, keys
 from tests.support.waiting import wait_for
 

@@ -10,14 +10,14 @@ from contextlib import closing
 import pytest
 
 from evensplit.core.model import Range, SplitId, Topics
-from evensplit.core.starting import EARLIEST, LATEST
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import AuthenticationError, BrokerError, ClusterError
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.columns import KAFKA_COLUMNS
+from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.settings import ClientSettings, parse_settings
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.options.client import ClientSettings, parse_settings
 from evensplit.testing import LocalKafka, Secured
 from tests.support.records import Draft, produce
 from tests.support.waiting import wait_for

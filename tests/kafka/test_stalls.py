@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from evensplit.core.codec import decode
+from evensplit.core.state.codec import decode
 from evensplit.errors import ClusterError
-from evensplit.spark.options import parse_options
-from evensplit.spark.stream import EvenSplitStreamReader
+from evensplit.spark.options.parse import parse_options
+from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing import LocalKafka, Secured
 from tests.support.records import numbers
 from tests.support.waiting import SLACK_S, wait_for

@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import evensplit
-from evensplit.core.explain import explain
 from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.report import Report, lag
-from evensplit.core.state import EnumeratorState
-from evensplit.spark.listener import Registration
-from evensplit.spark.progress import BatchProgress, batch_progress
+from evensplit.core.state.observation import Report, lag
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.batch import explain
+from evensplit.spark.listen.listener import Registration
+from evensplit.spark.listen.progress import BatchProgress, batch_progress
 from evensplit.testing import LocalKafka
 from tests.support.fleets import Batches, begin, uncommit
 from tests.support.records import spread

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from evensplit.core.codec import decode, encode, same
 from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode, same
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointForeign
 
 Positions = dict[tuple[str, int], int]

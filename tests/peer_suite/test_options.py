@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evensplit.core.model import Topics
-from evensplit.core.starting import Bounds, Earliest, Latest, resolve
+from evensplit.core.state.offset_strategies import Bounds, Earliest, Latest, resolve
 from evensplit.errors import OptionError
-from evensplit.spark.options import check_batch, check_streaming, parse_options
+from evensplit.spark.options.parse import check_batch, check_streaming, parse_options
 
 SERVERS = {"kafka.bootstrap.servers": "host:9092"}
 GOOD = {**SERVERS, "subscribe": "t"}

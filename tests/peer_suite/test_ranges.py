@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import pytest
 
+from evensplit.core.batch.plan import BatchPlan, batch_ranges, plan_batch
+from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.model import ClusterState, Range, Split, SplitId
-from evensplit.core.plan import BatchPlan, batch_ranges, plan_batch
-from evensplit.core.settings import OWNERS, Settings
-from evensplit.core.state import EnumeratorState
-from evensplit.core.tasks import plan_tasks
-from evensplit.testing.sim.plans import check_tasks
+from evensplit.core.state.settings import OWNERS, Settings
+from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim.oracle.plan_laws import check_tasks
 
 Ranges = tuple[tuple[int, int], ...]
 Cuts = list[list[tuple[int, int]]]

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.assign.policies import POLICIES
-from evensplit.core.codec import decode, encode
 from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Loss, Split, SplitId, Topic
-from evensplit.core.settings import PLANS, REBALANCES, SCOPES, Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.settings import PLANS, REBALANCES, SCOPES, Settings
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evensplit.core.assign.policies import POLICIES
-from evensplit.core.codec import decode, encode, same
-from evensplit.core.enumerator import step
-from evensplit.core.events import (
+from evensplit.core.machine.enumerator import step
+from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -33,7 +32,7 @@ from evensplit.core.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.invariants import check, check_step
+from evensplit.core.machine.invariants import check, check_step
 from evensplit.core.model import (
     Cause,
     Cluster,
@@ -45,8 +44,9 @@ from evensplit.core.model import (
     TopicPattern,
     Topics,
 )
-from evensplit.core.settings import LOSSES, REBALANCES, SCOPES, Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode, same
+from evensplit.core.state.settings import LOSSES, REBALANCES, SCOPES, Settings
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import TransitionError
 
 clusters = st.sampled_from(["a", "a-b"])

@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.codec import decode, encode, same
-from evensplit.core.enumerator import step
-from evensplit.core.events import (
+from evensplit.core.batch.plan import batch_ranges, plan_batch
+from evensplit.core.import_spark_offsets import (
+    begins,
+    firsts_between,
+    lost_between,
+    positions_of_state,
+    state_of_positions,
+)
+from evensplit.core.machine.enumerator import step
+from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -22,19 +29,12 @@ from evensplit.core.events import (
     PartitionsListed,
     ReaderRegistered,
 )
-from evensplit.core.foreign import (
-    begins,
-    firsts_between,
-    lost_between,
-    positions_of_state,
-    state_of_positions,
-)
-from evensplit.core.invariants import check, check_step
+from evensplit.core.machine.invariants import check, check_step
 from evensplit.core.model import Cause, ListedPartition, SplitId
-from evensplit.core.plan import batch_ranges, plan_batch
-from evensplit.core.positions import format_positions, parse_positions
-from evensplit.core.starting import TopicPartition
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode, same
+from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.core.state.spark_offsets import format_positions, parse_positions
+from evensplit.core.state.state import EnumeratorState
 
 SERVERS = ("host:9092",)
 topics = st.sampled_from(["orders", "clicks", "evensplit", "a.b_c-d"])

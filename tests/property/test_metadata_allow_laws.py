@@ -14,14 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
-from evensplit.kafka import secrets
-from evensplit.kafka.allowed import EVERYTHING, Allowed
+from evensplit.kafka.auth.oauth import open_oauth
+from evensplit.kafka.auth.tls_socket import tls_context
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.oauth import open_oauth
-from evensplit.kafka.sasl_options import MODULES, TOKEN_URL
-from evensplit.kafka.security import SECURITY_NAMES
-from evensplit.kafka.tls import tls_context
-from evensplit.spark.options import parse_clusters
+from evensplit.kafka.options import secrets
+from evensplit.kafka.options.local_access import EVERYTHING, Allowed
+from evensplit.kafka.options.sasl import MODULES, TOKEN_URL
+from evensplit.kafka.options.security import SECURITY_NAMES
+from evensplit.spark.options.parse import parse_clusters
 
 CANARY = "canary-of-this-machine"
 PLACE = str(Path(tempfile.gettempdir()) / "evensplit-canary")

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.codec import decode, encode
-from evensplit.core.explain import explain
 from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId
-from evensplit.core.report import Report, decode_report, encode_report
-from evensplit.core.settings import ALWAYS, PER_CLUSTER, Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.observation import Report, decode_report, encode_report
+from evensplit.core.state.settings import ALWAYS, PER_CLUSTER, Settings
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
-from evensplit.observe.model import Batch, Source, View, advance
+from evensplit.explain.batch import explain
+from evensplit.observe.source_view import Batch, Source, View, advance
 
 READERS = 3
 KEYS = [SplitId(cluster, "t", partition) for cluster in ("east", "west") for partition in range(4)]

@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.starting import ByTopic, Specific, parts
+from evensplit.core.state.offset_strategies import ByTopic, Specific, parts
 from evensplit.errors import OptionError
-from evensplit.spark.option_clusters import CLUSTER_OPTIONS
-from evensplit.spark.option_values import UNITS_MS, duration_ms
-from evensplit.spark.options import SOURCE_OPTIONS, check_batch, check_streaming, parse_clusters, parse_options
+from evensplit.spark.options.parse import SOURCE_OPTIONS, check_batch, check_streaming, parse_clusters, parse_options
+from evensplit.spark.options.per_cluster import CLUSTER_OPTIONS
+from evensplit.spark.options.values import UNITS_MS, duration_ms
 
 NAMES = (*CLUSTER_OPTIONS, *SOURCE_OPTIONS, "kafka.bootstrap.servers", "kafka.client.id", "metadata.mine")
 

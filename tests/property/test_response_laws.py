@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.words import short
-from evensplit.kafka import api as apis
-from evensplit.kafka.api import API_VERSIONS, FETCH, Api
+from evensplit.core.text import short
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.group_responses import DescribedGroup
-from evensplit.kafka.responses import ApiVersions, MetadataTopic
-from evensplit.kafka.wire import Undecodable
+from evensplit.kafka.wire import api as apis
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, Api
+from evensplit.kafka.wire.group_responses import DescribedGroup
+from evensplit.kafka.wire.primitives import Undecodable
+from evensplit.kafka.wire.responses import ApiVersions, MetadataTopic
 from tests.support.scripted_cluster import topic_id
 
 READ_HERE = [one for one in vars(apis).values() if isinstance(one, Api) and one is not FETCH]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.starting import (
+from evensplit.core.state.offset_strategies import (
     EARLIEST,
     LATEST,
     NO_RECORD,

@@ -7,14 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core import codec
-from evensplit.core.codec import decode, encode
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import BatchOpened, BatchPlanned, Event
-from evensplit.core.losses import skipped
+from evensplit.core.batch.plan import BatchPlan, ReaderPlan, plan_batch, plan_ends
+from evensplit.core.machine.data_loss import skipped
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import BatchOpened, BatchPlanned, Event
 from evensplit.core.model import Loss, Range, SplitId
-from evensplit.core.plan import BatchPlan, ReaderPlan, plan_batch, plan_ends
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state import codec
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules
 from tests.sim.planting import Owners, Planted, by_step, changed, swapped
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from evensplit.core import discovery, losses
-from evensplit.core.effects import RefuseCluster, ReportLoss, ResolveStart, Revoke
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import BatchOpened, Event, LogsObserved, PartitionsListed
+from evensplit.core.machine import data_loss, discovery
+from evensplit.core.machine.effects import RefuseCluster, ReportLoss, ResolveStart, Revoke
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import BatchOpened, Event, LogsObserved, PartitionsListed
 from evensplit.core.model import Loss, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from tests.sim.planting import Planted, by_step, changed, swapped
 
 
@@ -77,7 +77,7 @@ def loss_between_batches(state: EnumeratorState, event: Event) -> Step:
 
 def truncated_at_first_sight(state: EnumeratorState, event: Event) -> Step:
     """The first answer that has a log end before its position is believed, however stale it is."""
-    with swapped("SIGHTINGS_MAX", 1, losses):
+    with swapped("SIGHTINGS_MAX", 1, data_loss):
         return step(state, event)
 
 
@@ -114,7 +114,7 @@ def recreated_at_the_old_position(state: EnumeratorState, event: Event) -> Step:
 
 def truncation_ignored(state: EnumeratorState, event: Event) -> Step:
     """A log that ends before its position is waited for until it has grown beyond it."""
-    with swapped("SIGHTINGS_MAX", 1_000_000, losses):
+    with swapped("SIGHTINGS_MAX", 1_000_000, data_loss):
         return step(state, event)
 
 

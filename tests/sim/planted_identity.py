@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evensplit.core import epochs, identity, losses
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import Event, LogsObserved, PartitionsListed
-from evensplit.core.state import EnumeratorState
+from evensplit.core.machine import data_loss, identity, log_epochs
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import Event, LogsObserved, PartitionsListed
+from evensplit.core.state.state import EnumeratorState
 from tests.sim.planting import Planted, by_step, swapped
 
 
@@ -46,13 +46,13 @@ def epochs_ignored(state: EnumeratorState, event: Event) -> Step:
 
 def former_leader_believed(state: EnumeratorState, event: Event) -> Step:
     """What a leader says counts, also if another one has begun since."""
-    with swapped("is_older", lambda *_: False, losses), swapped("is_older", lambda *_: False, epochs):
+    with swapped("is_older", lambda *_: False, data_loss), swapped("is_older", lambda *_: False, log_epochs):
         return step(state, event)
 
 
 def short_in_no_time(state: EnumeratorState, event: Event) -> Step:
     """Three answers that come at once show that a log ends before its position."""
-    with swapped("sighting_ms", lambda _: 0, losses):
+    with swapped("sighting_ms", lambda _: 0, data_loss):
         return step(state, event)
 
 

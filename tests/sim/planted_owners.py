@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from evensplit.core import assigning
 from evensplit.core.assign import Claim
 from evensplit.core.assign.policies import EXACT
-from evensplit.core.draft import Draft
-from evensplit.core.effects import Assign, Revoke
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import BatchOpened, BatchPlanned, Event, ReaderLost, ReaderRegistered, SplitsGivenBack
+from evensplit.core.machine import rebalance
+from evensplit.core.machine.effects import Assign, Revoke
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import (
+    BatchOpened,
+    BatchPlanned,
+    Event,
+    ReaderLost,
+    ReaderRegistered,
+    SplitsGivenBack,
+)
+from evensplit.core.machine.transaction import Draft
 from evensplit.core.model import Readable, SplitId
-from evensplit.core.settings import ALL_CLUSTERS, ALWAYS
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules
 from tests.sim.planting import Owners, Planted, assigning_by, by_step, changed, swapped
 
-SOLVE = assigning._solve
-DECIDE = assigning._decide
+SOLVE = rebalance._solve
+DECIDE = rebalance._decide
 
 
 def by_counter(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evensplit.core.effects import ResolveStart
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import Event, OffsetsResolved, ReaderRegistered, SettingsChanged
+from evensplit.core.machine.effects import ResolveStart
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import Event, OffsetsResolved, ReaderRegistered, SettingsChanged
 from evensplit.core.model import StartBy
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from tests.sim.planting import Planted, by_step, changed
 
 

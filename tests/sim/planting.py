@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType, ModuleType
 
-from evensplit.core import assigning
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import Event
+from evensplit.core.machine import rebalance
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import Event
 from evensplit.core.model import Split, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules
 
 Owners = Mapping[SplitId, int]
@@ -29,7 +29,7 @@ class Planted:
 
 
 @contextmanager
-def swapped(name: str, other: object, module: ModuleType | type = assigning) -> Iterator[None]:
+def swapped(name: str, other: object, module: ModuleType | type = rebalance) -> Iterator[None]:
     """A function of a module, or of a class, is another one."""
     real = getattr(module, name)
     setattr(module, name, other)

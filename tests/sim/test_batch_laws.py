@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules, SimulationFailed, simulate
-from evensplit.testing.sim.evenness import Evenness
 from evensplit.testing.sim.failure import Broken
-from evensplit.testing.sim.laws import Laws
 from evensplit.testing.sim.lookout import Lookout
+from evensplit.testing.sim.oracle.balance import Evenness
+from evensplit.testing.sim.oracle.laws import Laws
 from evensplit.testing.sim.skipping import Skips, check_declared
 from tests.sim.planted import PLANTED
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evensplit.core.codec import decode, encode
-from evensplit.core.events import (
+from evensplit.core.batch.plan import plan_batch
+from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -17,10 +17,10 @@ from evensplit.core.events import (
     SettingsChanged,
 )
 from evensplit.core.model import Range, SplitId
-from evensplit.core.plan import plan_batch
-from evensplit.core.settings import DECLARE, Settings
-from evensplit.core.state import EnumeratorState
-from evensplit.testing.sim.model import Model
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.settings import DECLARE, Settings
+from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim.oracle.splits import Model
 from tests.support.enumeration import EAST, listed, run, starts, twice
 
 SPLIT = SplitId("east", "orders", 0)

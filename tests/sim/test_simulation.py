@@ -14,10 +14,11 @@ from typing import get_args
 import pytest
 
 from evensplit.core.assign import POLICIES
-from evensplit.core.events import Event
-from evensplit.core.state import EnumeratorState
+from evensplit.core.machine.events import Event
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import EvenSplitError
-from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, laws, simulate
+from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, simulate
+from evensplit.testing.sim.oracle import laws
 from tests.sim.planted import PLANTED
 
 SEEDS_QUICK = 8

@@ -18,11 +18,9 @@ from hypothesis.stateful import (
 )
 
 from evensplit.core.assign import POLICIES
-from evensplit.core.assigning import nobodys
-from evensplit.core.codec import decode, encode
-from evensplit.core.effects import ListPartitions, RefuseCluster, ReportLoss, ResolveStart
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import (
+from evensplit.core.machine.effects import ListPartitions, RefuseCluster, ReportLoss, ResolveStart
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -41,7 +39,8 @@ from evensplit.core.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.invariants import check
+from evensplit.core.machine.invariants import check
+from evensplit.core.machine.rebalance import nobodys
 from evensplit.core.model import (
     Cause,
     Cluster,
@@ -54,13 +53,14 @@ from evensplit.core.model import (
     Topic,
     Topics,
 )
-from evensplit.core.settings import REBALANCES, SCOPES, Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.settings import REBALANCES, SCOPES, Settings
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import TransitionError
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.impossible import impossible_events
-from evensplit.testing.sim.laws import Laws, check_harmless, is_stale
-from evensplit.testing.sim.model import Model
+from evensplit.testing.sim.oracle.laws import Laws, check_harmless, is_stale
+from evensplit.testing.sim.oracle.splits import Model
 from tests.sim.planted import PLANTED
 
 CLUSTERS = ("a", "a-b")

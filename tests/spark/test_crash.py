@@ -109,11 +109,11 @@ def naive_source(asked: Path, gate: Path) -> type[DataSource]:
     It leaves a mark at `asked` when that was called, and plans its first batch when `gate` is there. Made here, so that
     Spark pickles it by value.
     """
-    from evensplit.core.codec import decode, encode
-    from evensplit.core.state import EnumeratorState
+    from evensplit.core.state.codec import decode, encode
+    from evensplit.core.state.state import EnumeratorState
     from evensplit.errors import CheckpointError
     from evensplit.spark.source import EvenSplitDataSource
-    from evensplit.spark.stream import EvenSplitStreamReader
+    from evensplit.spark.stream_reader import EvenSplitStreamReader
 
     class NaiveReader(EvenSplitStreamReader):
         def initialOffset(self) -> dict[str, Any]:  # noqa: N802

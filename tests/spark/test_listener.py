@@ -12,13 +12,13 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
-from evensplit.core.codec import encode
-from evensplit.core.report import Report, encode_report
-from evensplit.core.state import EnumeratorState
-from evensplit.observe.model import WORK_MAX, Source
+from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report, encode_report
+from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import Stage
-from evensplit.spark.listener import Listener, Progress
-from evensplit.spark.progress import batch_progress
+from evensplit.observe.source_view import WORK_MAX, Source
+from evensplit.spark.listen.listener import Listener, Progress
+from evensplit.spark.listen.progress import batch_progress
 from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, source, state
 
 

@@ -16,13 +16,13 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from evensplit.core.codec import encode
-from evensplit.core.report import Report, encode_report
-from evensplit.core.state import EnumeratorState
-from evensplit.observe.model import Source
+from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report, encode_report
+from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import Stage, Watched
-from evensplit.spark.failures import failure
-from evensplit.spark.listener import Listener
+from evensplit.observe.source_view import Source
+from evensplit.spark.listen.failures import failure
+from evensplit.spark.listen.listener import Listener
 from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, source, state
 
 TRACEBACK = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):

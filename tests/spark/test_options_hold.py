@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from evensplit.spark.progress import batch_progress
+from evensplit.spark.listen.progress import batch_progress
 from evensplit.testing import LocalKafka
 from tests.support.live import LiveQuery
 from tests.support.queries import batch, committed, run_available, stream, written

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.core.model import SplitId
-from evensplit.core.story import loads
-from evensplit.spark.progress import batch_progress
+from evensplit.explain.changes import loads
+from evensplit.spark.listen.progress import batch_progress
 from evensplit.testing import LocalKafka
 from tests.support.queries import (
     committed,

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from evensplit.spark.source import EvenSplitDataSource
-from evensplit.spark.stream import EvenSplitStreamReader
+from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing import LocalKafka
 from tests.support.starting import started
 from tests.support.waiting import wait_for
@@ -45,7 +45,7 @@ def watched(log: Path, port: int) -> type[EvenSplitDataSource]:
         import os
         import re
 
-        from evensplit.kafka.pool import POOL
+        from evensplit.kafka.fetch.connection_pool import POOL
 
         inodes = set()
         for descriptor in Path("/proc/self/fd").iterdir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from evensplit.testing.certificates import Certificates, certificates_in
+from evensplit.testing.secured.certificates import Certificates, certificates_in
 
 
 def make_certificates(directory: Path) -> Certificates:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from evensplit.core.codec import encode
 from evensplit.core.model import Cause, ClusterState, Loss, Split, SplitId
-from evensplit.core.report import Report
-from evensplit.core.state import EnumeratorState
-from evensplit.observe.model import Batch, Source, View, advance
+from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report
+from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.source_view import Batch, Source, View, advance
 
 
 class Script:

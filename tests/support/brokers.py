@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evensplit.core.model import Subscription, TopicPattern
-from evensplit.kafka.port import Listing, Missing
+from evensplit.kafka.admin.protocol import Listing, Missing
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 

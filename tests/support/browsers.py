@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 
 from evensplit.observe.dashboard.app import make_app
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.dashboard.shelf import Shelf
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.recorder_group import Shelf
 from tests.support.markup import Page
 
 

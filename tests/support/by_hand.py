@@ -6,11 +6,11 @@ import time
 from types import TracebackType
 from typing import Self
 
-from evensplit.core.starting import Latest
-from evensplit.core.state import EnumeratorState
-from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import parse_options
-from evensplit.spark.read import read_partition
+from evensplit.core.state.offset_strategies import Latest
+from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.driver.coordinator import Coordinator
+from evensplit.spark.options.parse import parse_options
+from evensplit.spark.task.read import read_partition
 from evensplit.testing import LocalKafka
 
 ASKED_S = 0.2

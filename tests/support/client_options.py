@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.allowed import EVERYTHING, Allowed
-from evensplit.kafka.settings import ClientSettings, parse_settings
+from evensplit.kafka.options.client import ClientSettings, parse_settings
+from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 
 SERVERS = {"bootstrap.servers": "b1:9092"}
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="SENTINEL";'

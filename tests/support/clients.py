@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.options.client import ClientSettings
 
 NOWHERE = "127.0.0.1:1"
 """An address at which nobody ever listens: no program is given a port as low as that by chance."""

@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from evensplit.core.model import ListedPartition, Topics
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.port import ClusterPort
-from evensplit.kafka.settings import parse_settings
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.kafka.options.client import parse_settings
 from evensplit.testing import LocalKafka
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.waiting import wait_for

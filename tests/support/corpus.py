@@ -22,12 +22,12 @@ from confluent_kafka import Producer
 
 from evensplit._kernel import FetchedPartition, parse_fetch_response
 from evensplit.core.model import Range, SplitId
-from evensplit.kafka.api import FETCH
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.fetch import fetch_request, reads_of
-from evensplit.kafka.frames import BODY_BEGIN, Frame
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch.request import fetch_request, reads_of
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH
+from evensplit.kafka.wire.frames import BODY_BEGIN, Frame
 from evensplit.testing import LocalKafka
 from tests.support.records import Draft, Record, consume, produce
 from tests.support.transactions import COMMITTED, Writer, decided, witness

@@ -113,7 +113,7 @@ def holding_task(gates: Path) -> Callable[[bytes], bytes]:
 def held_source(gates: Path) -> type[DataSource]:
     """The source under the name `held`, with the gates of the driver. Made here, so that Spark pickles it by value."""
     from evensplit.spark.source import EvenSplitDataSource
-    from evensplit.spark.stream import EvenSplitStreamReader
+    from evensplit.spark.stream_reader import EvenSplitStreamReader
 
     class HeldReader(EvenSplitStreamReader):
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802

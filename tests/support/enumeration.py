@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from evensplit.core.codec import decode, encode
-from evensplit.core.effects import Assign, Effect, ResolveStart, Revoke
-from evensplit.core.enumerator import step
-from evensplit.core.events import (
+from evensplit.core.machine.effects import Assign, Effect, ResolveStart, Revoke
+from evensplit.core.machine.enumerator import step
+from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -22,12 +21,13 @@ from evensplit.core.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.identity import DOUBT_MS_MAX
-from evensplit.core.invariants import check, check_step
+from evensplit.core.machine.identity import DOUBT_MS_MAX
+from evensplit.core.machine.invariants import check, check_step
 from evensplit.core.model import ListedPartition, SplitId
-from evensplit.core.settings import Settings
-from evensplit.core.state import EnumeratorState, Session
-from evensplit.core.story import loads
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.settings import Settings
+from evensplit.core.state.state import EnumeratorState, Session
+from evensplit.explain.changes import loads
 
 EAST, WEST = ListedCluster("east", ("e:9092",)), ListedCluster("west", ("w:9092",))
 ONE, TWO, THREE, FOUR = (SplitId("east", "t", partition) for partition in range(4))

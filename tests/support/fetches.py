@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
-from evensplit.kafka.fetch import PartitionRead, reads_of
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch.request import PartitionRead, reads_of
+from evensplit.kafka.options.client import ClientSettings
 
 SETTINGS = ClientSettings(("b:1",), client_rack="a")
 RESPONSE_BYTES = 1 << 20

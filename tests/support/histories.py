@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evensplit.core.codec import encode
 from evensplit.core.model import Cause, ClusterState, Loss, Split, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import encode
+from evensplit.core.state.state import EnumeratorState
 
 BEGAN_MS = 1_700_000_000_000
 STEP_MS = 10_000

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.codec import decode, encode
-from evensplit.core.invariants import check
-from evensplit.core.plan import plan_batch
-from evensplit.core.starting import Earliest, Latest
-from evensplit.core.state import EnumeratorState
-from evensplit.kafka.port import ClusterPort
-from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
-from evensplit.spark.stream import EvenSplitStreamReader
+from evensplit.core.batch.plan import plan_batch
+from evensplit.core.machine.invariants import check
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.offset_strategies import Earliest, Latest
+from evensplit.core.state.state import EnumeratorState
+from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.spark.driver.coordinator import Coordinator
+from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
+from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for

@@ -9,10 +9,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from evensplit.core.model import Range, RangeEpochs, SplitId, Topics
-from evensplit.kafka.columns import KAFKA_COLUMNS
-from evensplit.kafka.lane import LaneLimits, read_ranges
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.settings import ClientSettings
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.options.client import ClientSettings
 from evensplit.testing import LocalKafka
 from tests.support.records import Draft, produce
 

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.core.model import Loss, SplitId
-from evensplit.core.state import EnumeratorState, new_losses
-from evensplit.core.story import Changes, changes
-from evensplit.spark.progress import batch_progress
+from evensplit.core.state.state import EnumeratorState, new_losses
+from evensplit.explain.changes import Changes, changes
+from evensplit.spark.listen.progress import batch_progress
 from tests.support.queries import states
 from tests.support.records import consume, numbers
 from tests.support.starting import started

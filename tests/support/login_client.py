@@ -10,9 +10,9 @@ import pytest
 
 from evensplit.core.model import Topics
 from evensplit.errors import AuthenticationError, ClusterError
-from evensplit.kafka.client import ClusterClient
-from evensplit.kafka.settings import ClientSettings, parse_settings
-from evensplit.testing.certificates import Certificates
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.options.client import ClientSettings, parse_settings
+from evensplit.testing.secured.certificates import Certificates
 from tests.support.logins import AUTHENTICATION_FAILED, Login
 
 PLAIN = {

@@ -8,7 +8,7 @@ import hmac
 import ssl
 from collections.abc import Callable, Sequence
 
-from evensplit.kafka.api import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.support.scripted import Scripted
 
 AUTHENTICATION_FAILED = 58

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evensplit.core.starting import Latest
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.offset_strategies import Latest
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import MetadataError
-from evensplit.kafka.port import ClusterPort
+from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.metadata import ClusterMetadata, Metadata
-from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import ClusterOptions, parse_options
+from evensplit.spark.driver.coordinator import Coordinator
+from evensplit.spark.options.parse import ClusterOptions, parse_options
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from evensplit.core.codec import decode, encode
-from evensplit.core.enumerator import step
-from evensplit.core.events import BatchOpened, BatchPlanned, ParallelismChanged, ReaderRegistered
-from evensplit.core.plan import batch_ranges
-from evensplit.core.state import EnumeratorState
+from evensplit.core.batch.plan import batch_ranges
+from evensplit.core.machine.enumerator import step
+from evensplit.core.machine.events import BatchOpened, BatchPlanned, ParallelismChanged, ReaderRegistered
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.state import EnumeratorState
 from tests.support.checkpoints import age, checkpoint, put
 from tests.support.commands import invoke
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from evensplit.core.model import Cause, Cluster, ClusterState, Loss, Readable, Split, SplitId, Topic
-from evensplit.core.settings import Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.settings import Settings
+from evensplit.core.state.state import EnumeratorState
 
 
 def example() -> EnumeratorState:

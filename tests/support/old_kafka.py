@@ -17,11 +17,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from evensplit.errors import LocalKafkaError
-from evensplit.testing.jars import cache_directory, find_ivy, last_lines, locked, remove_drafts
-from evensplit.testing.java import find_java
-from evensplit.testing.keeper import Child, Keeper
-from evensplit.testing.node_files import JVM_OPTIONS, LOG_SETTINGS, escape
-from evensplit.testing.ports import HOST, free_ports, is_free
+from evensplit.testing.broker.node_files import JVM_OPTIONS, LOG_SETTINGS, escape
+from evensplit.testing.process.jars import cache_directory, find_ivy, last_lines, locked, remove_drafts
+from evensplit.testing.process.java import find_java
+from evensplit.testing.process.keeper import Child, Keeper
+from evensplit.testing.process.ports import HOST, free_ports, is_free
 
 VERSION = "2.1.1"
 CHECKSUMS = Path(__file__).parents[1] / "data" / f"kafka-{VERSION}" / "jars.sha256"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evensplit.errors import OptionError
-from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
+from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
 
 BASE = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
 T0, T1 = ("t", 0), ("t", 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evensplit.core.evenness import Evenness
 from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.settings import Settings
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.settings import Settings
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.evenness import Evenness
 
 
 def state_of(

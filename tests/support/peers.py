@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from evensplit.kafka.api import API_VERSIONS
+from evensplit.kafka.wire.api import API_VERSIONS
 
 Handler = Callable[["Peer"], None]
 

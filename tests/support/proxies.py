@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from evensplit.kafka.api import API_VERSIONS, FETCH, METADATA, Api
-from evensplit.kafka.connection import Connection
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.pool import Pool
-from evensplit.kafka.settings import Address, ClientSettings
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import Address, ClientSettings
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, METADATA, Api
 
 Tamper = Callable[[bytearray], bytearray | None]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from evensplit.core.codec import decode
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode
+from evensplit.core.state.state import EnumeratorState
 from tests.support.starting import started
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from evensplit.core.codec import decode, encode
 from evensplit.core.model import Loss, SplitId
-from evensplit.core.starting import Earliest
-from evensplit.core.state import EnumeratorState, new_losses
-from evensplit.spark.coordinator import Coordinator
-from evensplit.spark.options import SourceOptions, parse_options
-from evensplit.spark.read import read_partition
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.offset_strategies import Earliest
+from evensplit.core.state.state import EnumeratorState, new_losses
+from evensplit.spark.driver.coordinator import Coordinator
+from evensplit.spark.options.parse import SourceOptions, parse_options
+from evensplit.spark.task.read import read_partition
 from evensplit.testing import LocalKafka
 
 CLUSTER = "default"

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from evensplit.testing.certificates import Certificates
-from evensplit.testing.ports import HOST, free_ports
-from evensplit.testing.security import Secured, of_listener
+from evensplit.testing.process.ports import HOST, free_ports
+from evensplit.testing.secured.certificates import Certificates
+from evensplit.testing.secured.security import Secured, of_listener
 from tests.support.waiting import wait_for
 
 REALM = "EVENSPLIT.TEST"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from evensplit.kafka.api import (
+from evensplit.kafka.wire.api import (
     API_VERSIONS,
     FETCH,
     FIND_COORDINATOR,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import MetadataRefused
-from evensplit.kafka.security import SecuritySettings
-from evensplit.spark.fleet import Fleet
-from evensplit.spark.options import parse_options
+from evensplit.kafka.options.security import SecuritySettings
+from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.options.parse import parse_options
 from tests.support.clocks import Clock
 
 PLAIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}

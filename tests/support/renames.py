@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.core.events import BatchPlanned, ListedCluster, PartitionsListed
+from evensplit.core.machine.events import BatchPlanned, ListedCluster, PartitionsListed
 from evensplit.core.model import SplitId
 from tests.support.enumeration import ONE, TWO, Enumeration, listed, running
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evensplit.testing import LocalKafka, admin
+from evensplit.testing import LocalKafka
+from evensplit.testing.admin import requests
 
 UNCLEAN = {
     "unclean.leader.election.enable": "true",
@@ -19,5 +20,5 @@ def all_in_sync(kafka: LocalKafka, topic: str) -> bool:
 
     Before that, a broker that is killed may take partitions with it that nobody else can lead.
     """
-    known = [admin.metadata(address, [topic], timeout_s=60).topics[0].partitions for address in kafka.addresses()]
+    known = [requests.metadata(address, [topic], timeout_s=60).topics[0].partitions for address in kafka.addresses()]
     return all(len(one.isr_nodes) == len(one.replica_nodes) for partitions in known for one in partitions)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from evensplit.kafka.api import (
+from evensplit.kafka.wire.api import (
     API_VERSIONS,
     FIND_COORDINATOR,
     LIST_OFFSETS,

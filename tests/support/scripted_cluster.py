@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from kafka.record import MemoryRecordsBuilder
 
-from evensplit.kafka.api import FETCH, OFFSET_FOR_LEADER_EPOCH, Api
+from evensplit.kafka.wire.api import FETCH, OFFSET_FOR_LEADER_EPOCH, Api
 from tests.support.scripted import Scripted
 
 KEY = ("t", 0)

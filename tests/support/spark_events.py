@@ -8,10 +8,10 @@ from uuid import UUID
 
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryProgress
 
-from evensplit.core.codec import encode
 from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.report import Report, encode_report
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report, encode_report
+from evensplit.core.state.state import EnumeratorState
 
 ORDERS = SplitId("c", "orders", 0)
 

@@ -13,7 +13,7 @@ from typing import Self
 
 import pyspark
 
-from evensplit.testing.ports import HOST, free_ports
+from evensplit.testing.process.ports import HOST, free_ports
 from tests.support.processes import command_line, kill_session, session_members
 from tests.support.waiting import wait_for
 

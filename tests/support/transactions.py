@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from evensplit.core.starting import LATEST
-from evensplit.kafka.client import ClusterClient
+from evensplit.core.state.offset_strategies import LATEST
+from evensplit.kafka.admin.client import ClusterClient
 from evensplit.testing import LocalKafka
 from tests.support.clients import settings
 from tests.support.waiting import wait_for

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from evensplit.core.codec import encode
 from evensplit.core.model import ClusterState, Split, SplitId
-from evensplit.core.report import Report
-from evensplit.core.settings import Settings
-from evensplit.core.state import EnumeratorState
-from evensplit.observe.model import Batch, Source, View
+from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report
+from evensplit.core.state.settings import Settings
+from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.source_view import Batch, Source, View
 
 ORDERS = Source("query-1", 0, "orders")
 PLANNED_MS = 1_790_000_000_000

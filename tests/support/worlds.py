@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evensplit.core.starting import TopicPartition
+from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError
-from evensplit.kafka.port import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
-from evensplit.spark.options import ClusterOptions, SourceOptions, parse_options
-from evensplit.spark.view import View
-from evensplit.spark.world import World
+from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
+from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
+from evensplit.spark.poll.cluster_monitor import World
+from evensplit.spark.poll.snapshot import View
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for

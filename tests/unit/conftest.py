@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.spark import coordinator, watch
+from evensplit.spark.driver import coordinator
+from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.histories import history, write
@@ -15,8 +16,8 @@ from tests.support.histories import history, write
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look at a cluster is a new one."""
-    monkeypatch.setattr(watch, "REFRESH_INTERVAL_S", 0.0)
-    monkeypatch.setattr(watch, "REST_FACTOR", 0.0)
+    monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
     monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.0)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import evensplit
 from evensplit._kernel import ColumnBuilder
-from evensplit.kafka.columns import COLUMNS, to_record_batch
+from evensplit.kafka.fetch.columns import COLUMNS, to_record_batch
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 version, environment = sys.argv[1], Path(sys.prefix)

@@ -17,7 +17,7 @@ from tools.setup.stamps import Results, digest_of
 LAYOUT = "1"
 KERNEL_INPUTS = ("native", "Cargo.toml", "Cargo.lock", "pyproject.toml")
 KERNEL = "src/evensplit/_kernel.abi3.so"
-JAR_INPUTS = ("src/evensplit/testing/jars.py", "tools/kafka_jars.py")
+JAR_INPUTS = ("src/evensplit/testing/process/jars.py", "tools/kafka_jars.py")
 # Whoever changes one of these means other jars, or another cache.
 JAR_VARIABLES = ("EVENSPLIT_KAFKA_LIBS", "XDG_CACHE_HOME", "HOME")
 VENV_PROBE = "import sys, uv; print('%d.%d' % sys.version_info[:2], sys.prefix)"

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from evensplit.cli.usage import ending, form_option
-from evensplit.core.words import plain
+from evensplit.core.text import plain
 from evensplit.error_table import MEANINGS
-from evensplit.spark.option_hints import CLIENT_OPTIONS, meaning_of
-from evensplit.spark.option_table import BY_NAME, KINDS, Option
+from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
+from evensplit.spark.options.spec import BY_NAME, KINDS, Option
 
 SUGGESTIONS_MAX = 3
 SIMILAR = 0.6

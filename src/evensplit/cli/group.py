@@ -12,22 +12,22 @@ from evensplit import __version__
 from evensplit.errors import EvenSplitError
 
 COMMANDS = {
-    "assign": "assign",
-    "broker": "broker",
-    "completion": "completion",
-    "dashboard": "dashboard",
-    "doctor": "doctor",
-    "explain": "explain",
-    "inspect": "inspect",
-    "migrate": "migrate",
-    "offsets": "offsets",
-    "plan": "plan",
-    "report": "report",
-    "simulate": "simulate_command",
-    "top": "top",
-    "why": "why",
+    "assign": "assign.assign:assign",
+    "broker": "broker:broker",
+    "completion": "completion:completion",
+    "dashboard": "history.dashboard:dashboard",
+    "doctor": "doctor.doctor:doctor",
+    "explain": "explain:explain",
+    "inspect": "history.inspect:inspect",
+    "migrate": "history.migrate:migrate",
+    "offsets": "history.offsets:offsets",
+    "plan": "assign.plan:plan",
+    "report": "report.report:report",
+    "simulate": "simulate:simulate_command",
+    "top": "history.top:top",
+    "why": "history.why:why",
 }
-"""Command, which is a module here -> what it is called in that."""
+"""Command -> its module in this package, and what it is called there."""
 
 
 class Commands(click.Group):
@@ -43,7 +43,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"evensplit.cli.{cmd_name}"), COMMANDS[cmd_name])
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(f"evensplit.cli.{module}"), name)
         assert isinstance(found, click.Command)
         return found
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from evensplit.core.words import plain
+from evensplit.core.text import plain
 from evensplit.errors import AssignmentInputError, OptionError
 
 Item = TypeVar("Item")
@@ -82,7 +82,7 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
 
 def another_form(text: str, example: str) -> str:
     """What is said of an `--option` that is not NAME=VALUE. All of it but the name of an option may be a secret."""
-    from evensplit.spark.option_table import BY_NAME
+    from evensplit.spark.options.spec import BY_NAME
 
     name = _NAME.match(text)
     is_one = name is not None and (name[0].lower() in BY_NAME or name[0].startswith("kafka."))

@@ -25,12 +25,12 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import TopicPartition
 
-from evensplit.consumer_group.claims import CLUSTER, decode_claim, encode_claim
+from evensplit.consumer_group.user_data import CLUSTER, decode_claim, encode_claim
 from evensplit.core.assign import Assignment, Claim, assign, resolve_claims
 from evensplit.core.assign.policies import BALANCED, FAIR, STICKY
 from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId, Topic
-from evensplit.core.words import short
+from evensplit.core.text import short
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from json import JSONDecodeError
 from typing import Any, NoReturn
 
-from evensplit.core.words import short
+from evensplit.core.text import short
 
 DEPTH_MAX = 100
 """How deep lists and objects may be in each other. Nothing that is read here needs ten, and what is read has to be

@@ -15,9 +15,9 @@ from __future__ import annotations
 from evensplit.errors import MetadataError
 from evensplit.metadata.document import parse_document
 from evensplit.metadata.hiding import hidden
-from evensplit.metadata.model import ClusterMetadata, Metadata, MetadataService, Selection, Stream
 from evensplit.metadata.selection import select
 from evensplit.metadata.services import open_service, shown_location
+from evensplit.metadata.streams import ClusterMetadata, Metadata, MetadataService, Selection, Stream
 
 __all__ = [
     "ClusterMetadata",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
-from evensplit.core.words import short
-from evensplit.metadata.model import ClusterMetadata, Metadata, Stream
+from evensplit.core.text import short
+from evensplit.metadata.streams import ClusterMetadata, Metadata, Stream
 
 ID_CHARS_MAX = 249
 PROBLEMS_MAX = 100

@@ -21,8 +21,8 @@ from typing import Any, Literal
 
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
-from evensplit.metadata.model import ClusterMetadata, Metadata, Stream
 from evensplit.metadata.nodes import Node, UnreadableDocument
+from evensplit.metadata.streams import ClusterMetadata, Metadata, Stream
 
 Format = Literal["json", "yaml"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from evensplit.errors import MetadataError
 from evensplit.metadata.document import Format, parse_document
-from evensplit.metadata.model import Metadata
 from evensplit.metadata.nodes import DOCUMENT_BYTES_MAX
+from evensplit.metadata.streams import Metadata
 
 
 class FileService:

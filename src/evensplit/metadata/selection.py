@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from evensplit.core.json_text import parse_json
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
-from evensplit.metadata.model import ClusterMetadata, Metadata, Selection, Stream
+from evensplit.metadata.streams import ClusterMetadata, Metadata, Selection, Stream
 
 Offsets = Literal["starting_offsets", "ending_offsets"]
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
 from evensplit.metadata.hiding import hidden
-from evensplit.metadata.model import Metadata, MetadataService
+from evensplit.metadata.streams import Metadata, MetadataService
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?")
 _MISTYPED = re.compile(r"(https?):(?!//)", re.IGNORECASE)

@@ -17,9 +17,9 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsp
 
 from evensplit.errors import MetadataError
 from evensplit.metadata.document import parse_document
-from evensplit.metadata.in_time import AnswerTooLong, open_in_time
-from evensplit.metadata.model import Metadata
+from evensplit.metadata.http import AnswerTooLong, open_in_time
 from evensplit.metadata.nodes import DOCUMENT_BYTES_MAX
+from evensplit.metadata.streams import Metadata
 
 REDIRECTS_MAX = 5
 TOKEN_BYTES_MAX = 64 * 1024

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from evensplit.core.explain import ClusterView
 from evensplit.core.model import Lifecycle
-from evensplit.observe.model import Source, View
+from evensplit.explain.batch import ClusterView
 from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, Stage, Watched
+from evensplit.observe.source_view import Source, View
 
 CLUSTERS_MAX = 100
 """So many clusters of a source have series of their own, those that came first for good; the others are summed up."""

@@ -15,14 +15,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.biography import BatchEnd, Biography, biography
-from evensplit.core.codec import decode
-from evensplit.core.explain import Explanation
 from evensplit.core.model import SplitId
-from evensplit.core.report import Report
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode
+from evensplit.core.state.observation import Report
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.batch import Explanation
+from evensplit.explain.split_history import BatchEnd, Biography, biography
 from evensplit.observe.callbacks import Callbacks
-from evensplit.observe.model import WORK_MAX, Batch, Source, View, advance, look, resumed
+from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 
 QUERIES_MAX = 100
 """The queries of which views are kept: of those that run, then of the others, those of which there was a batch last."""

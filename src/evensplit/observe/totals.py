@@ -8,8 +8,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TypeVar
 
-from evensplit.core.explain import Explanation
 from evensplit.core.model import SplitId
+from evensplit.explain.batch import Explanation
 
 K = TypeVar("K", str, int)
 

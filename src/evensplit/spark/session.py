@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from evensplit.core.state import READERS_MAX
+from evensplit.core.state.state import READERS_MAX
 from evensplit.errors import OptionError
 from evensplit.observe.dashboard.address import problems
 from evensplit.observe.hosts import LOOPBACK
-from evensplit.spark.listener import Registration, listen
+from evensplit.spark.listen.listener import Registration, listen
 from evensplit.spark.source import EvenSplitDataSource
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from evensplit.spark.options import SourceOptions
+    from evensplit.spark.options.parse import SourceOptions
 
 
 class EvenSplitDataSource(DataSource):
@@ -41,8 +41,8 @@ class EvenSplitDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""
-        from evensplit.spark.batch import EvenSplitReader
-        from evensplit.spark.options import check_batch
+        from evensplit.spark.batch_reader import EvenSplitReader
+        from evensplit.spark.options.parse import check_batch
 
         options = self._parsed()
         check_batch(options)
@@ -52,9 +52,9 @@ class EvenSplitDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader for `spark.readStream`; for wrong options one that raises OptionError when it is first asked."""
         from evensplit.errors import OptionError
-        from evensplit.spark.options import check_streaming
-        from evensplit.spark.refused import RefusedStreamReader
-        from evensplit.spark.stream import EvenSplitStreamReader
+        from evensplit.spark.failed_reader import RefusedStreamReader
+        from evensplit.spark.options.parse import check_streaming
+        from evensplit.spark.stream_reader import EvenSplitStreamReader
 
         try:
             options = self._parsed()
@@ -65,7 +65,7 @@ class EvenSplitDataSource(DataSource):
         return EvenSplitStreamReader(options, self._readers_default())
 
     def _parsed(self) -> SourceOptions:
-        from evensplit.spark.options import parse_options
+        from evensplit.spark.options.parse import parse_options
 
         return parse_options(self.options)
 

@@ -1,4 +1,4 @@
-"""A Kafka cluster in memory that answers what `evensplit.kafka.port.ClusterPort` asks, and fails when told to.
+"""A Kafka cluster in memory: a `ClusterPort` (`evensplit.kafka.admin.protocol`) that fails when told to.
 
 It has no clock, threads or sockets: the same calls give the same answers. It holds how far the logs reach, the records'
 times, where transactions are open and what groups have committed, not the records.
@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from evensplit.core.model import EpochStart, EpochTable, Subscription
-from evensplit.core.starting import EARLIEST, LATEST, TopicPartition
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
-from evensplit.kafka.epochs import EpochWalk
-from evensplit.kafka.port import (
+from evensplit.kafka.admin.epoch_lookup import EpochWalk
+from evensplit.kafka.admin.protocol import (
     LEADER_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION,
     EndsAndEpochs,

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.checks import check_base, check_changes, check_shapes, checked_readers, checked_weights
-from evensplit.core.assign.deal import deal
+from evensplit.core.assign.input_errors import check_base, check_changes, check_shapes, checked_readers, checked_weights
 from evensplit.core.assign.interning import Interned, former_owners, grown, has_others, intern
 from evensplit.core.assign.policies import BALANCED, EXACT, HASH, STICKY
-from evensplit.core.assign.problem import IntArray, Problem, seen_by, sums
 from evensplit.core.assign.proof import certify
-from evensplit.core.assign.quotas import quotas
 from evensplit.core.assign.rules import by_rule
+from evensplit.core.assign.solver.deal import deal
+from evensplit.core.assign.solver.problem import IntArray, Problem, seen_by, sums
+from evensplit.core.assign.solver.quotas import quotas
+from evensplit.core.assign.solver.weighted import balance_weights
 from evensplit.core.assign.terms import Base, Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
-from evensplit.core.assign.weighted import balance_weights
-from evensplit.core.markup import lines, table, title
+from evensplit.core.html import lines, table, title
 from evensplit.core.model import SplitId
-from evensplit.core.words import counted
+from evensplit.core.text import counted
 
 if TYPE_CHECKING:
     from evensplit.charts import Drawing

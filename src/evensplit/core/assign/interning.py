@@ -9,8 +9,8 @@ from itertools import repeat
 
 import numpy as np
 
-from evensplit.core.assign.checks import taken_apart
-from evensplit.core.assign.problem import NOBODY, BoolArray, IntArray, Problem
+from evensplit.core.assign.input_errors import taken_apart
+from evensplit.core.assign.solver.problem import NOBODY, BoolArray, IntArray, Problem
 from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
 from evensplit.errors import AssignmentInputError

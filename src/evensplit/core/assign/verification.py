@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.checks import checked_weights
-from evensplit.core.assign.duals import (
+from evensplit.core.assign.input_errors import checked_weights
+from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
+from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
+from evensplit.core.assign.rules import by_rule
+from evensplit.core.assign.solver.duals import (
     FAR,
     Holdings,
     broken_levels,
@@ -23,11 +26,8 @@ from evensplit.core.assign.duals import (
     open_places,
     shortest_potentials,
 )
-from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
-from evensplit.core.assign.problem import BoolArray, IntArray, Problem, pinned_splits, seen_by, sums
-from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
-from evensplit.core.assign.rules import by_rule
-from evensplit.core.assign.weighted import simple_bounds
+from evensplit.core.assign.solver.problem import BoolArray, IntArray, Problem, pinned_splits, seen_by, sums
+from evensplit.core.assign.solver.weighted import simple_bounds
 
 if TYPE_CHECKING:
     from evensplit.core.assign.assignment import Assignment

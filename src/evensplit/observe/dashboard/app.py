@@ -17,14 +17,14 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from evensplit.core.words import counted
-from evensplit.observe.dashboard import page, words
+from evensplit.core.text import counted
 from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.dashboard.guard import Guard
-from evensplit.observe.dashboard.shelf import Shelf
 from evensplit.observe.dashboard.stories import Stories, Told
-from evensplit.observe.dashboard.wish import BadWish, Wish
+from evensplit.observe.dashboard.view import formatting, page
+from evensplit.observe.dashboard.view.query import BadWish, Wish
 from evensplit.observe.recorder import Begun, Watched
+from evensplit.observe.recorder_group import Shelf
 
 HERE = Path(__file__).parent
 
@@ -148,7 +148,15 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for one in (words.exact, words.short, counted, words.lasted, words.utc, words.stamp, words.attribute):
+    for one in (
+        formatting.exact,
+        formatting.short,
+        counted,
+        formatting.lasted,
+        formatting.utc,
+        formatting.stamp,
+        formatting.attribute,
+    ):
         found.globals[one.__name__] = one
     return found
 

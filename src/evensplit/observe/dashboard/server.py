@@ -18,9 +18,9 @@ from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
 from evensplit.observe.dashboard.app import make_app
 from evensplit.observe.dashboard.connections import Config
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.dashboard.shelf import Shelf
 from evensplit.observe.hosts import LOOPBACK, is_loopback
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.recorder_group import Shelf
 
 log = logging.getLogger(__name__)
 

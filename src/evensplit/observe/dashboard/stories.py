@@ -14,11 +14,11 @@ from starlette.requests import Request
 
 from evensplit.core.model import SplitId
 from evensplit.errors import CheckpointError
-from evensplit.observe.dashboard import page
-from evensplit.observe.dashboard.shelf import Shelf
-from evensplit.observe.dashboard.wish import Wish
-from evensplit.observe.model import Source
+from evensplit.observe.dashboard.view import page
+from evensplit.observe.dashboard.view.query import Wish
 from evensplit.observe.recorder import Watched
+from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.source_view import Source
 
 STORIES_MAX = 64
 """So many of those that were told last are kept."""

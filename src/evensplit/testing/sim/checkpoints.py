@@ -10,15 +10,15 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.codec import SIGNATURE, VERSION
+from evensplit.core.batch.plan import BatchPlan
+from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.model import Loss, Range, SplitId
-from evensplit.core.plan import BatchPlan
-from evensplit.core.state import EnumeratorState
-from evensplit.core.tasks import plan_tasks
+from evensplit.core.state.codec import SIGNATURE, VERSION
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError, CheckpointForeign, CheckpointVersionUnknown
 from evensplit.testing.sim.failure import Broken
-from evensplit.testing.sim.model import Model
-from evensplit.testing.sim.plans import check_plan, check_tasks
+from evensplit.testing.sim.oracle.plan_laws import check_plan, check_tasks
+from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.rules import OFFSETS_MIN, Rules
 
 KEPT = 6

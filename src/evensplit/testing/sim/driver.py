@@ -8,10 +8,8 @@ from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from evensplit.core.assigning import nobodys
-from evensplit.core.codec import same
-from evensplit.core.effects import Effect, ListPartitions, ResolveStart
-from evensplit.core.events import (
+from evensplit.core.machine.effects import Effect, ListPartitions, ResolveStart
+from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -26,14 +24,16 @@ from evensplit.core.events import (
     SettingsChanged,
     TimePassed,
 )
+from evensplit.core.machine.rebalance import nobodys
 from evensplit.core.model import Cluster, Range, Readable, SplitId, Topic, Topics
-from evensplit.core.settings import DECLARE
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import same
+from evensplit.core.state.settings import DECLARE
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.checkpoints import Checkpoints, Entry, dump
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.lookout import Lookout
-from evensplit.testing.sim.model import Model
-from evensplit.testing.sim.plans import check_ends
+from evensplit.testing.sim.oracle.plan_laws import check_ends
+from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.skipping import Skips, check_declared
 from evensplit.testing.sim.world import CLUSTERS, TOPICS

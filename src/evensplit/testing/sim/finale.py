@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evensplit.core.codec import same
 from evensplit.core.model import SplitId
-from evensplit.core.state import EnumeratorState
-from evensplit.testing.sim.evenness import may_read
+from evensplit.core.state.codec import same
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.oracle.balance import may_read
 from evensplit.testing.sim.world import Log
 
 if TYPE_CHECKING:

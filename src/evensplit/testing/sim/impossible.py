@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.core.events import (
+from evensplit.core.machine.events import (
     BatchPlanned,
     ClustersListed,
     Event,
@@ -13,7 +13,7 @@ from evensplit.core.events import (
     TimePassed,
 )
 from evensplit.core.model import SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 
 NOWHERE = SplitId("nowhere", "t", 0)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from random import Random
 
-from evensplit.core.effects import ResolveStart
-from evensplit.core.events import LogsObserved, OffsetsResolved, PartitionsListed
+from evensplit.core.machine.effects import ResolveStart
+from evensplit.core.machine.events import LogsObserved, OffsetsResolved, PartitionsListed
 from evensplit.core.model import Cause, EpochTable, Loss, Range, SplitId, StartBy
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.world import Log, World

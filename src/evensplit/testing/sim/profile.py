@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
 
-from evensplit.core.settings import PLANS, Settings
+from evensplit.core.state.settings import PLANS, Settings
 
 FAULTS: Mapping[str, str] = MappingProxyType(
     {

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from random import Random
 
-from evensplit.core.effects import Assign, Effect, Revoke
-from evensplit.core.events import Event, ReaderLost, ReaderRegistered, SplitsFinished, SplitsGivenBack
+from evensplit.core.machine.effects import Assign, Effect, Revoke
+from evensplit.core.machine.events import Event, ReaderLost, ReaderRegistered, SplitsFinished, SplitsGivenBack
 from evensplit.core.model import SplitId
-from evensplit.core.state import EnumeratorState
-from evensplit.testing.sim.model import Model
+from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim.oracle.splits import Model
 
 RETRY_EVENTS = 25
 """After so many events a reader that has not been registered sends its report again."""

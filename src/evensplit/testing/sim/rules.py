@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evensplit.core.codec import decode, encode
-from evensplit.core.enumerator import Step, step
-from evensplit.core.events import Event
-from evensplit.core.losses import skipped
+from evensplit.core.batch.plan import BatchPlan, plan_batch, plan_ends
+from evensplit.core.machine.data_loss import skipped
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import Event
 from evensplit.core.model import Loss, Range, SplitId
-from evensplit.core.plan import BatchPlan, plan_batch, plan_ends
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.state import EnumeratorState
 
 OFFSETS_MIN = 1
 """Simulated batches are small, and are to be shared out all the same."""

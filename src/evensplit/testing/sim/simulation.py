@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from evensplit.core.effects import Effect, Forget, ListPartitions, RefuseCluster, ReportLoss, ResolveStart
-from evensplit.core.events import Event
+from evensplit.core.machine.effects import Effect, Forget, ListPartitions, RefuseCluster, ReportLoss, ResolveStart
+from evensplit.core.machine.events import Event
 from evensplit.core.model import Cause, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import TransitionError
 from evensplit.testing.sim.driver import Driver, DriverDied
 from evensplit.testing.sim.failure import Broken, SimulationFailed
 from evensplit.testing.sim.finale import finish
 from evensplit.testing.sim.impossible import impossible_events
-from evensplit.testing.sim.laws import Laws, check_harmless, is_stale
-from evensplit.testing.sim.model import Model
+from evensplit.testing.sim.oracle.laws import Laws, check_harmless, is_stale
+from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile, profile
 from evensplit.testing.sim.readers import Network, Readers
 from evensplit.testing.sim.rules import Rules

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from evensplit.core.model import Loss, Range, SplitId
-from evensplit.core.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.rules import Rules

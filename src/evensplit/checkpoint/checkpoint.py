@@ -1,0 +1,328 @@
+"""A whole checkpoint of Spark's, as far as sources have written in it: offsets, commits and initial offsets.
+
+Everything is read before anything is done with it, and what is not as it has to be is named with its file and line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from evensplit.checkpoint.crc_files import crc_path, crc_problem
+from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, TornFile, parse_offset_file
+from evensplit.checkpoint.offset_log import batches_of, is_directory, is_there, numbers_in, unreadable
+from evensplit.core.import_spark_offsets import Positions, positions_of_state
+from evensplit.core.json_text import parse_json
+from evensplit.core.state.codec import SIGNATURE, decode
+from evensplit.core.state.spark_offsets import parse_positions
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointVersionUnknown
+
+INITIAL_VERSION = "v1"
+NOTHING = "{}"
+"""What Spark's own Kafka source writes where a pattern has matched no topic yet: all that comes is new, and begins at
+earliest. In an offset file only older versions do."""
+SHOWN_CHARACTERS_MAX = 80
+_COPY = "Restore the file from a copy of the checkpoint"
+_OURS_BEGINS = f'{{"{SIGNATURE}"'
+_SPARK_FORM = 'an offset of Spark\'s own Kafka source, such as {"topic":{"0":23}}'
+
+
+class Kind(StrEnum):
+    """Whose an offset is."""
+
+    SPARK = "Spark's own Kafka source"
+    OURS = "evensplit"
+    OTHER = "another source"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch in the offset log: its file, what is written there, and the offsets of Kafka sources, understood.
+
+    `spark`: source -> positions, of Spark's own Kafka source; `ours`: source -> state, of this package.
+    """
+
+    number: int
+    path: Path
+    text: OffsetText
+    spark: Mapping[str, Positions]
+    ours: Mapping[str, EnumeratorState]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint.
+
+    `batches`: those that Spark has kept, oldest first, at least one. `committed`: the newest one that is done; None:
+    none. `kinds`: source -> whose it is, of all that the newest batch has. `initial`: source -> where it began, as
+    Spark's own Kafka source wrote that down. `waiting`: sources that have no offsets yet, and have written so, too.
+    `repeated`: sources that have the same offset as another one in each file, as where a query reads one source twice;
+    that has a line for each time and one directory in `sources`, so that those of later sources have other numbers.
+    """
+
+    path: Path
+    batches: tuple[Batch, ...]
+    committed: int | None
+    kinds: Mapping[str, frozenset[Kind]]
+    initial: Mapping[str, Positions]
+    waiting: tuple[str, ...]
+    repeated: tuple[str, ...]
+
+    @property
+    def newest(self) -> Batch:
+        """The last batch that was planned."""
+        return self.batches[-1]
+
+    @property
+    def replays(self) -> bool:
+        """The last batch is not done: it will be planned again."""
+        return self.committed != self.newest.number
+
+    def sources(self, *kinds: Kind) -> tuple[str, ...]:
+        """The sources that are, or were, of one of these kinds, in the order of the newest file."""
+        return tuple(source for source, found in self.kinds.items() if found.intersection(kinds))
+
+
+def read_checkpoint(path: Path, *, whole: bool = True) -> Checkpoint:
+    """The checkpoint in the directory `path`. `whole`: everything has to be there that Spark needs to go on from it.
+
+    Raises:
+        CheckpointError: it is no checkpoint, or one that Spark would not start from.
+        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or newer than is known here; it is named.
+    """
+    try:
+        return _checkpoint(path, whole=whole)
+    except OSError as error:
+        raise unreadable(error.filename or path, error) from error
+
+
+def _checkpoint(path: Path, *, whole: bool) -> Checkpoint:
+    numbers = batches_of(path)
+    if whole and not (path / "metadata").is_file():
+        raise CheckpointError(f"{path} has no file metadata, with the id of the query; expected a whole checkpoint")
+    batches = tuple(_batches(path / "offsets", numbers))
+    newest = batches[-1]
+    committed = _committed(path, newest.number)
+    needs_start = whole or committed != newest.number
+    if newest.number and needs_start and (len(batches) < 2 or batches[-2].number != newest.number - 1):
+        raise CheckpointCorrupt(
+            f"{path / 'offsets' / str(newest.number - 1)} is not there; expected the offsets of the batch before the "
+            f"newest one, {newest.number}, without which Spark does not start. {_COPY} or, if the query ran with "
+            "asyncProgressTrackingEnabled, run it once more in Spark with asyncProgressTrackingCheckpointIntervalMs=0 "
+            "for two batches"
+        )
+    kinds = {source: _kinds(source, batches) for source in newest.text.offsets}
+    batches = tuple(_with_nothing(batch, kinds) for batch in batches)
+    newest = batches[-1]
+    # Where the last source has a directory of its own, none is shared.
+    last = list(newest.text.offsets)[-1]
+    repeated = () if is_there(path / "sources" / last) else _repeated(batches)
+    initial: dict[str, Positions] = {}
+    waiting: list[str] = []
+    for source, found in kinds.items():
+        file = path / "sources" / source / "0"
+        if not found and _is_positions(file):
+            waiting.append(source)
+        if not found & {Kind.SPARK, Kind.OURS}:
+            continue
+        _check_lines(source, batches)
+        if not is_there(file):
+            continue
+        try:
+            initial[source] = _initial(file)
+        except (CheckpointCorrupt, CheckpointVersionUnknown):
+            # It may be another source's, and is asked for by the first batch only.
+            if not repeated:
+                raise
+    return Checkpoint(path, batches, committed, kinds, initial, tuple(waiting), repeated)
+
+
+def read_checked(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises CheckpointCorrupt if its checksums disagree, FileNotFoundError if it is not there, and CheckpointError if it
+    cannot be read.
+    """
+    crc = crc_path(path)
+    try:
+        data = path.read_bytes()
+        problem = crc_problem(data, crc.read_bytes()) if is_there(crc) else None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if problem:
+        raise CheckpointCorrupt(
+            f"{path} is not what {crc.name} beside it says: {problem}. {_COPY}, or remove {crc.name} if it was changed "
+            "on purpose"
+        )
+    return data
+
+
+def _batches(directory: Path, numbers: Sequence[int]) -> list[Batch]:
+    found: list[Batch] = []
+    for number in numbers:
+        try:
+            found.append(_batch(directory / str(number), number))
+        except FileNotFoundError:
+            # Spark has thrown away its oldest files since they were listed.
+            continue
+    if not found:
+        raise CheckpointError(f"{directory} has no offset files any more: try again in a moment")
+    return found
+
+
+def _batch(path: Path, number: int) -> Batch:
+    try:
+        text = parse_offset_file(path, read_checked(path))
+    except TornFile as error:
+        raise CheckpointCorrupt(f"{path}: {error}. {_COPY}") from error
+    spark: dict[str, Positions] = {}
+    ours: dict[str, EnumeratorState] = {}
+    for source, line in text.offsets.items():
+        if text.version == "v2" and not line.prefix:
+            raise CheckpointCorrupt(
+                f"{path}, line {line.number}: expected a source and a colon before its offset, as version v2 has them, "
+                f"found {_shown(line.text)}. {_COPY}"
+            )
+        document = _json(line.text)
+        if document is None and line.text.startswith(_OURS_BEGINS):
+            raise CheckpointCorrupt(
+                f"{path}, line {line.number}: expected an offset of evensplit, found {_shown(line.text)}, which is not "
+                f"JSON. {_COPY}"
+            )
+        positions = parse_positions(document)
+        if positions is not None:
+            spark[source] = positions
+        elif isinstance(document, dict) and SIGNATURE in document:
+            try:
+                ours[source] = decode(document)
+            except CheckpointError as error:
+                raise type(error)(f"{path}, line {line.number}: {error}") from error
+    return Batch(number, path, text, spark, ours)
+
+
+def _json(text: str) -> object:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return None
+
+
+def _kinds(source: str, batches: tuple[Batch, ...]) -> frozenset[Kind]:
+    """Whose the offsets of one source are: of several in turn where a query has changed the source."""
+    found = set()
+    for batch in batches:
+        if source in batch.spark:
+            found.add(Kind.SPARK)
+        elif source in batch.ours:
+            found.add(Kind.OURS)
+        elif source in batch.text.offsets and batch.text.offsets[source].text not in (VOID, NOTHING):
+            found.add(Kind.OTHER)
+    return frozenset(found)
+
+
+def _with_nothing(batch: Batch, kinds: Mapping[str, frozenset[Kind]]) -> Batch:
+    """`batch`, where a source of Spark's that had found no partition has no positions, which are not unknown ones."""
+    nothing: dict[str, Positions] = {
+        source: {}
+        for source, line in batch.text.offsets.items()
+        if line.text == NOTHING and Kind.SPARK in kinds.get(source, ())
+    }
+    return replace(batch, spark={**batch.spark, **nothing}) if nothing else batch
+
+
+def _repeated(batches: tuple[Batch, ...]) -> tuple[str, ...]:
+    """Sources that have the same offset as another one in each file, whatever the ids of clusters are."""
+    sources = list(batches[-1].text.offsets)
+    if len(sources) < 2:
+        return ()
+    said = {source: tuple(_said(batch, source) for batch in batches) for source in sources}
+    many = Counter(said.values())
+    return tuple(source for source, texts in said.items() if many[texts] > 1 and set(texts) != {VOID})
+
+
+def _said(batch: Batch, source: str) -> str:
+    """What tells an offset from others: positions, or what stands there."""
+    if source in batch.ours:
+        return str(list(positions_of_state(batch.ours[source]).values()))
+    if source in batch.spark:
+        return str([batch.spark[source]])
+    return batch.text.offsets[source].text if source in batch.text.offsets else ""
+
+
+def _check_lines(source: str, batches: tuple[Batch, ...]) -> None:
+    """Raises CheckpointCorrupt for the first offset of a Kafka source that is none."""
+    for batch in batches:
+        line: OffsetLine | None = batch.text.offsets.get(source)
+        if line is None:
+            raise CheckpointCorrupt(
+                f"{batch.path} has no line for source {source}; expected the sources of the newest file in each file. "
+                f"{_COPY}"
+            )
+        if line.text not in (VOID, NOTHING) and source not in batch.spark and source not in batch.ours:
+            raise CheckpointCorrupt(
+                f"{batch.path}, line {line.number}: expected {_form(source, batches)}, as source {source} has in "
+                f"other files, found {_shown(line.text)}. {_COPY}"
+            )
+
+
+def _form(source: str, batches: tuple[Batch, ...]) -> str:
+    """What the offsets of a Kafka source are, in words."""
+    return _SPARK_FORM if any(source in batch.spark for batch in batches) else "an offset of evensplit"
+
+
+def _committed(path: Path, newest: int) -> int | None:
+    """The newest batch that is committed; None: there is none."""
+    commits = path / "commits"
+    found = max(numbers_in(commits), default=None) if is_directory(commits) else None
+    if found is not None and found > newest:
+        raise CheckpointCorrupt(
+            f"{commits / str(found)} says that batch {found} is done, but the newest batch in {path / 'offsets'} is "
+            f"{newest}. {_COPY}"
+        )
+    if found is not None:
+        read_checked(commits / str(found))
+    return found
+
+
+def _initial(path: Path) -> Positions:
+    """What Spark's own Kafka source wrote at its start: a zero byte, the version in a line, and the positions.
+
+    Spark 2.1.0 wrote no version.
+    """
+    data = read_checked(path)
+    try:
+        text = data[1:].decode()
+    except UnicodeDecodeError as error:
+        raise CheckpointCorrupt(f"{path}: it is not UTF-8: {error}. {_COPY}") from error
+    line = 1
+    if text.startswith("v"):
+        version, _, text = text.partition("\n")
+        line = 2
+        if version != INITIAL_VERSION:
+            if version[1:].isascii() and version[1:].isdecimal():
+                raise CheckpointVersionUnknown(f"{path} has version {version}; expected {INITIAL_VERSION}")
+            raise CheckpointCorrupt(f"{path}, line 1: expected {INITIAL_VERSION}, found {_shown(version)}. {_COPY}")
+    document = _json(text)
+    positions = {} if document == {} else parse_positions(document)
+    if positions is None:
+        raise CheckpointCorrupt(f"{path}, line {line}: expected {_SPARK_FORM}, found {_shown(text)}. {_COPY}")
+    return positions
+
+
+def _is_positions(path: Path) -> bool:
+    """Whether that is what Spark's own Kafka source wrote at its start, as far as one can tell."""
+    try:
+        _initial(path)
+    except (CheckpointError, FileNotFoundError):
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}…")

@@ -1,0 +1,170 @@
+"""The batches that Spark has kept in a checkpoint, told to the one model of what happened: once, or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evensplit.checkpoint.offset_log import OffsetLog, batches_of, read_offset_log
+from evensplit.cli.usage import watched
+from evensplit.core.json_text import parse_json
+from evensplit.core.state.observation import Report
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import CheckpointError
+from evensplit.explain.split_history import BatchEnd
+from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.source_view import Batch, Source, View, advance
+
+
+@dataclass(slots=True)
+class Kept:
+    """What a checkpoint tells of its query, as far as it was looked at.
+
+    `recorder`: who is told each batch, with its end, so that stories can be told. `wanted`: of this source alone.
+    `views`: source -> how it stands. `first`, `last`: the batches that are kept. `planned_ms`: when the last one was
+    planned. `committed`: that one is done. `notes`: what else one should know, a sentence each.
+    """
+
+    path: Path
+    recorder: Recorder | None = None
+    wanted: str | None = None
+    query_id: str = ""
+    views: dict[str, View] = field(default_factory=dict)
+    first: int = 0
+    last: int = -1
+    planned_ms: int | None = None
+    committed: bool = False
+    notes: tuple[str, ...] = ()
+    _ends: dict[str, BatchEnd] = field(default_factory=dict)
+    _since: int = 0
+    _digest: bytes = b""
+
+    @property
+    def _recorded_id(self) -> str:
+        """What stands for the query; a copy of a part of a checkpoint does not say its id."""
+        return self.query_id or self.path.name
+
+    def look(self, *, latest_max: int | None = None) -> bool:
+        """Take in what has come since the last look; whether there was anything.
+
+        `latest_max`: the first time, only so many of the latest batches. With a bar on standard error where there are
+        several and somebody looks: large states take a while. Where the newest batches have been taken away again, as
+        by someone who goes back, or are others by now, everything is told anew.
+
+        Raises CheckpointError as `read_offset_log` does, for two batches that do not follow each other, and for a
+        wanted source that is not there.
+        """
+        numbers = batches_of(self.path)
+        if numbers[-1] < self.last:
+            self._forget()
+        log = self._read(numbers, latest_max)
+        oldest = log.files[0]
+        if oldest.batch == self.last and oldest.digest != self._digest:
+            self._forget()
+            log = self._read(numbers, latest_max)
+        before = (self.last, self.committed, self.notes)
+        if not self.query_id:
+            self.query_id = query_id_of(self.path)
+        if self.wanted is not None and self.wanted not in log.sources:
+            raise CheckpointError(
+                f"{self.path} has no source {self.wanted!r} of this package; expected one of {', '.join(log.sources)}"
+            )
+        for source in log.sources:
+            if self.wanted in (None, source):
+                self._take(log, source)
+        newest = log.files[-1]
+        self.first, self.last, self.planned_ms = numbers[0], newest.batch, newest.planned_ms
+        self._digest = newest.digest
+        self.committed = log.committed
+        self.notes = log.notes
+        return before != (self.last, self.committed, self.notes)
+
+    def _forget(self) -> None:
+        self.views, self._ends, self.last = {}, {}, -1
+        if self.recorder is not None:
+            self.recorder.forget(self._recorded_id)
+
+    def _read(self, numbers: Sequence[int], latest_max: int | None) -> OffsetLog:
+        """What has come; the last batch that is known is there once more, if Spark still has it."""
+        if self.last >= 0:
+            return read_offset_log(self.path, since=self.last, known_since=self._since)
+        self._since = numbers[-latest_max] if latest_max and len(numbers) > latest_max else 0
+        return read_offset_log(self.path, since=self._since)
+
+    def _take(self, log: OffsetLog, source: str) -> None:
+        known = self._ends.get(source)
+        files = [file for file in log.files if source in file.ours and (known is None or file.batch > known.batch)]
+        for file in watched("batches", files, len(files)) if len(files) > 1 else files:
+            end, before = file.end(source), self._ends.get(source)
+            self._ends[source] = end
+            start = self._start(before, end)
+            if start is None and source not in self.views and file is files[-1]:
+                # Of the one batch that there is, the outcome is known, but not what happened in it.
+                start = end.state
+            if start is None:
+                continue
+            try:
+                self._advance(source, self._made(log, source, end, start), file.ours[source])
+            except CheckpointError as error:
+                raise type(error)(f"{file.path}, source {source}: {error}") from error
+
+    def _advance(self, source: str, batch: Batch, document: Mapping[str, Any]) -> None:
+        view = self.views.get(source)
+        if self.recorder is None:
+            self.views[source] = advance(view, batch)
+        else:
+            self.views[source] = self.recorder.add(batch, document, stage=Stage.UNKNOWN, heard_ms=batch.at_ms)
+
+    @staticmethod
+    def _start(before: BatchEnd | None, end: BatchEnd) -> EnumeratorState | None:
+        """Where the batch begins that ends there; None where nobody knows what happened in it."""
+        if not end.state.readers:
+            # Another source planned it.
+            return None
+        if end.batch == 0:
+            return EnumeratorState()
+        return None if before is None else before.state
+
+    def _made(self, log: OffsetLog, source: str, end: BatchEnd, start: EnumeratorState) -> Batch:
+        named = not (source.isascii() and source.isdecimal())
+        number = log.sources.index(source) if named else int(source)
+        return Batch(
+            Source(self._recorded_id, number, f"{self.path}{f': {source}' if named else ''}"),
+            end.batch,
+            start,
+            end.state,
+            Report(),
+            end.planned_ms,
+        )
+
+
+def read_kept(checkpoint: Path, batches: int | None = None) -> Kept:
+    """What a checkpoint tells of its last `batches`; None: of all. Raises CheckpointError as `read_offset_log` does."""
+    kept = Kept(checkpoint)
+    # That where the first one begins is the end of the one before.
+    kept.look(latest_max=None if batches is None else batches + 1)
+    return kept
+
+
+def batches_option(command: Any) -> Any:
+    """`--batches N`, added to a command as `batches`."""
+    return click.option(
+        "--batches",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only the last N batches, which is quicker at many splits. Default: all that are kept.",
+    )(command)
+
+
+def query_id_of(checkpoint: Path) -> str:
+    """The id of a checkpoint's query; empty where the checkpoint does not say, as a copy of a part of it."""
+    try:
+        found = parse_json((checkpoint / "metadata").read_text())
+    except (OSError, ValueError):
+        return ""
+    found = found.get("id") if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""

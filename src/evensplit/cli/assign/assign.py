@@ -1,0 +1,136 @@
+"""`evensplit assign`: who would read what, for cases in a file, as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from evensplit.cli.assign import assign_tables as tables
+from evensplit.cli.assign.cases import Case, name_of, read_cases
+from evensplit.cli.assign.scores import Score, score
+from evensplit.cli.usage import ending
+from evensplit.core.assign import POLICIES, Assignment
+from evensplit.core.assign import assign as assign_splits
+from evensplit.errors import CaseError
+
+DETAILED_CASES_MAX = 3
+"""Up to so many cases are shown with all their members; more of them as one line each."""
+
+
+@click.command(
+    epilog=ending(
+        "the assignments were printed",
+        "the file cannot be read, or has no cases in it",
+        "evensplit assign cases.json --compare",
+    )
+)
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--policy", type=click.Choice(POLICIES), default="balanced", show_default=True, help="How to assign.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
+)
+@click.option("--compare", is_flag=True, help="All policies beside each other, in numbers; ignores --policy.")
+def assign(file: str, policy: str, form: str, compare: bool) -> None:
+    """Show who would read what, for the cases in FILE.
+
+    With "-", they come from standard input. A case says which topics there are, which members may read which, and what
+    they have now:
+
+    \b
+    {"id": "two members, the second is new",
+     "topics": {"orders": 4},
+     "members": {"a": ["orders"], "b": ["orders"]},
+     "claims": [{"member": "a", "generation": 1,
+                 "partitions": ["orders-0", "orders-1", "orders-2", "orders-3"]}]}
+
+    \b
+    balanced     as even as possible, then with the fewest moves
+    sticky       nothing moves that need not, then as even as possible
+    fair         as even as possible, whatever was before
+    hash, round-robin, global
+                 the rules of Flink's Kafka sources
+    """
+    cases = _read(file)
+    if compare:
+        _compare(cases, form)
+    elif form == "json":
+        _print_json([_plain(case, _solve(case, policy)) for case in _watched(cases)])
+    else:
+        _print_tables(cases, policy)
+
+
+def _read(file: str) -> list[Case]:
+    source = "standard input" if file == "-" else file
+    try:
+        with click.open_file(file, "rb") as opened:
+            text = opened.read().decode("utf-8-sig")
+    except OSError as error:
+        raise click.ClickException(f"{source}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CaseError(source, [f"it is not UTF-8: {error}"]) from error
+    return read_cases(text, source)
+
+
+def _solve(case: Case, policy: str) -> Assignment:
+    return assign_splits(
+        case.splits(), list(case.members), previous=case.previous(), eligible=case.eligible(), policy=policy
+    )
+
+
+def _plain(case: Case, assignment: Assignment) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "owners": {name_of(split): member for split, member in assignment.owner.items()},
+        "loads": dict(assignment.loads),
+        "moved": assignment.moved,
+        "unassigned": [name_of(split) for split in assignment.unassigned],
+        "certificate": assignment.certificate.to_json(),
+    }
+
+
+def _print_json(results: Sequence[Any]) -> None:
+    """One list, with a line for each result."""
+    click.echo("[\n " + ",\n ".join(map(json.dumps, results)) + "\n]")
+
+
+def _print_tables(cases: Sequence[Case], policy: str) -> None:
+    console = Console()
+    if len(cases) <= DETAILED_CASES_MAX:
+        for case in cases:
+            console.print(tables.one_case(case, _solve(case, policy)))
+        return
+    lines = [tables.summary_line(case, _solve(case, policy)) for case in _watched(cases)]
+    console.print(tables.summary(policy, lines))
+
+
+def _compare(cases: Sequence[Case], form: str) -> None:
+    compared: list[tuple[Case, dict[str, Score]]] = [
+        (case, {policy: score(case, _solve(case, policy)) for policy in POLICIES}) for case in _watched(cases)
+    ]
+    if form == "json":
+        _print_json(
+            [
+                {"id": case.id, "policies": {policy: one.to_json() for policy, one in by_policy.items()}}
+                for case, by_policy in compared
+            ]
+        )
+    elif len(compared) <= DETAILED_CASES_MAX:
+        for case, by_policy in compared:
+            Console().print(tables.comparison(case, by_policy))
+    else:
+        Console().print(tables.comparison_of_many(compared))
+
+
+def _watched(cases: Sequence[Case]) -> Iterator[Case]:
+    """The cases, with a bar on standard error while they are being worked on, if there are many and somebody looks."""
+    console = Console(stderr=True)
+    columns = (TextColumn("cases"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = len(cases) <= DETAILED_CASES_MAX or not console.is_terminal
+    with ProgressBar(*columns, console=console, transient=True, disable=hidden) as bar:
+        yield from bar.track(cases)

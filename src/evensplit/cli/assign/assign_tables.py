@@ -1,0 +1,212 @@
+"""How assignments look on a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.box import SIMPLE
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from evensplit.cli.assign.cases import Case
+from evensplit.cli.assign.scores import OPTIMAL, Score
+from evensplit.core.assign import Assignment, Certificate
+from evensplit.core.model import SplitId
+from evensplit.core.text import plain
+
+MEMBERS_MAX = 100
+"""So many members are shown; JSON has them all."""
+RUNS_MAX = 24
+"""So many runs of partitions are shown of one member."""
+LOADS_MAX = 4
+"""So many different loads are shown in a summary."""
+BRIEF_FROM = 10_000_000
+"""From here on numbers that stand beside many others are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """What the summary says of one case. `wrong`: what is wrong with its certificate, which should be nothing."""
+
+    id: str
+    members: int
+    splits: int
+    loads: str
+    moved: int
+    unassigned: int
+    even: bool
+    proven: str
+    wrong: tuple[str, ...]
+
+
+def one_case(case: Case, assignment: Assignment) -> RenderableType:
+    """Who has what, and what is proven about it."""
+    previous = case.previous()
+    owned: dict[str, list[SplitId]] = {member: [] for member in case.members}
+    for split, member in assignment.owner.items():
+        owned[str(member)].append(split)
+    table = Table(title=Text(case.id, "bold"), title_justify="left", box=SIMPLE)
+    table.add_column("member", overflow="fold")
+    table.add_column("load", justify="right")
+    if previous:
+        for heading in ("kept", "moved here", "new"):
+            table.add_column(heading, justify="right")
+    table.add_column("splits", overflow="fold", ratio=1)
+    for member, splits in list(owned.items())[:MEMBERS_MAX]:
+        before = Counter("new" if split not in previous else previous[split] == member for split in splits)
+        counts = [_count(before[kind]) for kind in (True, False, "new")] if previous else []
+        table.add_row(Text(member), f"{len(splits):,}", *counts, compressed(splits))
+    parts: list[RenderableType] = [table]
+    if len(owned) > MEMBERS_MAX:
+        parts.append(Text(f"… and {len(owned) - MEMBERS_MAX:,} more members; --format json has all of them"))
+    if assignment.unassigned:
+        nobody = Text("Nobody may read: ", "yellow")
+        parts.append(nobody.append_text(compressed(assignment.unassigned)))
+    parts.append(_proof(assignment))
+    return Group(*parts)
+
+
+def compressed(splits: Sequence[SplitId]) -> Text:
+    """Partitions by topic, neighbours joined: `orders 0-3,7  clicks 2`. A long list ends with how many are left out.
+
+    A topic is behind its cluster, where that has a name: `east/orders 0-3`.
+    """
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for split in sorted(splits):
+        by_topic[f"{split.cluster}/{split.topic}" if split.cluster else split.topic].append(split.partition)
+    text, room, shown = Text(), RUNS_MAX, 0
+    for topic, numbers in by_topic.items():
+        if not room:
+            break
+        found = runs(numbers)[:room]
+        room -= len(found)
+        shown += sum(last - first + 1 for first, last in found)
+        names = ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in found)
+        text.append("  " if text else "").append(plain(topic), "cyan").append(f" {names}")
+    if shown < len(splits):
+        text.append(f"  … {len(splits) - shown:,} more", "dim")
+    return text
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """The first and the last of each row of neighbours; `numbers` ascend."""
+    rows = groupby(enumerate(numbers), key=lambda place: place[1] - place[0])
+    return [(row[0][1], row[-1][1]) for _, group in rows for row in [list(group)]]
+
+
+def summary_line(case: Case, assignment: Assignment) -> SummaryLine:
+    """The line of one case."""
+    return SummaryLine(
+        case.id,
+        len(case.members),
+        sum(case.topics.values()),
+        _loads(assignment.loads.values()),
+        assignment.moved,
+        len(assignment.unassigned),
+        assignment.certificate.even,
+        _proven(assignment.certificate),
+        assignment.problems(),
+    )
+
+
+def summary(policy: str, lines: Sequence[SummaryLine]) -> RenderableType:
+    """Many cases, a line for each."""
+    unread = any(line.unassigned for line in lines)
+    table = Table(title=Text(f"{len(lines):,} cases by {policy}", "bold"), title_justify="left", box=SIMPLE)
+    table.add_column("case", overflow="fold")
+    for heading in ("members", "splits"):
+        table.add_column(heading, justify="right")
+    table.add_column("loads", overflow="fold")
+    for heading in ("moved", "unread") if unread else ("moved",):
+        table.add_column(heading, justify="right")
+    table.add_column("proven and checked", overflow="fold")
+    for line in lines:
+        proven = Text("; ".join(line.wrong), "bold red") if line.wrong else Text(line.proven)
+        counts = [line.moved, line.unassigned] if unread else [line.moved]
+        numbers = (_count(line.members), _count(line.splits), line.loads, *map(_count, counts))
+        table.add_row(Text(line.id), *numbers, proven)
+    even, moved = sum(line.even for line in lines), sum(line.moved for line in lines)
+    right = sum(not line.wrong for line in lines)
+    return Group(
+        table,
+        Text(f"As even as possible: {even:,} of {len(lines):,}. Moved: {moved:,}. Certificates that hold: {right:,}."),
+    )
+
+
+def _proven(certificate: Certificate) -> str:
+    """The statement of a certificate, short enough for a line."""
+    if not certificate.even:
+        return f"+{certificate.gap:.0%} largest load" if certificate.gap else "less even"
+    return "even, fewest moves" if certificate.fewest_moves else "even"
+
+
+def comparison(case: Case, by_policy: Mapping[str, Score]) -> RenderableType:
+    """All policies on one case."""
+    table = _comparison_table(case.id)
+    for policy, one in by_policy.items():
+        table.add_row(*_comparison_row(policy, one, by_policy["balanced"]))
+    return table
+
+
+def comparison_of_many(compared: Sequence[tuple[Case, Mapping[str, Score]]]) -> RenderableType:
+    """All policies on each of many cases, and what that comes to."""
+    table = _comparison_table(f"{len(compared)} cases", "case")
+    for case, by_policy in compared:
+        for policy, one in by_policy.items():
+            name = Text(case.id if policy == next(iter(by_policy)) else "")
+            table.add_row(name, *_comparison_row(policy, one, by_policy["balanced"]))
+        table.add_section()
+    total = Table(title=Text("Together", "bold"), title_justify="left", box=SIMPLE)
+    total.add_column("policy")
+    for heading in (OPTIMAL, "as even", "less even", "largest spread", "moved"):
+        total.add_column(heading, justify="right")
+    for policy in compared[0][1]:
+        mine = [(by_policy[policy], by_policy["balanced"]) for _, by_policy in compared]
+        even = sum(one.squares == best.squares for one, best in mine)
+        best = sum(one.beside(best) == OPTIMAL for one, best in mine)
+        spread, moved = max(one.spread for one, _ in mine), sum(one.moved for one, _ in mine)
+        total.add_row(policy, *(_count(count) for count in (best, even - best, len(mine) - even, spread, moved)))
+    return Group(table, total)
+
+
+def _comparison_table(title: str, *first: str) -> Table:
+    table = Table(title=Text(title, "bold"), title_justify="left", box=SIMPLE)
+    for heading in first:
+        table.add_column(heading, overflow="fold")
+    table.add_column("policy", no_wrap=True)
+    for heading in ("spread", "moved", "topic\nspread", "balance\nscore", "sum of\nsquares"):
+        table.add_column(heading, justify="right")
+    table.add_column("optimal,\nor the gap", no_wrap=True)
+    return table
+
+
+def _comparison_row(policy: str, one: Score, best: Score) -> tuple[RenderableType, ...]:
+    beside = one.beside(best)
+    numbers = (one.spread, one.moved, one.topic_spread, one.balance_score, one.squares)
+    return policy, *(_brief(number) for number in numbers), Text(beside, "green" if beside == OPTIMAL else "")
+
+
+def _proof(assignment: Assignment) -> Text:
+    wrong = assignment.problems()
+    if wrong:
+        return Text("The certificate is wrong: " + "; ".join(wrong), "bold red")
+    return Text(f"Proven and checked: {assignment.certificate.statement()}.", "green")
+
+
+def _loads(loads: Iterable[int]) -> str:
+    """`3 x 2, 1 x 1`: how many members have which load, the largest first."""
+    counts = sorted(Counter(loads).items(), reverse=True)
+    shown = ", ".join(f"{times:,} x {load:,}" for load, times in counts[:LOADS_MAX])
+    return shown if len(counts) <= LOADS_MAX else f"{shown}, … {counts[-1][0]:,}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _brief(number: int) -> str:
+    return _count(number) if number < BRIEF_FROM else f"{number:.3e}"

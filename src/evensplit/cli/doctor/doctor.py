@@ -1,0 +1,120 @@
+"""`evensplit doctor`: what is in the way of a query, on this machine and at its clusters, each with its cure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from evensplit.cli.doctor.cluster import Wanted, cluster_findings
+from evensplit.cli.doctor.findings import Finding, Status, Step, taken
+from evensplit.cli.doctor.local import local_findings
+from evensplit.cli.live.cluster_partitions import clusters_now, names_clusters
+from evensplit.cli.usage import ending, form_option, options_of, source_options, wrong_options
+from evensplit.core.model import TopicPattern
+from evensplit.core.state.offset_strategies import Committed, parts
+from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import counted, plain
+from evensplit.spark.options.parse import SourceOptions, parse_options
+from evensplit.spark.options.per_cluster import SUBSCRIPTIONS, ClusterOptions
+
+ANY = "[^/]+"
+"""The topics of a cluster of which none are named."""
+
+_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold red", Status.SKIPPED: "dim"}
+
+
+@click.command(
+    epilog=ending(
+        "all is well; warnings do not count",
+        "something failed",
+        "evensplit doctor",
+        "evensplit doctor -o kafka.bootstrap.servers=broker:9092",
+        "evensplit doctor -o metadata=clusters.yaml --format json",
+    )
+)
+@source_options
+@form_option
+def doctor(given: tuple[str, ...], form: str) -> None:
+    """Look at what a query needs, and say what to do.
+
+    Step by step, each that fails with its cure. Without options: Java, PySpark, pyarrow, the kernel, the workers'
+    Python, and this machine's own address. With the options of a query, also each of its clusters: the name, the
+    connection, TLS and the login of each bootstrap server, the addresses that brokers advertise, and whether the
+    topics, and the groups that are named, may be used. Topics may be left out. Nothing is read, written or committed,
+    and no secret is printed.
+    """
+    options = _options(options_of(given)) if given else None
+    console = Console(highlight=False)
+    found: list[Finding] = []
+    for one in _findings(options):
+        found.append(one)
+        if form == "table":
+            console.print(_line(one))
+    counts = Counter(one.status for one in found)
+    if form == "json":
+        click.echo(
+            json.dumps({"well": not counts[Status.FAILED], "findings": [one.to_json() for one in found]}, indent=1)
+        )
+    else:
+        console.print(_sum(counts))
+    if counts[Status.FAILED]:
+        raise click.exceptions.Exit(1)
+
+
+def _options(said: Mapping[str, str]) -> SourceOptions:
+    """The options, where clusters without topics have `ANY`. Raises click.UsageError."""
+    names = {name.lower() for name in said}
+    with wrong_options():
+        if names.isdisjoint({"metadata", *map(str.lower, SUBSCRIPTIONS)}) and names_clusters(said):
+            return parse_options({**said, "subscribePattern": ANY})
+        return parse_options(said)
+
+
+def _findings(parsed: SourceOptions | None) -> Iterator[Finding]:
+    yield from local_findings()
+    if parsed is None:
+        return
+    clusters: list[ClusterOptions] = []
+
+    def read() -> str:
+        found, missing = clusters_now(parsed, EnumeratorState())
+        clusters.extend(found)
+        return "; ".join((f"it names {counted(len(found), 'cluster')}", *missing))
+
+    if parsed.metadata is None:
+        clusters.extend(parsed.clusters)
+    else:
+        yield taken("metadata", Step("metadata", read, "check the option metadata, and what it names"))
+    for cluster in clusters:
+        topics = cluster.subscription != TopicPattern(ANY)
+        yield from cluster_findings(Wanted(cluster, topics, _groups(parsed, cluster)))
+
+
+def _groups(options: SourceOptions, cluster: ClusterOptions) -> Mapping[str, bool]:
+    """The groups that a query would use on a cluster, and whether it commits to them."""
+    begun = [] if cluster.starting is None else parts(cluster.starting)
+    found = {one.group: False for one in begun if isinstance(one, Committed)}
+    return {**found, options.commit_group: True} if options.commit_group else found
+
+
+def _line(one: Finding) -> Text:
+    line = Text(f"{one.status:8}", _STYLES[one.status])
+    error = f" ({one.id})" if one.id else ""
+    line.append(
+        f" {plain(one.where)}, {plain(one.step)}: {plain(one.found)}{error}",
+        "" if one.status is not Status.OK else "dim",
+    )
+    if one.cure and one.status is not Status.OK:
+        line.append(f"\n         → {plain(one.cure)}", "bold")
+    return line
+
+
+def _sum(counts: Counter[Status]) -> Text:
+    if counts[Status.FAILED]:
+        return Text(f"{counts[Status.FAILED]} failed, {counted(counts[Status.WARNING], 'warning')}.", "bold red")
+    return Text(f"All is well, with {counted(counts[Status.WARNING], 'warning')}.", "bold green")

@@ -1,0 +1,106 @@
+"""`evensplit dashboard`: what a query does, in a browser, from the offsets that Spark keeps in its checkpoint."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from evensplit.checkpoint.history import Kept
+from evensplit.checkpoint.offset_log import batches_of, read_offset_log
+from evensplit.cli.live.connection_options import check_source
+from evensplit.cli.usage import ending, wrong_options
+from evensplit.errors import CheckpointError, OptionError
+from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
+from evensplit.observe.hosts import LOOPBACK
+from evensplit.observe.recorder import Recorder
+
+POLL_S = 1.0
+"""So often the checkpoint is looked at."""
+
+
+@click.command(
+    epilog=ending(
+        "it was ended",
+        "the checkpoint or the token cannot be read, or nothing can listen there",
+        "evensplit dashboard /checkpoints/orders --port 0",
+    )
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=PORT_DEFAULT,
+    show_default=True,
+    help="Where to listen; 0 for a port that is free.",
+)
+@click.option("--host", default=LOOPBACK, show_default=True, help="Where to listen; others need a token.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="A file with the token that everyone has to know who wants to see it.",
+)
+@click.option("--source", help="Only this source of the query, as it is called in the offset files: 0, 1, … or a name.")
+def dashboard(checkpoint: Path, port: int, host: str, token_file: Path | None, source: str | None) -> None:
+    """Show what a query does, in a browser.
+
+    It comes from the offset files in CHECKPOINT, the checkpointLocation of a query, which may be running, here or
+    elsewhere, or have ended: what it does from now on is shown as well. How far logs reach is not in a checkpoint, so
+    the lag is not known. Ends with Ctrl-C.
+    """
+    try:
+        from evensplit.observe.dashboard import Dashboard
+    except ModuleNotFoundError as error:
+        raise click.ClickException(str(error)) from error
+    token = None if token_file is None else read_token(token_file)
+    if source is not None:
+        check_source(source, read_offset_log(checkpoint, since=batches_of(checkpoint)[-1]).sources, "--source")
+    with wrong_options():
+        wrong = problems(host, port, token)
+        if wrong:
+            raise OptionError(wrong)
+    recorder = Recorder()
+    kept = Kept(checkpoint, recorder, source)
+    notes = look(kept)
+    with Dashboard(recorder, host, port, token) as served:
+        served.note(notes)
+        asked = "" if token is None else f" (add ?token= and what is in {token_file})"
+        click.echo(f"The dashboard is at {served.url}{asked}. Ctrl-C ends it.")
+        ended = threading.Event()
+        try:
+            while not ended.wait(POLL_S):
+                served.note(look_again(kept))
+        except KeyboardInterrupt:
+            click.echo("")
+
+
+def read_token(path: Path) -> str:
+    """The token in a file, without the white space around it."""
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise click.ClickException(f"{path}: {why}; expected a file with a token") from error
+    if not token:
+        raise click.ClickException(f"{path} is empty; expected a token, such as `openssl rand -hex 16` makes")
+    return token
+
+
+def look(kept: Kept) -> Sequence[str]:
+    """Take in what is new, and return what one should know of the checkpoint, a sentence each.
+
+    Raises CheckpointError as `Kept.look` does.
+    """
+    kept.look()
+    planned = f"batch {kept.last:,} is planned, but Spark has not committed it yet"
+    return [*kept.notes, *([] if kept.committed else [planned])]
+
+
+def look_again(kept: Kept) -> Sequence[str]:
+    """The same, where a checkpoint that cannot be read is one of the things that one should know."""
+    try:
+        return look(kept)
+    except (CheckpointError, OSError) as error:
+        return [f"what is shown is as it was before: {error}"]

@@ -1,0 +1,283 @@
+"""`evensplit inspect`: what a checkpoint holds, and what has happened in the batches that it has kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from evensplit.checkpoint.history import Kept, batches_option, read_kept
+from evensplit.cli.live.connection_options import check_source
+from evensplit.cli.usage import cell, ending, form_option, time_of
+from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
+from evensplit.core.text import counted, plain
+from evensplit.observe.source_view import SplitView, View
+
+ROWS_MAX = 50
+"""So many topics, and so many readers, have a row each; JSON has all of them."""
+
+CHANGES_MAX = 10
+"""So many of the last changes are shown; JSON has all that are known."""
+
+
+@click.command(
+    epilog=ending(
+        "the checkpoint was read, and printed",
+        "it cannot be read: not there, damaged, newer than is known here, or the query has no source of this package",
+        "evensplit inspect /checkpoints/orders",
+        "evensplit inspect /checkpoints/orders --splits --format json",
+    )
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
+@click.option("--splits", is_flag=True, help="Every split, and not only how many each topic has.")
+@batches_option
+@form_option
+def inspect(checkpoint: Path, chosen: str | None, splits: bool, batches: int | None, form: str) -> None:
+    """Show what CHECKPOINT holds.
+
+    CHECKPOINT is the checkpointLocation of a query, which may be running. Shown are clusters, topics and positions,
+    what each reader has, settings, what is proven of the owners, and the last changes, as far as Spark has kept the
+    batches in which they happened. No broker is asked, and nothing is written.
+    """
+    kept = read_kept(checkpoint, batches)
+    if chosen is not None:
+        check_source(chosen, list(kept.views), "--source")
+    views = {name: view for name, view in kept.views.items() if chosen in (None, name)}
+    if form == "json":
+        click.echo(json.dumps(_plain(kept, views, splits=splits), indent=1))
+    else:
+        Console().print(_page(kept, views, splits=splits))
+
+
+def _page(kept: Kept, views: dict[str, View], *, splits: bool) -> Group:
+    done = "is done" if kept.committed else "is planned, and Spark has not committed it yet"
+    query = f", query {plain(kept.query_id)}" if kept.query_id else ""
+    parts: list[Any] = [
+        Text(f"{plain(str(kept.path))}{query}", "bold"),
+        Text(f"Batches {kept.first} to {kept.last} are kept. The last one, {time_of(kept.planned_ms)} UTC, {done}."),
+    ]
+    for name, view in views.items():
+        if len(kept.views) > 1:
+            parts.append(Text(f"\nSource {plain(name)} of the query", "bold"))
+        parts.extend((_clusters(view), *_topics(view), _readers(view)))
+        if splits:
+            parts.append(_splits(view))
+        parts.extend(Text(f"Proven of the owners: {plain(one)}.") for one in _proofs(view))
+        if advice := view.explanation.advice():
+            parts.append(Text(f"In the last batch {advice}."))
+        parts.append(Text(_settings(view)))
+        parts.extend(Text(line) for line in _pins(view))
+        parts.extend(_changes(view))
+    parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
+    return Group(*parts)
+
+
+def _table(*headings: str, title: str = "") -> Table:
+    """A table; columns whose headings begin with a # are numbers."""
+    table = Table(box=SIMPLE, title=Text(title, "bold") if title else None, title_justify="left")
+    for heading in headings:
+        if heading.startswith("#"):
+            table.add_column(heading[1:], justify="right", no_wrap=True)
+        else:
+            table.add_column(heading, overflow="fold")
+    return table
+
+
+def _clusters(view: View) -> Table:
+    table = _table("cluster", "#topics", "#read", "#waiting", "#retained", "#finished", "bootstrap servers")
+    state = view.last.end
+    topics: dict[str, set[str]] = {}
+    for key in state.splits:
+        topics.setdefault(key.cluster, set()).add(key.topic)
+    for one in view.explanation.clusters:
+        known, counts = state.clusters[one.id], one.splits
+        gone = "" if one.removed_at_ms is None else f" (removed {time_of(one.removed_at_ms)})"
+        undiscovered = "" if known.discovered else " (not discovered yet)"
+        table.add_row(
+            cell(f"{one.id}{gone}{undiscovered}"),
+            cell(len(topics.get(one.id, ()))),
+            *(cell(counts.get(stage, 0)) for stage in _STAGES),
+            cell(", ".join(known.bootstrap_servers) or None),
+        )
+    return table
+
+
+_STAGES = (Lifecycle.ASSIGNED, Lifecycle.UNASSIGNED, Lifecycle.RETAINED, Lifecycle.FINISHED)
+
+
+def _topics(view: View) -> list[Any]:
+    table = _table("topic", "#partitions", "#next offsets, all", "#least", "#most", "")
+    groups = _by_topic(view)
+    for (cluster, topic), splits in groups[:ROWS_MAX]:
+        positions = [one.position for one in splits if one.position is not None]
+        stands = [
+            f"{len([one for one in splits if one.stands is stage]):,} {stage}"
+            for stage in _STAGES[1:]
+            if any(one.stands is stage for one in splits)
+        ]
+        table.add_row(
+            cell(f"{cluster}/{topic}"),
+            cell(len(splits)),
+            cell(sum(positions) if positions else None),
+            cell(min(positions, default=None)),
+            cell(max(positions, default=None)),
+            cell(", ".join(stands)),
+        )
+    return [table, *_more(len(groups), "topic")]
+
+
+def _by_topic(view: View) -> list[tuple[tuple[str, str], list[SplitView]]]:
+    return [(key, list(group)) for key, group in groupby(view.splits(), key=lambda one: (one.id.cluster, one.id.topic))]
+
+
+def _readers(view: View) -> Group:
+    table = _table("#reader", "#splits", "#offsets in the last batch")
+    readers = view.explanation.readers
+    for one in readers[:ROWS_MAX]:
+        table.add_row(cell(one.reader), cell(one.splits), cell(one.offsets))
+    return Group(table, *_more(len(readers), "reader"))
+
+
+def _more(count: int, what: str) -> list[Text]:
+    return [Text(f"… {counted(count, what)} in all; --format json has all of them")] if count > ROWS_MAX else []
+
+
+def _splits(view: View) -> Table:
+    table = _table("split", "", "#reader", "#next offset", "#in the last batch")
+    for one in view.splits():
+        owner = "" if one.owner is None else one.owner
+        table.add_row(cell(one.id), cell(one.stands), cell(owner), cell(one.position), cell(one.offsets))
+    return table
+
+
+def _proofs(view: View) -> Iterator[str]:
+    for one in view.explanation.evenness:
+        yield f"{'' if one.cluster is None else f'cluster {one.cluster}: '}{one.statement()}"
+
+
+def _settings(view: View) -> str:
+    state = view.last.end
+    found = state.settings
+    said = {
+        "readers": state.readers,
+        "policy": found.policy,
+        "assignScope": found.scope,
+        "rebalance": found.rebalance,
+        "plan": found.plan,
+        "removedRetention": _duration(found.retention_ms),
+        "minPartitions": found.tasks_min,
+        "maxRecordsPerPartition": found.task_offsets_max,
+    }
+    bounded = "; reading ends at stops" if found.bounded else ""
+    return "Settings: " + ", ".join(f"{name} {one}" for name, one in said.items() if one is not None) + bounded + "."
+
+
+def _duration(duration_ms: int) -> str:
+    """As options are written, in the largest unit that is whole."""
+    for unit, size_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
+        if duration_ms and duration_ms % size_ms == 0:
+            return f"{duration_ms // size_ms}{unit}"
+    return f"{duration_ms}ms"
+
+
+def _pins(view: View) -> Iterator[str]:
+    for reader, able in view.last.end.eligible.items():
+        yield f"Reader {reader} may read {', '.join(plain(_named(one)) for one in able) or 'nothing'}."
+
+
+def _named(readable: Readable) -> str:
+    if isinstance(readable, Cluster):
+        return readable.id
+    return f"{readable.cluster}/{readable.name}" if isinstance(readable, Topic) else str(readable)
+
+
+def _changes(view: View) -> list[Any]:
+    if not view.happenings:
+        return []
+    table = _table("#batch", "planned (UTC)", "what happened", title="Last changes")
+    for one in view.happenings[-CHANGES_MAX:]:
+        table.add_row(cell(one.batch), cell(time_of(one.at_ms)), cell(f"{one.kind}: {one.text}"))
+    left = len(view.happenings) - CHANGES_MAX
+    return [table, *([Text(f"… and {left:,} before; --format json has them")] if left > 0 else [])]
+
+
+def _plain(kept: Kept, views: dict[str, View], *, splits: bool) -> dict[str, Any]:
+    return {
+        "checkpoint": str(kept.path),
+        "query": kept.query_id or None,
+        "firstBatch": kept.first,
+        "lastBatch": kept.last,
+        "plannedMs": kept.planned_ms,
+        "committed": kept.committed,
+        "notes": list(kept.notes),
+        "sources": [{"source": name, **_source(view, splits=splits)} for name, view in views.items()],
+    }
+
+
+def _source(view: View, *, splits: bool) -> dict[str, Any]:
+    state = view.last.end
+    settings = state.settings
+    found: dict[str, Any] = {
+        "readers": state.readers,
+        "generation": state.generation,
+        "settings": {
+            "policy": settings.policy,
+            "assignScope": settings.scope,
+            "rebalance": settings.rebalance,
+            "plan": settings.plan,
+            "retentionMs": settings.retention_ms,
+            "bounded": settings.bounded,
+            "minPartitions": settings.tasks_min,
+            "maxRecordsPerPartition": settings.task_offsets_max,
+        },
+        "pins": {str(reader): [_named(one) for one in able] for reader, able in state.eligible.items()},
+        "clusters": [
+            {
+                **one.to_json(),
+                "bootstrapServers": list(state.clusters[one.id].bootstrap_servers),
+                "kafkaId": state.clusters[one.id].kafka_id or None,
+                "discovered": state.clusters[one.id].discovered,
+            }
+            for one in view.explanation.clusters
+        ],
+        "topics": [_topic(*key, ones) for key, ones in _by_topic(view)],
+        "last": view.explanation.to_json(),
+        "happenings": [
+            {"batch": one.batch, "atMs": one.at_ms, "kind": str(one.kind), "text": one.text, "splits": one.splits}
+            for one in view.happenings
+        ],
+    }
+    if splits:
+        found["splits"] = [
+            {
+                "split": str(one.id),
+                "stands": str(one.stands),
+                "owner": one.owner,
+                "position": one.position,
+                "offsets": one.offsets,
+            }
+            for one in view.splits()
+        ]
+    return found
+
+
+def _topic(cluster: str, topic: str, splits: list[SplitView]) -> dict[str, Any]:
+    positions = [one.position for one in splits if one.position is not None]
+    return {
+        "cluster": cluster,
+        "topic": topic,
+        "partitions": len(splits),
+        "stands": {str(stage): sum(one.stands is stage for one in splits) for stage in Lifecycle},
+        "positionSum": sum(positions) if positions else None,
+        "positionMin": min(positions, default=None),
+        "positionMax": max(positions, default=None),
+    }

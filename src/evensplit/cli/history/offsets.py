@@ -1,0 +1,140 @@
+"""`evensplit offsets`: the positions in a checkpoint, as Spark writes them, and how far behind the logs they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console, Group
+from rich.text import Text
+
+from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
+from evensplit.checkpoint.migration import Stand, stands
+from evensplit.cli.live.connection_options import (
+    check_asked,
+    check_source,
+    check_whose,
+    kafka_options,
+    logs_of,
+    of_cluster,
+    reaching,
+    said_of,
+)
+from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
+from evensplit.cli.usage import end_with, ending
+from evensplit.core.state.spark_offsets import format_positions
+from evensplit.errors import CheckpointForeign
+
+
+@click.command(
+    epilog=ending(
+        "printed",
+        "the checkpoint cannot be read; or a cluster that was asked does not answer: the positions are printed then",
+        "evensplit offsets /checkpoints/orders",
+        "evensplit offsets /checkpoints/orders --lag",
+    )
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source of the query. Repeatable.")
+@click.option("--cluster", "cluster", metavar="ID", help="Only this cluster.")
+@click.option("--planned", is_flag=True, help="Where the last batch ends that was planned, done or not.")
+@click.option("--lag", is_flag=True, help="Compare with the logs, at the servers that the checkpoint names.")
+@reaching
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["spark", "table", "json"]),
+    help="What to print: Spark's JSON, for startingOffsets; a table; or all of it. Default: spark, a table with lag.",
+)
+def offsets(
+    checkpoint: Path,
+    chosen: tuple[str, ...],
+    cluster: str | None,
+    planned: bool,
+    lag: bool,
+    servers: tuple[str, ...],
+    options: tuple[str, ...],
+    form: str | None,
+) -> None:
+    """Print the next offsets to read by CHECKPOINT.
+
+    CHECKPOINT is the checkpointLocation of a query, which may be running. The query may have this source, or Spark's
+    own Kafka source. One line of Spark's JSON is what `startingOffsets` takes, as text or as a file (`file:/path`).
+    Where there are several clusters or sources, each has a line behind its name; --cluster and --source choose one.
+    """
+    found = read_checkpoint(checkpoint, whole=False)
+    all_stands = stands(found)
+    if not all_stands:
+        raise CheckpointForeign(f"{checkpoint} is the checkpoint of a query that reads no Kafka cluster")
+    sources = list(dict.fromkeys(stand.source for stand in all_stands))
+    for source in chosen:
+        check_source(source, sources, "--source")
+    wanted = [one for one in all_stands if not chosen or one.source in chosen]
+    wanted = of_cluster(wanted, cluster)
+    places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
+    check_asked(options, servers, lag=lag)
+    check_whose(wanted, places, settings)
+    notes: list[str] = []
+    answered = True
+    listed: list[tuple[Stand, list[LogPosition]]] = []
+    for stand in wanted:
+        positions = stand.positions if planned else stand.next
+        at = places.get(stand.source) or (",".join(stand.bootstrap_servers) if lag else "")
+        if lag and not at:
+            raise click.UsageError(
+                f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
+            )
+        logs = logs_of(stand, at, settings[stand.source], notes, positions=positions) if at else None
+        answered = answered and (not at or logs is not None)
+        listed.append((stand, without_logs(positions) if logs is None else logs))
+    if found.replays and not planned:
+        notes.append(
+            f"batch {found.newest.number} is planned and not done; --planned shows where it ends, this is where it "
+            "begins"
+        )
+    _print(found, listed, notes, form or ("table" if lag or places else "spark"))
+    end_with(answered)
+
+
+def _print(checkpoint: Checkpoint, listed: list[tuple[Stand, list[LogPosition]]], notes: list[str], form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps(_plain(checkpoint, listed, notes), indent=1))
+        return
+    if form == "table":
+        parts: list[Any] = []
+        for stand, logs in listed:
+            parts.append(Text(f"Source {stand.source} of the query, cluster {stand.cluster}", "bold"))
+            parts.append(positions_table(logs))
+        Console().print(Group(*parts))
+    else:
+        for stand, logs in listed:
+            text = format_positions({(one.topic, one.partition): one.position for one in logs})
+            click.echo(text if len(listed) == 1 else f"{_name(stand, listed)}\t{text}")
+    for note in notes:
+        click.echo(f"Note: {note}.", err=True)
+
+
+def _name(stand: Stand, listed: list[tuple[Stand, list[LogPosition]]]) -> str:
+    """What tells it from the others."""
+    several = len({one.source for one, _ in listed}) > 1
+    return f"{stand.source}/{stand.cluster}" if several else stand.cluster
+
+
+def _plain(checkpoint: Checkpoint, listed: list[tuple[Stand, list[LogPosition]]], notes: list[str]) -> dict[str, Any]:
+    return {
+        "checkpoint": str(checkpoint.path),
+        "batch": checkpoint.newest.number,
+        "done": not checkpoint.replays,
+        "notes": notes,
+        "sources": [
+            {
+                "source": stand.source,
+                "cluster": stand.cluster,
+                "positions": json.loads(format_positions({(one.topic, one.partition): one.position for one in logs})),
+                "partitions": [one.to_json() for one in logs],
+            }
+            for stand, logs in listed
+        ],
+    }

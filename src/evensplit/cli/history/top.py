@@ -1,0 +1,307 @@
+"""`evensplit top`: what a query does now, in a table that follows it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from heapq import nlargest
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from evensplit.checkpoint.history import Kept
+from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
+from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
+from evensplit.cli.usage import cell, end_with, ending, form_option, time_of
+from evensplit.core.text import plain
+from evensplit.errors import CheckpointError
+from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
+
+REFRESH_S = 1.0
+SPLITS_MAX = 10
+READERS_MAX = 20
+CLUSTERS_MAX = 20
+"""So many have a row each, where there is room for them."""
+
+ROWS_LEAST = 3
+LINES_AROUND = 15
+"""Of a terminal: so many rows each table has at least, and so many lines are not rows of a table."""
+
+BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
+"""So many of the batches that are there are read at the start: rates are those of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """What is shown. `trouble`: why what is shown is not new; empty if it is."""
+
+    kept: Kept
+    views: Mapping[str, View]
+    ends: LogEnds
+    at_ms: int
+    trouble: str = ""
+
+
+@click.command(
+    epilog=ending(
+        "ended with Ctrl-C, or shown once",
+        "the checkpoint cannot be read; or, shown once, a cluster that was asked does not answer",
+        "evensplit top /checkpoints/orders --lag",
+        "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
+        "evensplit top /checkpoints/orders --once",
+        "evensplit top /checkpoints/orders --format json | jq .batch",
+    )
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
+@click.option("--lag", is_flag=True, help="Ask for the ends of the logs, at the servers that the checkpoint names.")
+@asked_cluster
+@reaching
+@click.option("--once", is_flag=True, help="Show it once. So it is, too, where a table goes to no terminal.")
+@form_option
+def top(
+    checkpoint: Path,
+    chosen: str | None,
+    lag: bool,
+    cluster: str | None,
+    servers: tuple[str, ...],
+    options: tuple[str, ...],
+    once: bool,
+    form: str,
+) -> None:
+    """Follow a query: its clusters, readers and slowest splits.
+
+    CHECKPOINT is the checkpointLocation of the query, which is looked at each second. It follows the offsets that Spark
+    writes, so it sees each batch when that is planned. Rates are those of the last batches. How far the logs reach is
+    not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json there is a
+    line for each refresh.
+    """
+    kept = Kept(checkpoint)
+    kept.look(latest_max=BATCHES_READ_MAX)
+    if chosen is not None:
+        check_source(chosen, list(kept.views), "--source")
+    ends = log_ends(_chosen(kept, chosen), servers, options, lag=lag, cluster=cluster)
+    console = Console()
+    try:
+        ends.poll(_chosen(kept, chosen))
+        ends.finish()
+        if once or (form == "table" and not console.is_terminal):
+            _show(_Now(kept, _chosen(kept, chosen), ends, _now_ms()), form, console)
+            end_with(not ends.failures)
+        else:
+            _follow(kept, chosen, ends, form, console)
+    except KeyboardInterrupt:
+        # That is how it ends.
+        console.show_cursor()
+    finally:
+        ends.close()
+
+
+def _follow(kept: Kept, chosen: str | None, ends: LogEnds, form: str, console: Console) -> None:
+    """Show it each second until Ctrl-C."""
+    with waiting() as is_over:
+        if form == "json":
+            while True:
+                _show(_looked(kept, chosen, ends), form, console)
+                if is_over(REFRESH_S):
+                    return
+        with Live(console=console, auto_refresh=False) as live:
+            while True:
+                live.update(_page(_looked(kept, chosen, ends), console.height), refresh=True)
+                if is_over(REFRESH_S):
+                    return
+
+
+@contextmanager
+def waiting() -> Iterator[Callable[[float], bool]]:
+    """What waits for so many seconds, and says whether this process was told to end meanwhile: by Ctrl-C, or kindly."""
+    ended = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ended.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ended.wait
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _looked(kept: Kept, chosen: str | None, ends: LogEnds) -> _Now:
+    trouble = ""
+    try:
+        kept.look(latest_max=BATCHES_READ_MAX)
+    except (CheckpointError, OSError) as error:
+        # It may be in the course of being written, copied or moved away; what was known is still worth a look.
+        trouble = str(error)
+    views = _chosen(kept, chosen)
+    ends.poll(views)
+    return _Now(kept, views, ends, _now_ms(), trouble)
+
+
+def _chosen(kept: Kept, chosen: str | None) -> dict[str, View]:
+    return {name: view for name, view in kept.views.items() if chosen in (None, name)}
+
+
+def _show(now: _Now, form: str, console: Console) -> None:
+    if form == "json":
+        click.echo(json.dumps(_plain(now)))
+    else:
+        console.print(_page(now))
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def _page(now: _Now, height: int | None = None) -> Group:
+    """`height`: of the terminal, in lines, if no more than that is to be shown."""
+    kept = now.kept
+    rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND) // 3)
+    ago = "" if kept.planned_ms is None else f", planned {_ago(now.at_ms - kept.planned_ms)} ago"
+    done = "done" if kept.committed else "under way, or to be done again"
+    head = Text(f"{plain(str(kept.path))}  ", "bold")
+    parts: list[Any] = [head.append(f"batch {kept.last:,}{ago}, {done}   {time_of(now.at_ms)} UTC", "")]
+    for name, view in now.views.items():
+        if len(kept.views) > 1:
+            parts.append(Text(f"Source {plain(name)} of the query", "bold"))
+        seen = now.ends.with_ends(name, view)
+        splits = list(seen.splits())
+        tables = (_clusters(now, name, view, splits, rows), _readers(view, rows), _slowest(now, splits, rows))
+        parts.extend(tables)
+    parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
+    parts.extend(
+        Text(f"Note: cluster {plain(cluster)}: {plain(why)}", "yellow")
+        for (_, cluster), why in now.ends.failures.items()
+    )
+    if now.trouble:
+        parts.append(Text(f"What is shown is as it was before: {plain(now.trouble)}", "yellow"))
+    return Group(*parts)
+
+
+def _clusters(now: _Now, source: str, view: View, splits: list[SplitView], rows: int | None) -> Table:
+    table = Table(box=SIMPLE)
+    table.add_column("cluster", overflow="fold")
+    for heading in ("splits", "offsets/s", *(("lag",) if now.ends.asked else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    rates, lags = view.rates(), lag_by_cluster(splits)
+    for one in view.explanation.clusters[: rows or CLUSTERS_MAX]:
+        lag = (cell(lags.get(one.id)),) if now.ends.asked else ()
+        removed = f"removed {time_of(one.removed_at_ms)}" if one.removed_at_ms is not None else ""
+        said = "does not answer" if (source, one.id) in now.ends.failures else removed
+        table.add_row(
+            cell(one.id), cell(sum(one.splits.values())), _rate(rates.get(one.id)), *lag, cell(said, "yellow")
+        )
+    return table
+
+
+def _readers(view: View, rows: int | None) -> Table:
+    """What each reader had to do in the last batch, beside the level line."""
+    work = view.work[-1]
+    table = Table(box=SIMPLE)
+    table.add_column("reader", justify="right")
+    for heading in ("splits", "offsets in the last batch"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(f"its share is {work.share:,.0f}" if work.offsets_sum else "", no_wrap=True)
+    most = max(work.offsets.values(), default=0)
+    readers = view.explanation.readers
+    shown = READERS_MAX if rows is None else rows
+    for one in readers[:shown]:
+        bar = Text("█" * round(20 * one.offsets / most), "cyan") if most else Text()
+        table.add_row(cell(one.reader), cell(one.splits), cell(one.offsets), bar)
+    if rest := readers[shown:]:
+        table.add_row(
+            cell(f"{len(rest):,} more"),
+            cell(sum(one.splits for one in rest)),
+            cell(sum(one.offsets for one in rest)),
+            "",
+        )
+    return table
+
+
+def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
+    """The splits that are farthest behind; where nobody was asked, those that had the most to read."""
+    lag = now.ends.asked
+    table = Table(box=SIMPLE)
+    table.add_column("farthest behind" if lag else "most to read", overflow="fold")
+    for heading in ("reader", "next offset", "in the last batch", *(("lag",) if lag else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in _most(splits, lag=lag)[:rows]:
+        behind = (cell(one.lag),) if lag else ()
+        owner = cell("" if one.owner is None else one.owner)
+        table.add_row(cell(one.id), owner, cell(one.position), cell(one.offsets), *behind)
+    return table
+
+
+def _most(splits: list[SplitView], *, lag: bool) -> list[SplitView]:
+    return nlargest(SPLITS_MAX, splits, key=lambda one: ((one.lag or 0) if lag else 0, one.offsets))
+
+
+def _rate(rate: float | None) -> Text:
+    return cell("" if rate is None else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}")
+
+
+def _ago(duration_ms: int) -> str:
+    seconds = max(0, duration_ms // 1000)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def _plain(now: _Now) -> dict[str, Any]:
+    return {
+        "atMs": now.at_ms,
+        "checkpoint": str(now.kept.path),
+        "batch": now.kept.last,
+        "plannedMs": now.kept.planned_ms,
+        "committed": now.kept.committed,
+        "trouble": now.trouble or None,
+        "notes": list(now.kept.notes),
+        "sources": [{"source": name, **_source(now, name, view)} for name, view in now.views.items()],
+    }
+
+
+def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
+    splits = list(now.ends.with_ends(name, view).splits())
+    rates, lags = view.rates(), lag_by_cluster(splits)
+    return {
+        "clusters": [
+            {
+                "id": one.id,
+                "splits": sum(one.splits.values()),
+                "rate": rates.get(one.id),
+                "lag": lags.get(one.id),
+                "unreachable": now.ends.failures.get((name, one.id)),
+            }
+            for one in view.explanation.clusters
+        ],
+        "readers": [
+            {"reader": one.reader, "splits": one.splits, "offsets": one.offsets} for one in view.explanation.readers
+        ],
+        "slowest": [
+            {
+                "split": str(one.id),
+                "owner": one.owner,
+                "position": one.position,
+                "offsets": one.offsets,
+                "rate": one.rate,
+                "lag": one.lag,
+            }
+            for one in _most(splits, lag=now.ends.asked)
+        ],
+    }

@@ -1,0 +1,160 @@
+"""`evensplit why`: the story of one split, from the offsets that Spark has kept in a checkpoint."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
+from evensplit.cli.usage import ending, time_of, watched
+from evensplit.core.model import SplitId
+from evensplit.explain.split_history import Biography, Chapter, biography, describe_split
+
+SUGGESTIONS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A split as it was asked for. `cluster`: None if it was left out."""
+
+    cluster: str | None
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{'' if self.cluster is None else f'{self.cluster}/'}{self.topic}/{self.partition}"
+
+    def means(self, key: SplitId) -> bool:
+        """Whether that is `key`, or may be, where no cluster was said."""
+        return (self.topic, self.partition) == key[1:] and self.cluster in (None, key.cluster)
+
+
+def parse_split(context: click.Context, parameter: click.Parameter, text: str) -> Wanted:
+    """What CLUSTER/TOPIC/PARTITION or TOPIC/PARTITION means."""
+    parts = text.split("/")
+    partition = parts[-1]
+    if len(parts) not in (2, 3) or not all(parts) or not (partition.isascii() and partition.isdecimal()):
+        raise click.BadParameter(
+            f"{text!r}: expected CLUSTER/TOPIC/PARTITION, as in east/orders/3, or TOPIC/PARTITION, as in orders/3"
+        )
+    # No broker has more than 2^31 partitions, and Python refuses to read numbers of thousands of digits.
+    return Wanted(parts[0] if len(parts) == 3 else None, parts[-2], int(partition[:20]))
+
+
+@click.command(
+    epilog=ending(
+        "the story was told",
+        "the checkpoint cannot be read, or knows no such partition",
+        "evensplit why /checkpoints/orders east/orders/3",
+    )
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("split", callback=parse_split, metavar="[CLUSTER/]TOPIC/PARTITION")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
+)
+def why(checkpoint: Path, split: Wanted, form: str) -> None:
+    """Tell one partition's story: who read what of it, and why.
+
+    It comes from the offset files in CHECKPOINT, the checkpointLocation of a query, which may be running. Spark keeps
+    those of the last 100 batches; of what is older only the outcome is known. Without CLUSTER, it is the one cluster
+    that has such a partition.
+    """
+    log = read_offset_log(checkpoint)
+    known = sorted({key for source in log.sources for end in log.outermost(source) for key in end.state.splits})
+    keys = [key for key in known if split.means(key)]
+    if len(keys) > 1:
+        raise click.ClickException(
+            f"{split} is in several clusters; say which: {', '.join(map(str, keys[:SUGGESTIONS_MAX]))}"
+        )
+    if not keys and split.cluster is not None:
+        # It may have come and gone in between.
+        keys = [SplitId(split.cluster, split.topic, split.partition)]
+    found = [(source, story) for key in keys for source in log.sources if (story := _story(log, source, key))]
+    if not found:
+        raise click.ClickException(_unknown(split, known, log))
+    if form == "json":
+        click.echo(json.dumps(_plain(checkpoint, log, found), indent=1))
+    else:
+        Console().print(_page(log, found))
+
+
+def _story(log: OffsetLog, source: str, key: SplitId) -> Biography | None:
+    return biography(key, watched("batches", log.ends(source), len(log.files)))
+
+
+def _unknown(wanted: Wanted, known: Sequence[SplitId], log: OffsetLog) -> str:
+    """What there is instead: the partitions of that topic, or names that are alike, or all topics."""
+    said = f"no partition {wanted} is known in batches {log.files[0].batch} to {log.files[-1].batch}"
+    of_topic = [key for key in known if key.topic == wanted.topic and wanted.cluster in (None, key.cluster)]
+    if of_topic:
+        return f"{said}; of this topic there {_listed(of_topic)}"
+    names = {str(key) if wanted.cluster is not None else f"{key.topic}/{key.partition}": key for key in known}
+    close = difflib.get_close_matches(str(wanted), list(names), SUGGESTIONS_MAX)
+    if close:
+        return f"{said}. Did you mean {'one of ' * (len(close) > 1)}{', '.join(str(names[name]) for name in close)}?"
+    topics = sorted({f"{key.cluster}/{key.topic}" for key in known})
+    return f"{said}; of topics there {_listed(topics)}" if topics else f"{said}: nothing has been found to read yet"
+
+
+def _listed(things: Sequence[object]) -> str:
+    shown = ", ".join(map(str, things[:SUGGESTIONS_MAX]))
+    verb = "is" if len(things) == 1 else "are"
+    return f"{verb} {shown}{f', … {len(things)} in all' if len(things) > SUGGESTIONS_MAX else ''}"
+
+
+def _page(log: OffsetLog, found: Sequence[tuple[str, Biography]]) -> Group:
+    last = log.files[-1].batch
+    parts: list[Text | Table] = []
+    for source, story in found:
+        where = f", source {source} of the query" if len(log.sources) > 1 else ""
+        parts.append(Text(f"{story.split}{where}", "bold"))
+        parts.append(_table(story))
+        parts.append(Text(f"Now, after batch {last}: {describe_split(story.now)}.", "bold"))
+    if not log.committed:
+        parts.append(Text(f"Batch {last} is planned, but Spark has not committed it yet."))
+    parts.extend(Text(f"Note: {note}.") for note in log.notes)
+    return Group(*parts)
+
+
+def _table(story: Biography) -> Table:
+    table = Table(box=SIMPLE)
+    table.add_column("batch", no_wrap=True)
+    table.add_column("planned (UTC)", no_wrap=True)
+    table.add_column("what happened")
+    rows = [(chapter.first.batch, _row(chapter)) for chapter in story.chapters]
+    if story.known_from:
+        stood = "not there" if story.before is None else f"already there; {describe_split(story.before)}"
+        rows.append((story.known_from - 1, (f"before {story.known_from}", "", stood)))
+    for _, row in sorted(rows, key=lambda one: one[0]):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _row(chapter: Chapter) -> tuple[str, str, str]:
+    first, last = chapter.first, chapter.last
+    batches = str(first.batch) if first is last else f"{first.batch}-{last.batch}"
+    times = (
+        time_of(first.planned_ms) if first is last else f"{time_of(first.planned_ms)} to\n{time_of(last.planned_ms)}"
+    )
+    return batches, times, "\n".join(chapter.sentences())
+
+
+def _plain(checkpoint: Path, log: OffsetLog, found: Sequence[tuple[str, Biography]]) -> dict[str, object]:
+    return {
+        "checkpoint": str(checkpoint),
+        "firstBatch": log.files[0].batch,
+        "lastBatch": log.files[-1].batch,
+        "committed": log.committed,
+        "notes": list(log.notes),
+        "stories": [{"source": source, **story.to_json()} for source, story in found],
+    }

@@ -1,0 +1,144 @@
+"""Options of a command that can be said of one source of a query, or of all: `VALUE`, or `SOURCE=VALUE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from evensplit.checkpoint.migration import Stand, some
+from evensplit.cli.live.log_ends import LogPosition, look_at_logs, settings_of
+from evensplit.cli.usage import another_form
+from evensplit.core.import_spark_offsets import Positions
+from evensplit.errors import ClusterError
+from evensplit.spark.options.per_cluster import KAFKA
+
+LOGIN = ("sasl.", "ssl.key")
+"""How the names of Kafka settings begin that say who somebody is; they are for one cluster."""
+
+_OWN = re.compile(r"(\w+)=(.*)", re.ASCII | re.DOTALL)
+_OPTION = re.compile(r"(?:(\w+):)?([\w.]+)=(.*)", re.ASCII | re.DOTALL)
+
+
+def reaching(command: Any) -> Any:
+    """The options that say how brokers are reached, added to a command."""
+    command = click.option(
+        "--option",
+        "options",
+        multiple=True,
+        metavar="[SOURCE:]NAME=VALUE",
+        help="A Kafka setting for that, such as kafka.security.protocol=SSL. May be repeated. Secrets: ${env:NAME}.",
+    )(command)
+    return click.option(
+        "--bootstrap-servers",
+        "servers",
+        multiple=True,
+        metavar="[SOURCE=]HOST:PORT,...",
+        help="Compare the positions with the logs there; of one source of the query, or of all.",
+    )(command)
+
+
+def said_of(values: Sequence[str], sources: Iterable[str], name: str) -> Mapping[str, str]:
+    """Source -> what is said of it in `values`. Raises click.UsageError for a source that is not one of `sources`."""
+    known = list(sources)
+    found: dict[str, str] = {}
+    own: dict[str, str] = {}
+    for value in values:
+        match = _OWN.fullmatch(value)
+        if match is None:
+            found.update(dict.fromkeys(known, value))
+        else:
+            check_source(match[1], known, name)
+            own[match[1]] = match[2]
+    return {**found, **own}
+
+
+def check_source(source: str, known: Sequence[str], name: str) -> None:
+    """Raise click.UsageError unless `source` is one of `known`."""
+    if source not in known:
+        raise click.UsageError(f"{name} names source {source!r}; expected one of {', '.join(known)}")
+
+
+def kafka_options(values: Sequence[str], sources: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    """Source -> its Kafka settings, their names without `kafka.`. Raises click.UsageError for what has another form."""
+    known = list(sources)
+    found: dict[str, dict[str, str]] = {source: {} for source in known}
+    for value in values:
+        match = _OPTION.fullmatch(value)
+        if match is None:
+            raise click.UsageError(another_form(value, "kafka.security.protocol=SSL"))
+        if match[1]:
+            check_source(match[1], known, "--option")
+        for source in [match[1]] if match[1] else known:
+            found[source][match[2].lower().removeprefix(KAFKA)] = match[3]
+    return found
+
+
+def check_asked(
+    options: Sequence[str], servers: Sequence[str], *, lag: bool | None, cluster: str | None = None
+) -> None:
+    """Raise click.UsageError where something is said of how clusters are asked, and none is.
+
+    `lag`: whether `--lag` is given; None: there is no such option. `cluster`: the only one that is to be asked.
+    """
+    said = [*(["--option"] if options else []), *(["--cluster"] if cluster is not None else [])]
+    if said and not servers and not lag:
+        expected = "--bootstrap-servers" if lag is None else "--lag or --bootstrap-servers"
+        are = "is" if len(said) == 1 else "are"
+        raise click.UsageError(f"{' and '.join(said)} {are} given, but nobody is asked; expected {expected} too")
+
+
+def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:
+    """Those of one cluster; None: all. Raises click.UsageError for one that there is not."""
+    found = [one for one in stands if cluster in (None, one.cluster)]
+    if stands and not found:
+        known = ", ".join(sorted({one.cluster for one in stands}))
+        raise click.UsageError(f"--cluster names cluster {cluster!r}; expected one of {known}")
+    return found
+
+
+def asked_cluster(command: Any) -> Any:
+    """`--cluster ID`, the only one that is asked, added to a command as `cluster`."""
+    return click.option(
+        "--cluster",
+        metavar="ID",
+        help="Ask only this cluster: where each has a login, or servers, of its own.",
+    )(command)
+
+
+def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise click.UsageError for servers, or a login, that would go to several clusters of one source."""
+    for source in dict.fromkeys(stand.source for stand in wanted):
+        clusters = [stand.cluster for stand in wanted if stand.source == source]
+        said = [] if source not in places else ["--bootstrap-servers"]
+        said.extend(f"--option kafka.{name}" for name in settings.get(source, ()) if name.startswith(LOGIN))
+        if len(clusters) > 1 and said:
+            raise click.UsageError(
+                f"source {source} reads {len(clusters)} clusters: {', '.join(clusters)}; {' and '.join(said)} can be "
+                "of one only: add --cluster with its id"
+            )
+
+
+def logs_of(
+    stand: Stand,
+    servers: str,
+    options: Mapping[str, str],
+    notes: list[str],
+    *,
+    positions: Positions | None = None,
+) -> list[LogPosition] | None:
+    """The positions of `stand` beside their logs; None where the cluster does not answer, and a note says so."""
+    wanted = stand.next if positions is None else positions
+    name = stand.cluster
+    try:
+        found, others = look_at_logs(name, settings_of(servers, options), wanted)
+    except ClusterError as error:
+        notes.append(f"source {stand.source}: the logs are not known: {error}")
+        return None
+    if others:
+        notes.append(
+            f"source {stand.source}: not in the checkpoint, so read from the beginning if asked for: {some(others)}"
+        )
+    return found

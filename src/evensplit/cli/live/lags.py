@@ -1,0 +1,144 @@
+"""How far the logs reach that the sources of a checkpoint read: asked for in the background, as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import click
+
+from evensplit.checkpoint.migration import Stand
+from evensplit.cli.live.connection_options import check_asked, check_whose, kafka_options, of_cluster, said_of
+from evensplit.cli.live.log_ends import Logs, ask_logs, connected, settings_of, topics_of
+from evensplit.core.import_spark_offsets import Positions, positions_of_state
+from evensplit.core.model import SplitId
+from evensplit.errors import ClusterError
+from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.kafka.background import in_background
+from evensplit.observe.source_view import SplitView, View
+
+Views = Mapping[str, View]
+
+
+def stands_of(views: Views) -> list[Stand]:
+    """How far each source has come in each cluster."""
+    return [
+        Stand(source, cluster, view.last.end.clusters[cluster].bootstrap_servers, positions)
+        for source, view in views.items()
+        for cluster, positions in positions_of_state(view.last.end).items()
+    ]
+
+
+@dataclass(slots=True)
+class _Asked:
+    client: ClusterPort
+    look: Future[Logs] | None = None
+
+
+@dataclass(slots=True)
+class LogEnds:
+    """The ends of logs. `failures`: source and cluster -> why they are not known at the moment.
+
+    One cluster that does not answer holds up no other, and nobody who polls.
+    """
+
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    _asked: dict[tuple[str, str], _Asked] = field(default_factory=dict)
+    _ends: dict[tuple[str, str], Mapping[SplitId, int]] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> bool:
+        """Whether any cluster is asked."""
+        return bool(self._asked)
+
+    def poll(self, views: Views) -> None:
+        """Take the answers that have come, and ask anew."""
+        stands = {(stand.source, stand.cluster): stand.positions for stand in stands_of(views)}
+        for key, asked in self._asked.items():
+            if asked.look is not None and asked.look.done():
+                self._take(key, asked.look)
+                asked.look = None
+            if asked.look is None and key in stands:
+                work = partial(_ask, asked.client, stands[key])
+                asked.look = in_background(work, f"evensplit-ends-{key[1]}")
+
+    def finish(self) -> None:
+        """Wait for the answers that are still to come. Each is there, or has failed, within the request deadline."""
+        under_way = {key: asked.look for key, asked in self._asked.items() if asked.look is not None}
+        wait(under_way.values())
+        for key, look in under_way.items():
+            self._take(key, look)
+            self._asked[key].look = None
+
+    def with_ends(self, source: str, view: View) -> View:
+        """The view, with how far the logs reach now in place of what was known when its last batch was planned."""
+        latest: dict[SplitId, int] = {}
+        for (of, _), ends in self._ends.items():
+            if of == source:
+                latest.update(ends)
+        if not latest:
+            return view
+        return replace(view, last=replace(view.last, report=replace(view.last.report, latest=latest)))
+
+    def close(self) -> None:
+        """Drop all connections."""
+        for asked in self._asked.values():
+            asked.client.close()
+
+    def add(self, source: str, cluster: str, client: ClusterPort) -> None:
+        """Ask this cluster, too."""
+        self._asked[source, cluster] = _Asked(client)
+
+    def _take(self, key: tuple[str, str], look: Future[Logs]) -> None:
+        try:
+            logs = look.result()
+        except ClusterError as error:
+            self.failures[key] = error.detail
+            self._ends.pop(key, None)
+        else:
+            self.failures.pop(key, None)
+            self._ends[key] = {SplitId(key[1], *at): end for at, end in logs.ends.items()}
+
+
+def log_ends(
+    views: Views, servers: Sequence[str], options: Sequence[str], *, lag: bool, cluster: str | None = None
+) -> LogEnds:
+    """What is to be asked, as `--lag`, `--bootstrap-servers` and `--option` say (see `source_options.reaching`).
+
+    `cluster`: only this one.
+
+    Raises click.UsageError for what makes no sense.
+    """
+    sources = list(views)
+    places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
+    check_asked(options, servers, lag=lag, cluster=cluster)
+    found = LogEnds()
+    if not lag and not places:
+        return found
+    stands = of_cluster(stands_of(views), cluster)
+    check_whose(stands, places, settings)
+    for stand in stands:
+        at = places.get(stand.source) or (",".join(stand.bootstrap_servers) if lag else "")
+        if lag and not at:
+            raise click.UsageError(
+                f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
+            )
+        if at:
+            found.add(stand.source, stand.cluster, connected(stand.cluster, settings_of(at, settings[stand.source])))
+    return found
+
+
+def lag_by_cluster(splits: Sequence[SplitView]) -> dict[str, int | None]:
+    """Cluster -> the offsets that are to be read there, as far as they are known; None: of no split."""
+    found: dict[str, int | None] = {}
+    for one in splits:
+        before = found.setdefault(one.id.cluster, None)
+        if one.lag is not None:
+            found[one.id.cluster] = one.lag + (before or 0)
+    return found
+
+
+def _ask(client: ClusterPort, positions: Positions) -> Logs:
+    return ask_logs(client, topics_of(positions), positions)

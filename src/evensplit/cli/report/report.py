@@ -1,0 +1,92 @@
+"""`evensplit report`: what happened in the batches that a checkpoint has kept, as one file for a browser."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from evensplit.checkpoint.history import batches_option, read_kept
+from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
+from evensplit.cli.live.lags import log_ends
+from evensplit.cli.report.atomic_write import check_place, write_whole
+from evensplit.cli.report.report_charts import matplotlib
+from evensplit.cli.report.report_page import page_of
+from evensplit.cli.usage import end_with, ending, form_option
+
+
+@click.command(
+    epilog=ending(
+        "the report was written",
+        "the checkpoint cannot be read, or the report cannot be written; what was there before is as it was. Or a "
+        "cluster that was asked does not answer: the report is written then, without its lag",
+        "evensplit report /checkpoints/orders -o report.html",
+        "evensplit report /checkpoints/orders -o report.html --lag",
+    )
+)
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The HTML file to write."
+)
+@click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
+@click.option("--lag", is_flag=True, help="Ask for the ends of the logs, at the servers that the checkpoint names.")
+@batches_option
+@asked_cluster
+@reaching
+@form_option
+def report(
+    checkpoint: Path,
+    output: Path,
+    chosen: str | None,
+    lag: bool,
+    batches: int | None,
+    cluster: str | None,
+    servers: tuple[str, ...],
+    options: tuple[str, ...],
+    form: str,
+) -> None:
+    """Write what happened to one HTML file.
+
+    It has rates, loads, moves and losses of the batches that CHECKPOINT has kept. CHECKPOINT is the checkpointLocation
+    of a query, which may be running. The file opens without a network. How far the logs reach is not in a checkpoint:
+    --lag or --bootstrap-servers asks the clusters how far behind they are now. Needs matplotlib: pip install
+    'evensplit[plots]'.
+    """
+    check_place(output)
+    # Large checkpoints take a while to be read, which would be for nothing.
+    matplotlib()
+    kept = read_kept(checkpoint, batches)
+    if chosen is not None:
+        check_source(chosen, list(kept.views), "--source")
+    views = {name: view for name, view in kept.views.items() if chosen in (None, name)}
+    ends = log_ends(views, servers, options, lag=lag, cluster=cluster)
+    try:
+        ends.poll(views)
+        ends.finish()
+    finally:
+        ends.close()
+    seen = {name: ends.with_ends(name, view) for name, view in views.items()}
+    data = page_of(kept, seen, ends.failures, int(time.time() * 1000)).encode("utf-8", "xmlcharrefreplace")
+    write_whole(output, data)
+    if form == "json":
+        click.echo(
+            json.dumps(
+                {
+                    "written": str(output),
+                    "bytes": len(data),
+                    "firstBatch": kept.first,
+                    "lastBatch": kept.last,
+                    "sources": list(views),
+                    "unreachable": {f"{source}/{name}": why for (source, name), why in ends.failures.items()},
+                    "notes": list(kept.notes),
+                },
+                indent=1,
+            )
+        )
+    else:
+        click.echo(f"{output}: batches {kept.first:,} to {kept.last:,}, {len(data):,} bytes")
+        for (_, cluster), why in ends.failures.items():
+            click.echo(f"Note: the lag of cluster {cluster} is not known: {why}.", err=True)
+    end_with(not ends.failures)

@@ -1,0 +1,367 @@
+"""What one batch reads: how far each split goes, and which reader reads which ranges.
+
+Both are pure functions of states, so a batch can be planned again after a crash from the two offsets that
+Spark has kept, and is then the same batch (law S11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter, ne
+from typing import TYPE_CHECKING
+
+from evensplit.core.batch.lend_ranges import Piece, lend
+from evensplit.core.batch.split_ranges import Kind, least_bound, level
+from evensplit.core.html import lines, table, title
+from evensplit.core.model import Cause, Range, Readable, Split, SplitId, scopes
+from evensplit.core.state.settings import LEVEL, WHOLE
+from evensplit.core.state.state import EnumeratorState, as_named, new_losses
+from evensplit.core.state.tuples import named
+from evensplit.core.text import counted
+from evensplit.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from evensplit.charts import Drawing
+
+CUT_OFFSETS_MIN = 10_000
+"""A reader with so few offsets has nothing taken from it: what moves work costs more than it saves then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPlan:
+    """The ranges that one reader reads in one batch: none of them empty, in the order of their splits."""
+
+    reader: int
+    ranges: tuple[Range, ...]
+
+    @property
+    def offsets(self) -> int:
+        """The offsets to go through, which is the work of this reader; records are at most as many."""
+        ends: Iterable[int] = map(itemgetter(2), self.ranges)
+        begins: Iterable[int] = map(itemgetter(1), self.ranges)
+        return sum(ends) - sum(begins)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """Who reads what in one batch.
+
+    `kind`: one of `settings.PLANS`. `readers`: one plan for each reader that has work, ascending.
+    `bound`: no way to share the batch out leaves the busiest reader less: if ranges may be lent (`owners`, `whole`), or
+    cut as well (`level`). `share`: the same if ranges may be cut, whatever the kind. `lent`: ranges, or parts of them,
+    that are not read by the owner. `cuts`: how many.
+    """
+
+    kind: str
+    readers: tuple[ReaderPlan, ...]
+    bound: int
+    share: int
+    lent: int
+    cuts: int
+
+    @property
+    def offsets(self) -> int:
+        """The offsets of the batch."""
+        return sum(plan.offsets for plan in self.readers)
+
+    @property
+    def offsets_max(self) -> int:
+        """The offsets of the busiest reader."""
+        return max((plan.offsets for plan in self.readers), default=0)
+
+    def plot(self) -> Drawing:
+        """The offsets of each reader that has work as bars, with the bound. Needs `evensplit[plots]`."""
+        from evensplit.charts import Bars, draw
+
+        names, offsets = [str(one.reader) for one in self.readers], [one.offsets for one in self.readers]
+        return draw(Bars(self._title(), names, offsets, "offsets", self.bound, "the busiest has at least this"))
+
+    def _repr_html_(self) -> str:
+        rows = ((one.reader, one.offsets, len(one.ranges)) for one in self.readers)
+        most = f"the busiest reader has {self.offsets_max:,}, with this plan {self.bound:,} at least"
+        return (
+            title(self._title())
+            + lines([f"{most}; {counted(self.lent, 'range')} lent, {self.cuts:,} cut"])
+            + table(["reader", "offsets", "ranges"], rows, len(self.readers))
+        )
+
+    def _title(self) -> str:
+        return f"plan {self.kind}: {counted(self.offsets, 'offset')} for {counted(len(self.readers), 'reader')}"
+
+
+def plan_ends(
+    positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], offsets_max: int | None
+) -> dict[SplitId, int]:
+    """How far each split is read in the next batch.
+
+    Args:
+        positions: split -> the next offset to read.
+        latest: split -> the end of its log. Splits that are not named (their cluster does not answer) read nothing.
+        offsets_max: how many offsets the batch should have, at least 1; None: all.
+
+    Returns:
+        split -> end offset (exclusive), for the splits that read at least one offset; never beyond `latest`. The limit
+        is shared as Spark's own Kafka source shares it: each split gets its part of what there is, rounded down, but at
+        least one offset. So no small split starves, and many tiny splits may together exceed the limit by as many.
+
+    Laws: S12.
+    """
+    behind = _behind(positions, latest)
+    total = sum(behind.values())
+    if offsets_max is None or total <= offsets_max:
+        return {split: positions[split] + size for split, size in behind.items()}
+    return {split: positions[split] + min(size, max(1, offsets_max * size // total)) for split, size in behind.items()}
+
+
+def unread(positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]) -> int:
+    """How many offsets there are to read; the arguments are those of `plan_ends`."""
+    return sum(_behind(positions, latest).values())
+
+
+def is_held_back(offsets: int, offsets_min: int, *, since_ms: int | None, delay_ms: int) -> bool:
+    """Whether a batch waits that would have so many `offsets`, since that is fewer than `offsets_min`.
+
+    `since_ms`: how long ago it was last decided that none waits; None: it has not been in this run. `delay_ms`: for how
+    long batches wait at most.
+
+    Law: none waits that has enough, that is the first one of a run, or that others have waited before for `delay_ms`;
+    every other one does. A longer time, or more offsets, never turn one that need not wait into one that has to.
+    """
+    return since_ms is not None and since_ms < delay_ms and offsets < offsets_min
+
+
+def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, ...]:
+    """The ranges between two states, without empty ones, in the order of their splits.
+
+    A split that began at a later revision than that of `start` begins at its first position, which `end` carries; all
+    others go on from their positions in `start`. So there can be batches between the two that no log has, as where
+    Spark tracks progress asynchronously. What was removed by the time of `end` is left out: the batches before had read
+    it, up to its position. A cluster that was renamed is the same.
+
+    Raises:
+        CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning although `start`
+            is the end of a batch: the two are not the start and the end of one batch.
+    """
+    found: list[tuple[SplitId, int, int]] = []
+    known_splits = as_named(start, end)
+    before = map(known_splits.get, end.splits)
+    for (key, split), known in zip(end.splits.items(), before, strict=True):
+        position = split.position
+        if position is None or split.removed_at_ms is not None:
+            continue
+        if split.first is None or (end.revision and split.since <= start.revision):
+            begin = known.position if known is not None else None
+        elif end.revision:
+            begin = split.first
+        else:
+            begin = _begin_of_old(start, known, split, end)
+        if begin is None and position > 0 and start.begun:
+            raise CheckpointError(
+                f"split {key} is to be read up to offset {position}, and neither offset says from where. The two are "
+                "not of one batch: restore the checkpoint's offsets directory as a whole"
+            )
+        begin = position if begin is None else begin
+        if begin > position:
+            raise CheckpointError(
+                f"split {key} would be read from offset {begin} to {position}; expected an end at or after its "
+                "start. The two offsets are not of one batch: restore the checkpoint's offsets directory as a whole"
+            )
+        if begin < position:
+            found.append((key, begin, position))
+    return tuple(named(Range, found))
+
+
+def _behind(positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]) -> dict[SplitId, int]:
+    """What each split has to read, in the order of splits, as far as it has anything."""
+    sizes = {split: latest[split] - positions[split] for split in sorted(positions) if split in latest}
+    return {split: size for split, size in sizes.items() if size > 0}
+
+
+def _begin_of_old(start: EnumeratorState, known: Split | None, split: Split, end: EnumeratorState) -> int | None:
+    """Where the range of `split` begins, in states of formats without revisions.
+
+    Such a state has first positions for what began in its own batch, and no others. One that equals that of `start` is
+    left from there, and reading went on from the position.
+    """
+    cut = any(loss.split == split.id and loss.cause is Cause.TRUNCATED for loss in new_losses(start, end))
+    if known is None or known.position is None or split.position is None or cut:
+        return split.first
+    same = (known.first, known.topic_id) == (split.first, split.topic_id) and known.position <= split.position
+    return known.position if same else split.first
+
+
+def plan_batch(start: EnumeratorState, end: EnumeratorState, *, offsets_min: int = CUT_OFFSETS_MIN) -> BatchPlan:
+    """Which reader reads what in the batch from `start` to `end`, as the plan among the settings of `end` says.
+
+    Whatever is planned, owners stay what they are, and owners may read what is theirs; others only what `end` says that
+    they are eligible for. `offsets_min`: a reader with so few offsets, or fewer, has nothing taken from it, unless
+    `level` cannot do without.
+
+    - `owners`: every range is read by the owner of its split.
+    - `whole`: no range is cut, so a split is read in order by one reader; for this batch, a range may be lent to
+      another reader if that leaves the busiest one less to do, longest first.
+    - `level`: ranges are cut too. No reader has more than `max(bound, offsets_min)` offsets, with `bound` the least
+      that is possible (`ceil(work / readers)` where all may read everything), and there are at most as many cuts as
+      readers less one. Parts of a split ascend with the numbers of their readers.
+
+    The last range of a split that is finished in `end`, and so has no owner there, counts as that of its owner in
+    `start`; if it had none, the batch being its first and last, as that of the reader with the fewest offsets so far.
+
+    Laws: S2 (the plans hold every range of the batch, or its parts, exactly once), S11. Raises as `batch_ranges` does.
+    """
+    owned = _owned(start, end)
+    loads: list[dict[int, int]] = [{} for _ in owned.kinds]
+    for size, owner, kind in zip(owned.sizes, owned.owners, owned.kind, strict=True):
+        load = loads[kind]
+        load[owner] = load.get(owner, 0) + size
+    work = [Kind(readers, load) for readers, load in zip(owned.kinds, loads, strict=True)]
+    plan = end.settings.plan
+    share = least_bound(work)
+    bound = share if plan == LEVEL else max(share, max(owned.sizes, default=0))
+    by_reader: dict[int, list[Range]] = {}
+    cuts = 0
+    if plan == LEVEL:
+        shared = _levelled(owned, work, offsets_min)
+        for part, shares in zip(owned.parts, shared, strict=True):
+            begin = part.start
+            for reader, size in sorted(shares):
+                by_reader.setdefault(reader, []).append(Range(part.split, begin, begin + size))
+                begin += size
+        lent = sum(reader != owner for owner, shares in zip(owned.owners, shared, strict=True) for reader, _ in shares)
+        cuts = sum(len(shares) - 1 for shares in shared)
+    else:
+        doing = owned.owners
+        if plan == WHOLE:
+            pieces = list(named(Piece, zip(owned.sizes, owned.owners, owned.kind, strict=True)))
+            doing = lend(pieces, owned.kinds, max(bound, offsets_min), kept_max=offsets_min)
+        for part, reader in zip(owned.parts, doing, strict=True):
+            by_reader.setdefault(reader, []).append(part)
+        lent = sum(map(ne, doing, owned.owners))
+    plans = tuple(ReaderPlan(reader, tuple(by_reader[reader])) for reader in sorted(by_reader))
+    return BatchPlan(plan, plans, bound, share, lent, cuts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    """The ranges of a batch in the order of their splits, by columns.
+
+    `sizes`, `owners`: of each range. `kind`: the place in `kinds` of those who may read it. `kinds`: ascending.
+    """
+
+    parts: Sequence[Range]
+    sizes: Sequence[int]
+    owners: list[int]
+    kind: Sequence[int]
+    kinds: Sequence[tuple[int, ...]]
+
+
+def _owned(start: EnumeratorState, end: EnumeratorState) -> _Owned:
+    """The ranges of a batch, with whose each is and who may read it."""
+    able = _Able(end.dealt_to or tuple(range(end.readers)), end.eligible)
+    parts = batch_ranges(start, end)
+    earlier = as_named(start, end)
+    sizes = [last - first for _, first, last in parts]
+    owned: list[int | None] = [end.splits[split].owner for split, _, _ in parts]
+    if None in owned or any(owner is not None and owner >= end.readers for owner in dict.fromkeys(owned)):
+        owned = [_owner(part, earlier, start, end) for part in parts]
+    kinds = able.readers([part.split for part in parts], owned)
+    loads: dict[int | None, int] = {}
+    for owner, size in zip(owned, sizes, strict=True):
+        loads[owner] = loads.get(owner, 0) + size
+    owners: list[int] = []
+    for owner, size, readers in zip(owned, sizes, kinds, strict=True):
+        if owner is None:
+            owner = min(readers, key=lambda reader: (loads.get(reader, 0), reader))
+            loads[owner] = loads.get(owner, 0) + size
+        owners.append(owner)
+    ascending = sorted(set(kinds))
+    number = {readers: place for place, readers in enumerate(ascending)}
+    return _Owned(parts, sizes, owners, list(map(number.__getitem__, kinds)), ascending)
+
+
+def _owner(part: Range, earlier: Mapping[SplitId, Split], start: EnumeratorState, end: EnumeratorState) -> int | None:
+    """Whose a range is; None: the last one of a split of which no reader that there is knows."""
+    split = end.splits[part.split]
+    owner = split.owner
+    # Where batches between the two are not logged, somebody may have read it in one of them that may do so no more.
+    if owner is None and not split.finished and end.revision <= start.revision + 1:
+        raise CheckpointError(
+            f"split {part.split} is to be read up to offset {part.end} but has no owner; expected a reader from 0 "
+            f"to {end.readers - 1}"
+        )
+    if owner is None:
+        before = earlier.get(part.split)
+        owner = before.owner if before is not None else None
+    return owner if owner is None or owner < end.readers else None
+
+
+def _levelled(owned: _Owned, work: Sequence[Kind], bound_min: int) -> list[list[tuple[int, int]]]:
+    """For each range: which reader takes how many of its offsets."""
+    _, shares = level(work, bound_min)
+    shared: list[list[tuple[int, int]]] = [[] for _ in owned.parts]
+    own: list[dict[int, list[int]]] = [{} for _ in work]
+    for number, (owner, kind) in enumerate(zip(owned.owners, owned.kind, strict=True)):
+        own[kind].setdefault(owner, []).append(number)
+    for one, mine, share in zip(work, own, shares, strict=True):
+        over: list[tuple[int, int]] = []
+        for owner in sorted(mine):
+            left = share.get(owner, 0)
+            # The small ones stay where they are, so that few are lent and the long ones are what is cut.
+            for number in sorted(mine[owner], key=lambda number: (owned.sizes[number], number)):
+                size = owned.sizes[number]
+                kept = min(size, left)
+                left -= kept
+                if kept:
+                    shared[number].append((owner, kept))
+                if kept < size:
+                    over.append((number, size - kept))
+        room = [(reader, more) for reader in share if (more := share[reader] - one.owned.get(reader, 0)) > 0]
+        _hand_over(over, room, shared)
+    return shared
+
+
+def _hand_over(
+    over: Sequence[tuple[int, int]], room: Sequence[tuple[int, int]], shared: Sequence[list[tuple[int, int]]]
+) -> None:
+    """Deal what is `over` of some ranges, one after the other, to readers that have `room`, one after the other."""
+    takers = iter(room)
+    reader, more = -1, 0
+    for number, size in over:
+        while size:
+            if not more:
+                reader, more = next(takers)
+            taken = min(size, more)
+            shared[number].append((reader, taken))
+            size, more = size - taken, more - taken
+
+
+class _Able:
+    """Who may read what; a reader that is not named in `eligible` may read everything."""
+
+    def __init__(self, readers: tuple[int, ...], eligible: Mapping[int, Sequence[Readable]]) -> None:
+        self._everybody = readers
+        self._free = tuple(reader for reader in readers if reader not in eligible)
+        self._named: dict[Readable, tuple[int, ...]] = {}
+        for reader in readers:
+            for readable in eligible.get(reader, ()):
+                self._named[readable] = (*self._named.get(readable, ()), reader)
+
+    def readers(self, keys: Sequence[SplitId], owners: Sequence[int | None]) -> list[tuple[int, ...]]:
+        """The readers that may read each of `keys`, its owner always among them, ascending; all of them where nobody
+        may.
+        """
+        if not self._named:
+            found = {owner: self._joined(self._free, owner) for owner in dict.fromkeys(owners)}
+            return list(map(found.__getitem__, owners))
+        return [self._joined(self._able(key), owner) for key, owner in zip(keys, owners, strict=True)]
+
+    def _able(self, key: SplitId) -> tuple[int, ...]:
+        others = chain.from_iterable(self._named.get(one, ()) for one in scopes(key))
+        return tuple(sorted({*self._free, *others}))
+
+    def _joined(self, found: tuple[int, ...], owner: int | None) -> tuple[int, ...]:
+        if owner is not None and owner not in found:
+            return tuple(sorted({*found, owner}))
+        return found or self._everybody

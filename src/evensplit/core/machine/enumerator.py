@@ -1,0 +1,315 @@
+"""The enumerator: `step(state, event) -> Step(state, effects)`.
+
+How to read it
+--------------
+A state is immutable. `step` looks the event's class up in `TRANSITIONS`, the one table of everything that can happen,
+and calls the function that handles it. That function writes what the event does into a `Draft`; when it is through,
+`conclude` decides the owners, if they have to be decided, and adds the orders to the readers. Then the draft becomes
+the next state. An event that cannot happen raises, and its draft is thrown away. There is no other input: what time it
+is, what a cluster answers, which readers live and what the user wants reach the enumerator as events only. The same
+state and event always give the same step.
+
+    enumerator.py    the table; batches and settings
+    discovery.py     clusters, partitions, starts, time
+    identity.py      whether a cluster or a topic is the one that is meant
+    registration.py  readers
+    losses.py        records that are gone; epochs.py: whether a log still is the one that was read
+    assigning.py     owners, and the orders that follow
+    draft.py         a state in the making
+
+One run, as a host drives it:
+
+    SettingsChanged     once, and when the user changes them
+    ParallelismChanged  when the number of readers differs from the state's
+    BatchOpened         owners stay as they are from here on; what is durable by now need not be kept any more
+    TimePassed          -> Forget
+    ClustersListed      -> ListPartitions for each cluster
+    PartitionsListed    -> ResolveStart for what is new, ReportLoss, RefuseCluster    (one per cluster that answered)
+    OffsetsResolved     where what is new starts
+    LogsObserved        -> ReportLoss                                    (one event per cluster that answered)
+    ReaderRegistered    once in a run                                                         (one event per reader)
+    BatchPlanned        positions advance to the batch's ends; owners are decided, once    -> Revoke, Assign
+
+A host that opens no batches has owners decided with each event that changes something, once all readers have
+registered and the first discovery is done. One with readers that are processes, which fail on their own, also tells
+`ReaderLost`, `ReaderRemoved`, `SplitsGivenBack` and `SplitsFinished`, and as `BatchPlanned` how far its last completed
+checkpoint has come. A host with logical readers, such as Spark's, registers each of them once, with what the restored
+state says that they own.
+
+The life of a split (law S1)
+----------------------------
+Each known split is unassigned, assigned, retained or finished (`Lifecycle`). The table says for each event which of
+these changes it can make, and no other ever happens; the diagram in docs/state-machine.md is made from the table.
+
+Where a split starts (FLIP-288)
+-------------------------------
+A cluster that is listed before the first batch is `initial`: what its first discovery finds starts by the user's
+strategy, and stays `initial` itself until its start is known, whatever happens in between. What is found later (another
+partition, topic or cluster, after a restart or not) starts at earliest, for it did not exist, or was not wanted, when
+the user chose where to start. A later cluster that brings starting offsets of its own is the one exception. A first
+discovery that finds nothing is still a discovery: `ClusterState.discovered` tells the two apart.
+
+Who owns a split (FLIP-537)
+---------------------------
+In each session, nothing is ordered before every reader has registered and every first discovery is done. Then one
+global assignment is computed, from the owners in the state and all that the readers reported; the claim of the highest
+generation counts. Every split is in the state from the moment that it is heard of, so a checkpoint can be taken at any
+time. After that, a report that contradicts the state is ignored; a reader that registers again is told all that it
+owns. When owners change after that is up to the settings; a lost reader keeps what it owns.
+
+What is there no longer
+-----------------------
+One answer can be wrong, so an answer removes a split only together with a second one, an interval later, both complete.
+What is removed is retained with its position for a time, and goes on from there if it comes back.
+
+Records that were to be read and are gone are a loss, whatever took them. A topic that went, or was created
+anew, when it had been read to the end that was last seen is none. Where that end is not known, it counts as a loss of
+unknown size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from evensplit.core.machine.data_loss import logs_observed, records_lost
+from evensplit.core.machine.discovery import (
+    cluster_unreachable,
+    clusters_listed,
+    offsets_resolved,
+    partitions_listed,
+    time_passed,
+)
+from evensplit.core.machine.effects import Effect
+from evensplit.core.machine.events import (
+    BatchOpened,
+    BatchPlanned,
+    ClustersListed,
+    ClusterUnreachable,
+    Event,
+    LogsObserved,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderLost,
+    ReaderRegistered,
+    ReaderRemoved,
+    RecordsLost,
+    SettingsChanged,
+    SplitsFinished,
+    SplitsGivenBack,
+    TimePassed,
+)
+from evensplit.core.machine.log_epochs import epoch_before
+from evensplit.core.machine.rebalance import conclude
+from evensplit.core.machine.registration import (
+    parallelism_changed,
+    reader_lost,
+    reader_registered,
+    reader_removed,
+    splits_finished,
+    splits_given_back,
+)
+from evensplit.core.machine.transaction import Draft
+from evensplit.core.model import Lifecycle, SplitId
+from evensplit.core.state.settings import DECLARE, LOSSES
+from evensplit.core.state.state import EnumeratorState, Session
+from evensplit.errors import TransitionError
+from evensplit.explain.changes import describe, summary
+
+TOLD_MAX = 8
+"""How many of the last events are remembered, for an error's story."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The state after an event, and what the host is to do about it, in this order."""
+
+    state: EnumeratorState
+    effects: tuple[Effect, ...] = ()
+
+
+Change = tuple[Lifecycle | None, Lifecycle | None]
+"""From where to where a split goes; None: it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What one kind of event does. `changes`: all that it can do to the life of a split."""
+
+    handle: Callable[[Draft, Any], None]
+    changes: tuple[Change, ...] = ()
+
+
+def step(state: EnumeratorState, event: Event) -> Step:
+    """The state after `event`, and the orders that follow.
+
+    Raises TransitionError, leaving the state as it was, for an event that cannot happen in it.
+    """
+    draft, line = Draft(state), describe(event)
+    try:
+        TRANSITIONS[type(event)].handle(draft, event)
+        draft.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
+        draft.note()
+        after = conclude(draft)
+    except TransitionError as error:
+        raise TransitionError(error.problem, line, summary(state), state.session.told) from None
+    return Step(after, tuple(draft.effects))
+
+
+def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
+    problems = list(event.settings.problems())
+    if event.loss not in LOSSES:
+        problems.append(f"loss is {event.loss!r}; expected one of {', '.join(LOSSES)}")
+    if event.discovery_interval_ms < 0:
+        problems.append(f"the discovery interval is {event.discovery_interval_ms} ms; expected 0 or more")
+    nobody = sorted(reader for reader in event.eligible if reader < 0)
+    if nobody:
+        problems.append(f"readers that are said to be eligible: {nobody}; expected numbers of at least 0")
+    if problems:
+        raise TransitionError("; ".join(problems))
+    chosen = event.settings, dict(event.eligible)
+    draft.due = chosen != (draft.settings, draft.eligible)
+    draft.settings = event.settings
+    draft.eligible = {reader: event.eligible[reader] for reader in sorted(event.eligible)}
+    draft.tell(
+        discovery=event.discovery,
+        discovery_interval_ms=event.discovery_interval_ms,
+        loss=event.loss,
+    )
+
+
+def _batch_opened(draft: Draft, event: BatchOpened) -> None:
+    revision, session = draft.before.revision, draft.session
+    durable = revision if event.durable is None else min(event.durable, revision)
+    # What was noticed since the last batch was planned is declared by the one that comes.
+    declared = tuple((at, loss) for at, loss in session.declared if at > durable)
+    draft.losses = [*(loss for _, loss in declared), *session.undeclared]
+    for split in list(draft.splits.values()):
+        if split.first is not None and split.since <= durable:
+            draft.put(split._replace(first=None, since=0))
+    identified = {name: since for name, since in session.identified.items() if since > durable}
+    draft.tell(declared=declared, open=True, taken={}, identified=identified)
+
+
+def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
+    if not draft.state().settled:
+        raise TransitionError(
+            "a batch was planned before the first discovery was done; expected a start for every split"
+        )
+    session, declares = draft.session, draft.session.loss == DECLARE
+    read: list[SplitId] = []
+    for key in sorted(event.ends):
+        split, end = draft.get(key), event.ends[key]
+        if split is None or (split.active and split.position is None):
+            raise TransitionError(f"a batch was planned for {key}, which has no start yet")
+        if not split.active:
+            raise TransitionError(f"a batch was planned for {key}, which is {split.lifecycle}: it is not to be read")
+        position = split.position or 0
+        if end < position:
+            raise TransitionError(f"a batch was planned to end at {end} for {key}, which already is at {position}")
+        if split.stop is not None and end > split.stop:
+            raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
+        if end > position:
+            read.append(key)
+            epoch = _last_epoch(session, key, end)
+            begin = min(event.uncompared.get(key, end), position if declares else end)
+            draft.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
+    _note_unread(draft, event, frozenset(read))
+    draft.read = tuple(read)
+    draft.revision += 1
+    draft.begun = True
+    declared = (*session.declared, *((draft.revision, loss) for loss in session.undeclared))
+    draft.tell(declared=declared, undeclared=(), open=False)
+
+
+def _note_unread(draft: Draft, event: BatchPlanned, read: frozenset[SplitId]) -> None:
+    """Of what this batch does not read, keep what nobody has compared; its last record's epoch may be known by now."""
+    uncompared = event.uncompared
+    for key, split in draft.splits.items():
+        if key in read:
+            continue
+        if split.read_from is None and (split.epoch is not None or not split.active) and key not in uncompared:
+            continue
+        epoch, begin = split.epoch, uncompared.get(key)
+        if epoch is None and split.active and split.position is not None:
+            epoch = _last_epoch(draft.session, key, split.position)
+        if begin is not None and (split.position is None or begin >= split.position):
+            begin = None
+        draft.put(split._replace(epoch=epoch, read_from=begin))
+
+
+def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
+    """The epoch of the last record before `offset`; None where no answer is known of a log that goes so far."""
+    cluster = key[0]
+    tables = session.leader_epochs.get(cluster)
+    table = tables.get(key) if tables else None
+    if not table or session.ends[cluster].get(key, -1) < offset:
+        return None
+    # Usually the offset is in the latest epoch, which is the first entry.
+    return table[0].epoch if table[0].start < offset else epoch_before(table, offset)
+
+
+_NEW = None
+_GONE = None
+_UNASSIGNED, _ASSIGNED = Lifecycle.UNASSIGNED, Lifecycle.ASSIGNED
+_RETAINED, _FINISHED = Lifecycle.RETAINED, Lifecycle.FINISHED
+
+_GIVEN: tuple[Change, ...] = ((_UNASSIGNED, _ASSIGNED),)
+_GIVEN_AND_TAKEN: tuple[Change, ...] = (*_GIVEN, (_ASSIGNED, _UNASSIGNED))
+_ADOPTED: tuple[Change, ...] = ((_NEW, _UNASSIGNED), (_NEW, _ASSIGNED), (_NEW, _RETAINED))
+_REMOVED: tuple[Change, ...] = (
+    (_UNASSIGNED, _RETAINED),
+    (_ASSIGNED, _RETAINED),
+    (_UNASSIGNED, _GONE),
+    (_ASSIGNED, _GONE),
+)
+
+_RENAMED: tuple[Change, ...] = (
+    (_NEW, _ASSIGNED),
+    (_NEW, _RETAINED),
+    (_NEW, _FINISHED),
+    (_RETAINED, _GONE),
+    (_FINISHED, _GONE),
+)
+
+TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
+    {
+        SettingsChanged: Transition(_settings_changed, _GIVEN_AND_TAKEN),
+        ParallelismChanged: Transition(parallelism_changed, _GIVEN_AND_TAKEN),
+        ReaderRegistered: Transition(
+            reader_registered,
+            (*_ADOPTED, *_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED)),
+        ),
+        ReaderLost: Transition(reader_lost),
+        ReaderRemoved: Transition(reader_removed, _GIVEN_AND_TAKEN),
+        SplitsGivenBack: Transition(splits_given_back, (*_ADOPTED, *_GIVEN)),
+        SplitsFinished: Transition(splits_finished, ((_ASSIGNED, _FINISHED),)),
+        ClustersListed: Transition(
+            clusters_listed, (*_REMOVED, (_RETAINED, _GONE), (_FINISHED, _GONE), *_GIVEN_AND_TAKEN)
+        ),
+        ClusterUnreachable: Transition(cluster_unreachable),
+        PartitionsListed: Transition(
+            partitions_listed,
+            (
+                (_NEW, _UNASSIGNED),
+                *_REMOVED,
+                *_RENAMED,
+                (_RETAINED, _UNASSIGNED),
+                (_RETAINED, _ASSIGNED),
+                (_RETAINED, _FINISHED),
+                *_GIVEN_AND_TAKEN,
+            ),
+        ),
+        LogsObserved: Transition(logs_observed, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))),
+        RecordsLost: Transition(records_lost),
+        OffsetsResolved: Transition(
+            offsets_resolved, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))
+        ),
+        BatchOpened: Transition(_batch_opened),
+        BatchPlanned: Transition(_batch_planned, (*_GIVEN_AND_TAKEN, (_ASSIGNED, _FINISHED), (_UNASSIGNED, _FINISHED))),
+        TimePassed: Transition(time_passed, ((_RETAINED, _GONE), (_FINISHED, _GONE))),
+    }
+)

@@ -1,0 +1,301 @@
+"""Whether a cluster or a topic is the one that is meant: by the ids that Kafka gives to both, not by names alone.
+
+Clusters are renamed and addresses lead elsewhere; topics are deleted and created anew. And brokers that lag behind say
+what was true once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from evensplit.core.machine.effects import RefuseCluster
+from evensplit.core.machine.events import PartitionsListed
+from evensplit.core.machine.transaction import Draft
+from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
+from evensplit.core.state.state import Doubt, TopicName, recency
+
+Value = TypeVar("Value")
+
+ANSWERS_MIN = 2
+"""So many answers have to name a new id of a topic until it is believed; the host asks another broker for the second.
+Where nobody knows who answered, they have to come in a row, and it takes as many that name the known id until that is
+believed again."""
+
+DOUBT_MS_MAX = 2_000
+"""So much time has to pass from the first to the last of these answers; less, if a discovery interval is less."""
+
+FORMER_MAX = 8
+"""So many former ids of one topic are remembered."""
+
+
+def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
+    """Whether a cluster that calls itself `kafka_id` is the one meant, and no other; it is known by it from now on.
+
+    One that is known under another name, which is not listed any more, goes on under its new name with all that was
+    known of it. Two names for one cluster at once are refused.
+    """
+    if cluster.kafka_id and cluster.kafka_id != kafka_id:
+        draft.effects.append(
+            RefuseCluster(
+                cluster.id,
+                f"it is another cluster than before: expected Kafka's cluster id {cluster.kafka_id}, found {kafka_id}. "
+                "Its positions mean nothing there: correct the bootstrap servers, or give the new one an id of its own",
+            )
+        )
+        return False
+    twins = [one for one in draft.clusters.values() if one.id != cluster.id and one.kafka_id == kafka_id]
+    listed = draft.session.listed or ()
+    named = [one.id for one in twins if one.id in listed]
+    if named:
+        draft.effects.append(
+            RefuseCluster(
+                cluster.id,
+                f"it is the Kafka cluster ({kafka_id}) that is known as {named[0]!r}, which is listed as well, so "
+                f"records could be read twice: name it once, with all of its topics; if {named[0]!r} is to be another "
+                "cluster from now on, give that one an id of its own",
+            )
+        )
+        return False
+    if twins and is_new(draft, cluster):
+        _rename(draft, max(twins, key=recency), cluster)
+    elif any(one.removed_at_ms is None for one in twins):
+        # Its other name is not listed any more, and is about to be removed. Until then this answer does not count.
+        return False
+    if not draft.clusters[cluster.id].kafka_id:
+        draft.clusters[cluster.id] = replace(draft.clusters[cluster.id], kafka_id=kafka_id)
+        draft.tell(identified={**draft.session.identified, cluster.id: draft.before.revision + 1})
+    return True
+
+
+def is_new(draft: Draft, cluster: ClusterState) -> bool:
+    """Whether nothing is known of a cluster but its name, so that it may turn out to be another one, renamed."""
+    if cluster.kafka_id or cluster.discovered:
+        return False
+    return not any(key.cluster == cluster.id for key in draft.splits)
+
+
+def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
+    """Let what is known of the cluster `before` be known of it under the name of `after`."""
+    draft.clusters[after.id] = replace(
+        before,
+        id=after.id,
+        bootstrap_servers=after.bootstrap_servers,
+        removed_at_ms=None,
+    )
+    del draft.clusters[before.id]
+    for key, split in [(key, split) for key, split in draft.splits.items() if key.cluster == before.id]:
+        renamed = key._replace(cluster=after.id)
+        # What went with the cluster's name is back; what was gone before it is not.
+        back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
+        draft.drop(split)
+        split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
+        if before.id in draft.session.identified and split.position is not None:
+            # Older states know the cluster by its old name and without Kafka's id of it, so the position could not be
+            # found in them.
+            begun = draft.started(split, split.position)
+            split = begun._replace(epoch=split.epoch, read_from=split.read_from)
+        draft.put(split)
+        if split.active and not draft.session.wants(renamed):
+            draft.retain(split)
+    session = draft.session
+    draft.tell(
+        answers=_without(session.answers, before.id),
+        heard=_without(session.heard, before.id),
+        ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
+        leader_epochs=_without(session.leader_epochs, before.id),
+        late=_without(session.late, before.id),
+        missing_since={key: since for key, since in session.missing_since.items() if not _is_of(key, before.id)},
+        sightings={key: seen for key, seen in session.sightings.items() if key.cluster != before.id},
+        taken={_renamed(key, before.id, after.id): owner for key, owner in session.taken.items()},
+        former={_topic(key, before.id, after.id): ids for key, ids in session.former.items()},
+        doubts={key: one for key, one in session.doubts.items() if key[0] != before.id},
+        leaving=tuple(name for name in session.leaving if name != before.id),
+        unreachable=_without(session.unreachable, before.id),
+    )
+
+
+def _keyed(of: Mapping[SplitId, Value], cluster: str) -> dict[SplitId, Value]:
+    return {key._replace(cluster=cluster): value for key, value in of.items()}
+
+
+def _without(of: Mapping[str, Value], cluster: str) -> dict[str, Value]:
+    return {name: value for name, value in of.items() if name != cluster}
+
+
+def _renamed(key: SplitId, before: str, after: str) -> SplitId:
+    return key._replace(cluster=after) if key.cluster == before else key
+
+
+def _topic(key: TopicName, before: str, after: str) -> TopicName:
+    return (after, key[1]) if key[0] == before else key
+
+
+def _is_of(key: SplitId | str, cluster: str) -> bool:
+    return (key if isinstance(key, str) else key.cluster) == cluster
+
+
+def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, ListedPartition]]) -> Collection[str]:
+    """The topics of an answer that it names with an id which is not to be believed, or not yet.
+
+    `other`: what it says that is not as it is known. A topic that has a new id was created anew, or a broker lags
+    behind and names one that it had before. So a new id takes a second answer, and brokers that agree; and one that was
+    replaced is never believed again in this session. Until then, nothing that is said of such a topic counts.
+    """
+    session, cluster = draft.session, event.cluster
+    asked = {one.topic for _, one in other if one.topic_id}
+    known = _ids(draft, cluster, asked.union(topic for name, topic in session.doubts if name == cluster))
+    found = {
+        one.topic: one.topic_id
+        for _, one in other
+        if one.topic_id and one.topic_id not in known.get(one.topic, (one.topic_id,))
+    }
+    former = session.former
+    found.update(
+        (one.topic, one.topic_id)
+        for key, one in other
+        if one.topic_id in former.get((cluster, one.topic), ()) or _is_another(draft, key, one)
+    )
+    known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
+    doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
+    doubts.update(_denied(draft, event, found, known))
+    for topic, topic_id in found.items():
+        seen = _seen_again(draft, event, topic, topic_id)
+        enough = seen.answers >= ANSWERS_MIN and _has_waited(draft, event, seen.since_ms) and event.asked.turned
+        if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
+            doubts[cluster, topic] = seen
+    if doubts or session.doubts:
+        draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
+    return frozenset(topic for name, topic in doubts if name == cluster)
+
+
+def _has_waited(draft: Draft, event: PartitionsListed, since_ms: int) -> bool:
+    """Whether an answer was asked for so long after `since_ms` that brokers which lag behind had time to follow."""
+    return draft.asked_ms(event.asked) - since_ms >= min(draft.session.discovery_interval_ms, DOUBT_MS_MAX)
+
+
+def _is_another(draft: Draft, key: SplitId, listed: ListedPartition) -> bool:
+    """Whether a split that is read has another id than it is listed with, and it is not known which is the newer one.
+
+    Other splits of its topic may have the listed id already: of a topic that was created anew, those go first that the
+    new one has.
+    """
+    split = draft.get(key)
+    if split is None or not split.active or split.position is None or not (split.topic_id and listed.topic_id):
+        return False
+    return split.topic_id not in (listed.topic_id, *draft.session.former.get((key.cluster, key.topic), ()))
+
+
+class _Heard(NamedTuple):
+    """How many brokers name a topic by another id than is known, and by a known one, the last time that each was asked.
+
+    `majority`: how many more name the other one than a known one, of those that were heard since the doubt began: what
+    was said before that may have been true then. 0 if those are fewer than ANSWERS_MIN.
+    `direction`: 1, if one of them had named a known id before it named the other one; -1, if one that names a known id
+    had named the other one before; 0, if neither is so, or both. A broker may lag behind, but what it says only goes
+    forward; unless it is one that has lost what it knew, so this counts where there is no majority.
+    """
+
+    other: int
+    known: int
+    majority: int
+    direction: int
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether the other id is the newer one, if more than one answer names it. Where all agree, it is."""
+        return self._balance > 0 or not self.known
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the known id is the newer one. Where two brokers are of two minds, nobody knows."""
+        return self._balance < 0
+
+    @property
+    def _balance(self) -> int:
+        """Above 0 for the other id, below 0 for the known one."""
+        return self.majority or self.direction or self.other - self.known
+
+
+def _heard(event: PartitionsListed, seen: Doubt, topic: str, known: Collection[str]) -> _Heard:
+    """What brokers say of a doubted id."""
+    words = {broker: ids for broker, said in event.asked.words.items() if (ids := said.get(topic))}
+    others = {broker: ids for broker, ids in words.items() if ids[-1] == seen.topic_id}
+    same = {broker: ids for broker, ids in words.items() if ids[-1] in known}
+    since = len(seen.heard & others.keys()), len(seen.heard & same.keys())
+    majority = since[0] - since[1] if sum(since) >= ANSWERS_MIN else 0
+    forward = any(one in known for ids in others.values() for one in ids)
+    back = any(seen.topic_id in ids for ids in same.values())
+    return _Heard(len(others), len(same), majority, forward - back)
+
+
+def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
+    """What is to be said of an id that is not that of the splits, by all answers up to this one."""
+    session, key, asked_ms = draft.session, (event.cluster, topic), draft.asked_ms(event.asked)
+    seen = session.doubts.get(key)
+    if seen is None or seen.topic_id != topic_id:
+        former = topic_id in session.former.get(key, ())
+        return Doubt(
+            topic_id, 1, event.answer, asked_ms, asked_ms, former=former, heard=frozenset((event.asked.broker,))
+        )
+    seen = _heard_from(seen, event)
+    if event.answer <= seen.answer or not event.asked.turned:
+        return seen
+    since_ms = seen.since_ms if seen.answers else asked_ms
+    return seen._replace(answers=seen.answers + 1, answer=event.answer, since_ms=since_ms, denials=0)
+
+
+def _heard_from(seen: Doubt, event: PartitionsListed) -> Doubt:
+    return seen._replace(heard=seen.heard | {event.asked.broker})
+
+
+def _denied(
+    draft: Draft, event: PartitionsListed, found: Collection[str], known: Mapping[str, Collection[str]]
+) -> dict[TopicName, Doubt]:
+    """The doubts about a cluster's topics that stand, although this answer does not name the doubted id.
+
+    It may come from a broker that lags behind.
+    """
+    left: dict[TopicName, Doubt] = {}
+    named = {one.topic for one in event.partitions}
+    for key, seen in draft.session.doubts.items():
+        if key[0] != event.cluster or key[1] in found:
+            continue
+        if key[1] not in named:
+            # An answer that is not about the topic says nothing of it; a complete one, that it is not there.
+            if not event.complete or any(one.topic == key[1] for one in event.seen):
+                left[key] = seen
+            continue
+        if seen.former:
+            continue
+        seen = _heard_from(seen, event)
+        heard, waited = _heard(event, seen, key[1], known.get(key[1], ())), _has_waited(draft, event, seen.begun_ms)
+        if heard.other or heard.known:
+            if not heard.is_older or (heard.direction >= 0 and not waited):
+                left[key] = seen
+            continue
+        if event.answer > seen.answer:
+            seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
+        if seen.denials < ANSWERS_MIN or not waited:
+            left[key] = seen
+    return left
+
+
+def note_former(draft: Draft, known: Split) -> None:
+    """The topic of a split has another id from now on."""
+    topic, former = (known.id.cluster, known.id.topic), draft.session.former
+    ids = former.get(topic, ())
+    if known.topic_id not in ids:
+        draft.tell(former={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
+
+
+def _ids(draft: Draft, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:
+    """Topic -> the ids that its splits have which are read, or where none is, those that are retained."""
+    read: dict[str, dict[str, bool]] = {}
+    retained: dict[str, dict[str, bool]] = {}
+    for key, split in draft.splits.items() if topics else ():
+        counts = key.cluster == cluster and split.topic_id and split.position is not None and not split.finished
+        if counts and key.topic in topics:
+            (read if split.active else retained).setdefault(key.topic, {})[split.topic_id] = True
+    return {**retained, **read}

@@ -1,0 +1,220 @@
+"""Who owns what from now on, and which readers have to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evensplit.core import assign
+from evensplit.core.assign import Claim, resolve_claims
+from evensplit.core.assign.policies import BALANCED, FAIR, HASH, STICKY
+from evensplit.core.machine.effects import Assign, Effect, Revoke, SignalNoMoreSplits
+from evensplit.core.machine.transaction import Draft
+from evensplit.core.model import Readable, Split, SplitId, scopes
+from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import TransitionError
+
+Owners = Mapping[SplitId, int]
+
+
+def conclude(draft: Draft) -> EnumeratorState:
+    """The state that `draft` has become, with owners for all splits that are to be read; adds the orders that follow.
+
+    While a batch is open, owners stay as they are: when it is planned, they are decided once, by all that is known
+    then, with the owners when it was opened as the previous ones. A host that opens no batches has them decided with
+    each event. Nothing is ordered before the global assignment of a session, which is computed when every reader has
+    registered and every first discovery is done. Laws: S2, S5, S6.
+    """
+    due = draft.due or draft.load_changed or draft.session.due
+    claimed: Owners | None = None
+    if draft.session.open:
+        if due != draft.session.due:
+            draft.tell(due=True)
+    elif not draft.session.assigned:
+        if draft.state().ready:
+            claimed = _claimed(draft)
+            draft.fresh = tuple(sorted(draft.session.registrations))
+            _decide(draft, claimed)
+    elif due:
+        _decide(draft, _owned(draft))
+    _check_read(draft)
+    if draft.session.assigned:
+        after = draft.state()
+        draft.effects.extend(_orders(draft, after, claimed))
+        _signal(draft)
+    return draft.state()
+
+
+def _owned(draft: Draft) -> dict[SplitId, int]:
+    """Whose each split is, or was when the batch was opened."""
+    splits = draft.splits
+    owners = {key: split.owner for key, split in splits.items() if split.owner is not None}
+    return {**{key: owner for key, owner in draft.session.taken.items() if key in splits}, **owners}
+
+
+def _check_read(draft: Draft) -> None:
+    splits = draft.splits
+    for key in draft.read:
+        split = splits[key]
+        if split.owner is None and not split.finished:
+            raise TransitionError(f"a batch was planned to end at {split.position} for {key}, which nobody may read")
+
+
+def _claimed(draft: Draft) -> Owners:
+    """Whose each split is at the start of a session: what the state says and what the readers report, resolved."""
+    state = draft.state()
+    by_owner: dict[int, list[SplitId]] = {}
+    for key, owner in _owned(draft).items():
+        by_owner.setdefault(owner, []).append(key)
+    claims = [Claim(owner, tuple(sorted(by_owner[owner])), state.generation) for owner in sorted(by_owner)]
+    for reader in sorted(draft.session.registrations):
+        registration = draft.session.registrations[reader]
+        claims.append(Claim(reader, tuple(sorted(registration.reported)), registration.generation))
+    participants = frozenset(state.participants)
+    eligible = _Eligibility(draft.eligible)
+    load = {split.id: split for split in state.load()}
+    found = resolve_claims(
+        claims,
+        lambda reader, key: reader in participants and key in load and eligible.may_read(int(reader), key),
+    )
+    return {key: int(reader) for key, reader in found.items()}
+
+
+def _decide(draft: Draft, previous: Owners) -> None:
+    """Give every split to be read an owner, as policy, scope and rebalancing say."""
+    state = draft.state()
+    settings, readers = state.settings, state.participants
+    splits = [split.id for split in state.load()]
+    eligible = _Eligibility(draft.eligible)
+    among = frozenset(readers)
+    valid = {
+        key: owner
+        for key in splits
+        if (owner := previous.get(key)) is not None and owner in among and eligible.may_read(owner, key)
+    }
+    rescaled = state.dealt_to != readers
+    level = settings.rebalance == ALWAYS
+    if state.dealt_to:
+        level = level or (settings.rebalance == ON_RESCALE and rescaled)
+    else:
+        # Before the first deal there is no number of readers that could have changed, but readers may report splits.
+        level = level or not valid
+    owners: dict[SplitId, int] = dict(valid)
+    if level:
+        # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
+        known = {**draft.session.taken, **previous} if rescaled else valid
+        owners = _solve(splits, readers, known, draft.eligible, settings.policy, settings.scope, rescaled=rescaled)
+    elif len(valid) < len(splits):
+        policy = filling(settings.policy)
+        owners = _solve(splits, readers, valid, draft.eligible, policy, settings.scope)
+        if policy == HASH:
+            owners.update(valid)
+    for key in splits:
+        split = draft.splits[key]
+        if split.owner != owners.get(key):
+            draft.put(split._replace(owner=owners.get(key)))
+    draft.dealt_to = readers
+    draft.tell(assigned=True, due=False, taken={})
+
+
+def filling(policy: str) -> str:
+    """By which policy splits without an owner get one where those that have one keep it.
+
+    `hash` knows no owners: who has one keeps it whatever that gives.
+    """
+    return STICKY if policy in (BALANCED, FAIR) else policy
+
+
+def _solve(
+    splits: Sequence[SplitId],
+    readers: Sequence[int],
+    previous: Owners | None,
+    eligible: Mapping[int, tuple[Readable, ...]],
+    policy: str,
+    scope: str = ALL_CLUSTERS,
+    *,
+    rescaled: bool = False,
+) -> dict[SplitId, int]:
+    """The assignment itself; splits that nobody may read are not in it."""
+    if not readers or not splits:
+        return {}
+    there: dict[int, tuple[Readable, ...]] = {reader: eligible[reader] for reader in readers if reader in eligible}
+    solve = assign.by_cluster if scope == PER_CLUSTER else assign.owners
+    found = solve(splits, readers, previous=previous, eligible=there, policy=policy, rescaled=rescaled)
+    return {key: int(owner) for key, owner in found.items()}
+
+
+def nobodys(state: EnumeratorState) -> frozenset[SplitId]:
+    """The splits that are to be read and that no reader may read."""
+    readers = state.participants
+    if any(reader not in state.eligible for reader in readers):
+        return frozenset()
+    eligible = _Eligibility(state.eligible)
+    return frozenset(
+        split.id for split in state.load() if not any(eligible.may_read(reader, split.id) for reader in readers)
+    )
+
+
+class _Eligibility:
+    """Who may read what; a reader that is not named may read everything."""
+
+    def __init__(self, eligible: Mapping[int, tuple[Readable, ...]]) -> None:
+        self._eligible = {reader: frozenset(readable) for reader, readable in eligible.items()}
+
+    def may_read(self, reader: int, key: SplitId) -> bool:
+        readable = self._eligible.get(reader)
+        return readable is None or any(one in readable for one in scopes(key))
+
+
+def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, key: SplitId) -> bool:
+    """Whether `reader` may read `key`."""
+    return _Eligibility(eligible).may_read(reader, key)
+
+
+def _orders(draft: Draft, after: EnumeratorState, claimed: Owners | None) -> list[Effect]:
+    """What readers have to be told: first who has to stop reading what, then who begins.
+
+    A reader holds what it owned after the last event, unless it registered with this one: then it holds nothing.
+    """
+    earlier, registered = draft.before.splits, after.session.registrations
+    held_by = draft.before.session.registrations if draft.before.session.assigned else {}
+    fresh = frozenset(draft.fresh)
+    revoked: list[Effect] = []
+    assigned: list[Effect] = []
+    for key in sorted(draft.changed):
+        known, split = earlier.get(key), draft.changed[key]
+        owner = known.owner if known is not None else None
+        if split is not None and (split.finished or split.owner == owner):
+            continue
+        if owner is not None and owner in held_by and owner in registered and owner not in fresh:
+            revoked.append(Revoke(key, owner))
+        if split is not None and split.owner in registered and split.owner not in fresh:
+            assigned.append(_order(split, owner, after.generation))
+    if fresh:
+        for key, split in after.splits.items():
+            if split.owner in fresh:
+                known = earlier.get(key)
+                before = claimed.get(key) if claimed is not None else known.owner if known is not None else None
+                assigned.append(_order(split, before, after.generation))
+    return [*revoked, *assigned]
+
+
+def _order(split: Split, previous: int | None, generation: int) -> Assign:
+    assert split.owner is not None
+    assert split.position is not None
+    return Assign(split.id, split.owner, split.position, previous, generation, split.topic_id, split.stop)
+
+
+def _signal(draft: Draft) -> None:
+    """Tell readers that there is nothing more to come, where that is so, once in each registration."""
+    session = draft.session
+    waiting = [reader for reader in sorted(session.registrations) if reader not in session.signalled]
+    if not waiting or (session.discovery and not draft.settings.bounded):
+        return
+    to_come = session.listed is None or any(
+        cluster.removed_at_ms is None and name not in session.answers for name, cluster in draft.clusters.items()
+    )
+    if to_come or any(split.active and split.position is None for split in draft.splits.values()):
+        return
+    draft.effects.extend(SignalNoMoreSplits(reader) for reader in waiting)
+    draft.tell(signalled=tuple(sorted((*session.signalled, *waiting))))

@@ -1,0 +1,229 @@
+"""A state in the making: what one event does is written into a draft, and becomes a state when all of it is done.
+
+A draft belongs to one `step` and is thrown away when the event turns out to be impossible, so nobody ever sees half of
+a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from evensplit.core.machine.effects import Effect, Forget
+from evensplit.core.machine.events import NOW, Asked
+from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId
+from evensplit.core.state.state import EnumeratorState
+
+Key = TypeVar("Key", SplitId, str)
+
+
+class Draft:
+    """What is being made of `before`. The attributes are those of the state; `splits` change by `put` and `forget`.
+
+    `effects`: the orders so far. `due`: owners have to be decided anew, since readers or settings have changed.
+    `load_changed`: the same, since other splits are to be read. `fresh`: readers that registered with this event and
+    have been told nothing yet. `read`: what the batch that is planned with this event reads.
+    """
+
+    def __init__(self, before: EnumeratorState) -> None:
+        self.before = before
+        self.readers = before.readers
+        self.clusters: dict[str, ClusterState] = dict(before.clusters)
+        self.settings = before.settings
+        self.eligible: Mapping[int, tuple[Readable, ...]] = before.eligible
+        self.begun = before.begun
+        self.dealt_to = before.dealt_to
+        self.revision = before.revision
+        self.losses: list[Loss] = list(before.losses)
+        self.session = before.session
+        self.effects: list[Effect] = []
+        self.due = False
+        self.load_changed = False
+        self.fresh: tuple[int, ...] = ()
+        self.read: tuple[SplitId, ...] = ()
+        self.changed: dict[SplitId, Split | None] = {}
+        """What was put or forgotten, in the order in which that happened."""
+        self.noticed: list[Loss] = []
+        """What was lost with this event, to be declared."""
+        self.ended: list[SplitId] = []
+        """Splits whose incarnation has ended, as far as anybody knows: what was seen of their logs says nothing now."""
+        self.declared: list[SplitId] = []
+        """Splits of which nothing is there any more, and what was unread is declared: up to their ends, all is said."""
+        self.removed: list[SplitId] = []
+        """Splits that are not to be read any more: nothing of them can be missing, or lag behind."""
+        self._splits: dict[SplitId, Split] | None = None
+        self._in_order = True
+        self._owners_changed = False
+
+    @property
+    def splits(self) -> Mapping[SplitId, Split]:
+        """The splits as they are now, in the order of their ids."""
+        if self._splits is None:
+            return self.before.splits
+        if not self._in_order:
+            self._splits = {key: self._splits[key] for key in sorted(self._splits)}
+            self._in_order = True
+        return self._splits
+
+    @property
+    def now_ms(self) -> int:
+        """The time; 0 if it was never told."""
+        return self.session.now_ms or 0
+
+    def get(self, key: SplitId) -> Split | None:
+        """A split as it is now."""
+        return (self.before.splits if self._splits is None else self._splits).get(key)
+
+    def put(self, split: Split) -> None:
+        """Add or change a split. One that has reached its stop is finished; one that is beyond it stops where it is."""
+        if split.stop is not None and split.position is not None and split.position >= split.stop:
+            split = split._replace(stop=split.position)
+            if split.active:
+                split = split._replace(finished=True, owner=None)
+        known = self.get(split.id)
+        if known == split:
+            return
+        if self._splits is None:
+            self._splits = _copied(self.before.splits)
+        self._in_order = self._in_order and known is not None
+        self._splits[split.id] = split
+        self.changed[split.id] = split
+        self._owners_changed = self._owners_changed or split.owner != (known.owner if known else None)
+        self.load_changed = self.load_changed or _is_load(known) != _is_load(split)
+
+    def started(self, split: Split, position: int) -> Split:
+        """A split that begins at `position` with the batch that is planned next, for the first time or anew."""
+        since = self.before.revision + 1
+        return split._replace(position=position, first=position, since=since, initial=False, epoch=None, read_from=None)
+
+    def start(self, split: Split, position: int) -> None:
+        """Let reading of a split begin there."""
+        self.put(self.started(split, position))
+
+    def retain(self, split: Split) -> None:
+        """Stop reading a split, and keep its position for as long as the settings say."""
+        self.removed.append(split.id)
+        if self.settings.retention_ms == 0:
+            self.forget(split)
+        else:
+            self.put(split._replace(owner=None, removed_at_ms=self.now_ms))
+
+    def forget(self, split: Split) -> None:
+        """Drop a split: seen again, it is a new one."""
+        self.drop(split)
+        self.effects.append(Forget(split.id))
+        self.ended.append(split.id)
+
+    def drop(self, split: Split) -> None:
+        """Take a split out, as what it is called; what is known of it goes on under another name."""
+        if self._splits is None:
+            self._splits = _copied(self.before.splits)
+        self._splits.pop(split.id, None)
+        self.changed[split.id] = None
+        self._owners_changed = self._owners_changed or split.owner is not None
+        self.load_changed = self.load_changed or _is_load(split)
+
+    def asked_ms(self, asked: Asked) -> int:
+        """When an answer was asked for; never later than now."""
+        return self.now_ms if asked.at_ms is None else min(asked.at_ms, self.now_ms)
+
+    def missed(self, keys: Sequence[Key], asked: Asked = NOW) -> list[Key]:
+        """A complete answer lacks `keys`. Those that are gone: lacking for the second time, long enough after.
+
+        Only an answer for which others were asked than the one who gave the last one confirms what that one said.
+        """
+        session, at_ms = self.session, self.asked_ms(asked)
+        if session.now_ms is None or not keys:
+            return []
+        since: dict[SplitId | str, int] = {**dict.fromkeys(keys, at_ms), **session.missing_since}
+        gone = [
+            key
+            for key in keys
+            if asked.turned and key in session.missing_since and at_ms - since[key] >= session.discovery_interval_ms
+        ]
+        for key in gone:
+            del since[key]
+        self.tell(missing_since=since)
+        return gone
+
+    def present(self, *keys: SplitId | str) -> None:
+        """Nothing of `keys` is missing, or it does not matter any more."""
+        if not self.session.missing_since:
+            return
+        seen = frozenset(keys)
+        left = {key: since for key, since in self.session.missing_since.items() if key not in seen}
+        if len(left) < len(self.session.missing_since):
+            self.tell(missing_since=left)
+
+    def tell(self, **known: Any) -> None:
+        """Set fields of the session."""
+        self.session = replace(self.session, **known)
+
+    def note(self) -> None:
+        """Put down in the session what this event has begun, lost and ended."""
+        session = self.session
+        self._note_taken()
+        if self.noticed:
+            self.tell(undeclared=(*session.undeclared, *self.noticed))
+        if not self.ended and not self.removed and not self.declared:
+            return
+        ended, gone = frozenset(self.ended), frozenset((*self.ended, *self.removed))
+        said = ended.union(self.declared)
+        session = self.session
+        self.tell(
+            ends={
+                name: {key: end for key, end in ends.items() if key not in said} for name, ends in session.ends.items()
+            },
+            sightings={key: seen for key, seen in session.sightings.items() if key not in gone},
+            missing_since={key: since for key, since in session.missing_since.items() if key not in gone},
+            leader_epochs={
+                name: {key: table for key, table in tables.items() if key not in ended}
+                for name, tables in session.leader_epochs.items()
+            },
+        )
+
+    def _note_taken(self) -> None:
+        """Keep whose the splits were that have lost their owners: in an open batch, or since their readers are gone."""
+        earlier = self.before.splits
+        taken = {
+            key: known.owner
+            for key, split in self.changed.items()
+            if (known := earlier.get(key)) is not None
+            and known.owner is not None
+            and (split is None or split.owner is None)
+            and (self.session.open or known.owner >= self.readers)
+        }
+        if taken:
+            self.tell(taken={**taken, **self.session.taken})
+
+    def state(self) -> EnumeratorState:
+        """What the draft has become by now. The generation goes up if any owner is another one than before."""
+        earlier = self.before.splits
+        moved = self._owners_changed and any(
+            (split.owner if split else None) != (earlier[key].owner if key in earlier else None)
+            for key, split in self.changed.items()
+        )
+        return EnumeratorState(
+            self.readers,
+            MappingProxyType({name: self.clusters[name] for name in sorted(self.clusters)}),
+            MappingProxyType(self.splits) if self.changed else self.before.splits,
+            self.settings,
+            self.before.generation + moved,
+            self.begun,
+            self.dealt_to,
+            tuple(self.losses),
+            MappingProxyType(dict(self.eligible)),
+            self.revision,
+            self.session,
+        )
+
+
+def _copied(splits: Mapping[SplitId, Split]) -> dict[SplitId, Split]:
+    # Quicker by far for what is behind a proxy.
+    return splits.copy() if isinstance(splits, MappingProxyType) else dict(splits)
+
+
+def _is_load(split: Split | None) -> bool:
+    return split is not None and split.position is not None and split.active

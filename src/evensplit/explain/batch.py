@@ -1,0 +1,346 @@
+"""What one batch did and how things stand after it, in terms that can be shown to people and to programs.
+
+Everything comes from two states and a report, so whoever has one of Spark's progress events has the explanation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from evensplit.core.batch.plan import BatchPlan, plan_batch
+from evensplit.core.batch.plan_summary import PlanView
+from evensplit.core.html import lines, table
+from evensplit.core.model import ClusterState, Lifecycle, Readable, Split, SplitId, scopes
+from evensplit.core.state.observation import Report
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.changes import Changes, Move, changes, told
+from evensplit.explain.evenness import Evenness, evenness
+
+if TYPE_CHECKING:
+    from evensplit.charts import Drawing
+
+_owner_of = itemgetter(Split._fields.index("owner"))
+
+EVENNESS_LINES_MAX = 5
+"""How many clusters, each balanced on its own, have a line in the log that says how even they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLoad:
+    """One reader: how many splits it owns, and how many offsets it had to go through in the batch."""
+
+    reader: int
+    splits: int
+    offsets: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """One cluster.
+
+    `unreachable`: why it does not answer, empty if it does; `unreachable_since_ms`: since when, where that is known.
+    `left_out`: a run to the end does without it. `removed_at_ms`: when it was removed; None as long as it is read.
+    `splits`: where its splits stand -> how many.
+    `lag_sum`, `lag_max`: offsets to be read, of all and of one of the splits that are read and whose end is known; 0 if
+    the cluster answers and no split of it is left to be read; None where no end is known, or the cluster is removed.
+    `lag_unknown`: how many are read and have no known end.
+    """
+
+    id: str
+    unreachable: str
+    unreachable_since_ms: int | None
+    left_out: bool
+    removed_at_ms: int | None
+    splits: Mapping[Lifecycle, int]
+    lag_sum: int | None
+    lag_max: int | None
+    lag_unknown: int
+
+    @property
+    def why(self) -> str:
+        """The same as `unreachable`, for those who have named the cluster already."""
+        return self.unreachable.removeprefix(f"cluster {self.id!r}: ")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, in JSON's own types."""
+        return {
+            "id": self.id,
+            "reachable": not self.unreachable,
+            "unreachable": self.unreachable or None,
+            "unreachableSinceMs": self.unreachable_since_ms,
+            "leftOut": self.left_out,
+            "removedAtMs": self.removed_at_ms,
+            "splits": {str(stage): self.splits.get(stage, 0) for stage in Lifecycle},
+            "lag": {"sum": self.lag_sum, "max": self.lag_max, "unknown": self.lag_unknown},
+        }
+
+
+def health(one: ClusterView, known: bool) -> str:
+    """How the cluster does, in words. `known`: whether anything is known of the world; a checkpoint tells nothing."""
+    if one.removed_at_ms is not None:
+        return "removed, positions kept"
+    if one.unreachable:
+        return f"no answer: {one.why}"
+    if one.left_out:
+        return "left out of this run"
+    return "answers" if known else "not known whether it answers"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One batch, and how things stand after it. It holds numbers and what changed, but not the states.
+
+    `changes`: what was discovered, what moved and why, what came, went, ended and was lost.
+    `readers`: ascending. `clusters`: in the order of their ids. `evenness`: what is proven of the owners.
+    `reassigned`: the owner of some split changed. `plan`: how the batch was shared out.
+    `notices`: what else is not as it should be, a sentence each. `reported`: whether anything was known of the world.
+    """
+
+    changes: Changes
+    readers: tuple[ReaderLoad, ...]
+    clusters: tuple[ClusterView, ...]
+    evenness: tuple[Evenness, ...]
+    reassigned: bool
+    plan: PlanView
+    notices: tuple[str, ...] = ()
+    reported: bool = False
+
+    @property
+    def spread(self) -> int:
+        """How many splits the reader with the most has more than the one with the fewest."""
+        loads = [one.splits for one in self.readers]
+        return max(loads, default=0) - min(loads, default=0)
+
+    @property
+    def offsets(self) -> int:
+        """The offsets of the batch; records are at most as many."""
+        return sum(one.offsets for one in self.readers)
+
+    def sentences(self) -> tuple[str, ...]:
+        """One line for each change, and one that says how even the readers are now if owners changed; else none."""
+        lines = list(self.changes.sentences())
+        if self.reassigned:
+            shown = self.evenness[:EVENNESS_LINES_MAX]
+            lines.extend(self._balance(one) for one in shown)
+            if len(self.evenness) > len(shown):
+                lines.append(f"… and {len(self.evenness) - len(shown)} more clusters, each balanced on its own")
+        return tuple(lines)
+
+    def advice(self) -> str:
+        """See `PlanView.advice`."""
+        return self.plan.advice(self.offsets, len(self.readers))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, in JSON's own types. Keys are always there and in this order; what is not known is null.
+
+            {"discovered": [{"split", "start", "owner"}],
+             "moved": [{"split", "from", "to", "why"}],
+             "retained", "returned", "finished", "forgotten", "recreated": [split],
+             "lost": [{"split", "cause", "position", "found", "offsetsMax", "what"}],
+             "readers": [{"reader", "splits", "offsets"}], "spread", "offsets",
+             "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts"}, "advice",
+             "evenness": [{"cluster", "even", "loadMin", "loadMax", "loadMaxBound", "moved", "movedBound", "promised",
+                           "statement"}],
+             "clusters": [{"id", "reachable", "unreachable", "unreachableSinceMs", "leftOut", "removedAtMs",
+                           "splits": {"unassigned", "assigned", "retained", "finished"},
+                           "lag": {"sum", "max", "unknown"}}],
+             "notices": [text], "sentences": [text]}
+
+        A split is written `cluster/topic/partition`.
+        """
+        found = self.changes
+        return {
+            "discovered": [
+                {"split": str(one.split), "start": one.start, "owner": one.owner} for one in found.discoveries
+            ],
+            "moved": [
+                {"split": str(one.split), "from": one.source, "to": one.target, "why": one.reason}
+                for one in found.moves
+            ],
+            "retained": _names(found.retained),
+            "returned": _names(found.returned),
+            "finished": _names(found.finished),
+            "forgotten": _names(found.forgotten),
+            "recreated": _names(found.recreated),
+            "lost": [
+                {
+                    "split": str(loss.split),
+                    "cause": str(loss.cause),
+                    "position": loss.position,
+                    "found": loss.found,
+                    "offsetsMax": loss.offsets_max,
+                    "what": told(loss),
+                }
+                for loss in found.losses
+            ],
+            "readers": [{"reader": one.reader, "splits": one.splits, "offsets": one.offsets} for one in self.readers],
+            "spread": self.spread,
+            "offsets": self.offsets,
+            "plan": self.plan.to_json(),
+            "advice": self.advice() or None,
+            "evenness": [one.to_json() for one in self.evenness],
+            "clusters": [one.to_json() for one in self.clusters],
+            "notices": list(self.notices),
+            "sentences": list(self.sentences()),
+        }
+
+    def plot(self) -> Drawing:
+        """The offsets that each reader had, with the bound, and each cluster's lag. Needs `evensplit[plots]`."""
+        from evensplit.charts import Bars, draw
+
+        names, offsets = [str(one.reader) for one in self.readers], [one.offsets for one in self.readers]
+        known = [(one.id, one.lag_sum) for one in self.clusters if one.lag_sum is not None]
+        work = Bars(
+            f"offsets of each reader, plan {self.plan.kind}",
+            names,
+            offsets,
+            "offsets",
+            self.plan.bound,
+            "the busiest has at least this",
+        )
+        lag = Bars("lag by cluster", [name for name, _ in known], [lag for _, lag in known], "offsets")
+        return draw(work, lag)
+
+    def _repr_html_(self) -> str:
+        clusters = (
+            (one.id, health(one, self.reported), sum(one.splits.values()), one.lag_sum) for one in self.clusters
+        )
+        readers = ((one.reader, one.splits, one.offsets) for one in self.readers)
+        return (
+            lines([*self.sentences(), *filter(None, [self.advice()]), *self.notices])
+            + table(["cluster", "", "splits", "lag"], clusters, len(self.clusters))
+            + table(["reader", "splits", "offsets in the batch"], readers, len(self.readers))
+        )
+
+    def _balance(self, one: Evenness) -> str:
+        where = "" if one.cluster is None else f" of cluster {one.cluster}"
+        if one.certificate is None:
+            return f"splits{where}: {one.unknown}"
+        least, most = one.load_min, one.certificate.load_max
+        have = f"{least}" if least == most else f"{least} to {most}"
+        plural = "" if have == "1" else "s"
+        return f"each reader has {have} split{plural}{where}: {one.statement()}"
+
+
+def explain(
+    before: EnumeratorState,
+    after: EnumeratorState,
+    report: Report,
+    *,
+    plan: BatchPlan | None = None,
+    proven: tuple[Evenness, ...] | None = None,
+) -> Explanation:
+    """What happened in the batch from `before` to `after`, and how things stood as it was planned.
+
+    `plan`, `proven`: its plan (`plan.plan_batch`), and what is proven of its owners (`evenness.evenness`), for those
+    who have them already.
+
+    Raises CheckpointError if the two are not the start and the end of one batch.
+    """
+    found, plan = changes(before, after), plan or plan_batch(before, after)
+    return Explanation(
+        _with_pins(found, after.eligible) if after.eligible else found,
+        _readers(after, plan),
+        _clusters(after, report),
+        evenness(before, after) if proven is None else proven,
+        bool(found.moves) or before.generation != after.generation,
+        PlanView(plan.kind, plan.offsets_max, plan.bound, plan.lent, plan.cuts, plan.share),
+        _notices(report),
+        report != Report(),
+    )
+
+
+def seen_again(explanation: Explanation, after: EnumeratorState, report: Report) -> Explanation:
+    """The same batch, that led to `after`, with what is known of the world by now: clusters, their lag, and notices."""
+    return replace(
+        explanation, clusters=_clusters(after, report), notices=_notices(report), reported=report != Report()
+    )
+
+
+def _readers(after: EnumeratorState, plan: BatchPlan) -> tuple[ReaderLoad, ...]:
+    """The readers that splits are given to, and any other that has some or had work."""
+    offsets = {plan.reader: plan.offsets for plan in plan.readers}
+    splits = dict.fromkeys(sorted({*after.dealt_to, *offsets}), 0)
+    for owner, count in Counter(map(_owner_of, after.splits.values())).items():
+        if owner is not None:
+            splits[owner] = splits.get(owner, 0) + count
+    return tuple(ReaderLoad(reader, splits[reader], offsets.get(reader, 0)) for reader in sorted(splits))
+
+
+def _notices(report: Report) -> tuple[str, ...]:
+    left_out = (f"cluster {name}: it does not answer, and was left out of this run" for name in report.left_out)
+    return (*report.notices, *left_out)
+
+
+def _clusters(after: EnumeratorState, report: Report) -> tuple[ClusterView, ...]:
+    stages: dict[str, dict[Lifecycle, int]] = {}
+    lags: dict[str, list[int]] = {}
+    unknown: dict[str, int] = {}
+    clusters = map(itemgetter(0), after.splits)
+    for name, group in groupby(zip(clusters, after.splits.values(), strict=True), key=itemgetter(0)):
+        splits = [split for _, split in group]
+        active = [split for split in splits if split.removed_at_ms is None and not split.finished]
+        ends = map(report.latest.get, map(itemgetter(0), active))
+        # A log that was seen to end before its position is another matter, and told as loss.
+        lags[name] = [
+            end - split.position if end > split.position else 0
+            for split, end in zip(active, ends, strict=True)
+            if end is not None and split.position is not None
+        ]
+        unknown[name] = len(active) - len(lags[name])
+        finished = sum(split.finished for split in splits)
+        assigned = len(active) - list(map(_owner_of, active)).count(None)
+        counts = {
+            Lifecycle.UNASSIGNED: len(active) - assigned,
+            Lifecycle.ASSIGNED: assigned,
+            Lifecycle.RETAINED: len(splits) - len(active) - finished,
+            Lifecycle.FINISHED: finished,
+        }
+        stages[name] = {stage: count for stage, count in counts.items() if count}
+    return tuple(
+        _cluster(cluster, report, stages.get(name, {}), lags.get(name, ()), unknown.get(name, 0))
+        for name, cluster in after.clusters.items()
+    )
+
+
+def _cluster(
+    cluster: ClusterState, report: Report, stages: Mapping[Lifecycle, int], lags: Sequence[int], unknown: int
+) -> ClusterView:
+    name = cluster.id
+    unreachable, left_out = report.unreachable.get(name, ""), name in report.left_out
+    # Nothing is left to be read there: that is known, unless it is not asked, or there could be new splits.
+    silent = bool(unreachable) or left_out or report == Report() or cluster.removed_at_ms is not None
+    lags = lags if lags or unknown or silent else (0,)
+    return ClusterView(
+        name,
+        unreachable,
+        report.unreachable_since_ms.get(name),
+        left_out,
+        cluster.removed_at_ms,
+        stages,
+        sum(lags) if lags else None,
+        max(lags, default=None),
+        unknown,
+    )
+
+
+def _with_pins(found: Changes, pins: Mapping[int, Sequence[Readable]]) -> Changes:
+    """The same, where a reader that may not read a split any more is the reason why that moved."""
+    readable = {reader: frozenset(ones) for reader, ones in pins.items()}
+
+    def told_anew(move: Move) -> Move:
+        may, key = readable.get(move.source), move.split
+        if may is None or any(one in may for one in scopes(key)):
+            return move
+        return Move(key, move.source, move.target, f"reader {move.source} is not pinned to it")
+
+    return replace(found, moves=tuple(map(told_anew, found.moves)))
+
+
+def _names(keys: Sequence[SplitId]) -> list[str]:
+    return [str(key) for key in keys]

@@ -1,0 +1,66 @@
+"""One call at a time over one session, each within a deadline, in threads and forked processes too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from evensplit.errors import ClusterUnreachable
+from evensplit.kafka.admin.cluster_session import Session
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.options.client import ClientSettings
+
+
+class Calls:
+    """The calls of one kind to a cluster: they wait for each other, and for no others.
+
+    In a forked process it starts anew, and leaves the connections of the process before alone.
+    """
+
+    def __init__(self, cluster: str, settings: ClientSettings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self.session = Session(cluster, settings)
+
+    @contextmanager
+    def call(self, timeout_s: float | None = None) -> Iterator[tuple[Session, Deadline]]:
+        """One call at a time, and all of it, waiting for another one included, within one deadline.
+
+        That is the request deadline, if `timeout_s` does not say another one.
+
+        Raises:
+            ClusterUnreachable: another call is still not over.
+        """
+        deadline = Deadline.after(self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
+        if self.session.pid != os.getpid():
+            self.close()
+        session = self.session
+        if not session.lock.acquire(timeout=deadline.remaining_s):
+            raise ClusterUnreachable(
+                self._cluster,
+                f"an earlier call did not end within {self._settings.request_timeout_ms} ms (kafka.request.timeout.ms)",
+            )
+        try:
+            yield session, deadline
+        finally:
+            session.lock.release()
+            # Only now, or what is closed between the look and the release would stay open.
+            if session is not self.session:
+                _close_unless_used(session)
+
+    def close(self) -> None:
+        """Let go of all connections; never waits. A call that is under way ends as if nothing had happened."""
+        session, self.session = self.session, Session(self._cluster, self._settings)
+        if session.pid != os.getpid():
+            # Forked: nobody here uses it, and its lock may have been held at that moment.
+            session.close()
+        else:
+            _close_unless_used(session)
+
+
+def _close_unless_used(session: Session) -> None:
+    """Whoever uses it closes it afterwards."""
+    if session.lock.acquire(blocking=False):
+        session.close()
+        session.lock.release()

@@ -1,0 +1,387 @@
+"""The real `ClusterPort`: metadata and offsets of one cluster, over connections of its own.
+
+It finds the cluster through the bootstrap servers and the brokers it has learnt of, follows leaders when they move, and
+replaces what broke. One call has one deadline, `request_timeout_ms`, which all its attempts share.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+from evensplit.core.model import EpochTable, Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
+from evensplit.core.text import counted
+from evensplit.errors import AnswerRefused, AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
+from evensplit.kafka.admin.calls import Calls
+from evensplit.kafka.admin.cluster_session import (
+    ATTEMPT_S,
+    HURRIED_S,
+    UNKNOWN_TOPIC_GRACE_S,
+    Backoff,
+    Broker,
+    Leaders,
+    Session,
+)
+from evensplit.kafka.admin.epoch_lookup import EpochLookup
+from evensplit.kafka.admin.groups import commit, fetch_committed
+from evensplit.kafka.admin.protocol import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    EndsAndEpochs,
+    Listing,
+    TopicState,
+    access_advice,
+    list_subscribed,
+)
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.options.client import Address, ClientSettings
+from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
+from evensplit.kafka.wire.responses import ByTopic, ListedOffset, MetadataTopic
+
+OFFSET_MAX = (1 << 63) - 1
+"""No offset is so high, as there is another one after each."""
+
+CONNECT_MIN_S = 0.25
+"""No leader leaves the next one less time to be connected to."""
+
+
+class ClusterClient:
+    """The `ClusterPort` of a real cluster; see there for what its calls promise. It connects when first asked.
+
+    In a forked process it starts anew, and leaves the connections of the process before alone.
+    """
+
+    def __init__(self, cluster: str, settings: ClientSettings) -> None:
+        self.cluster = cluster
+        self.settings = settings
+        self._calls = Calls(cluster, settings)
+        # Apart, since a group's coordinator can be long in coming, and nothing else is to wait for it.
+        self._group_calls = Calls(cluster, settings)
+
+    @property
+    def trouble(self) -> str:
+        """See `ClusterPort.trouble`."""
+        return self._calls.session.trouble
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        """See `ClusterPort.list_partitions`."""
+        topics: Collection[str] | None
+        match subscription:
+            case Topics(names):
+                topics = sorted(set(names))
+            case Partitions(by_topic):
+                topics = sorted(by_topic)
+            case TopicPattern():
+                topics = None
+        with self._calls.call() as (session, deadline):
+            response = session.metadata(topics, deadline)
+            broker = session.answering
+        listing = list_subscribed(subscription, response.cluster_id, map(_topic_state, response.topics))
+        return replace(listing, broker=broker)
+
+    def turn(self) -> None:
+        """See `ClusterPort.turn`."""
+        with self._calls.call() as (session, _):
+            session.turn()
+
+    def list_offsets(
+        self,
+        wanted: Mapping[TopicPartition, int],
+        *,
+        complete: bool = True,
+        undecided: bool = False,
+        timeout_s: float | None = None,
+        cluster_id: str = "",
+    ) -> Mapping[TopicPartition, int]:
+        """See `ClusterPort.list_offsets`. `timeout_s` and `cluster_id` as for `leaders`."""
+        with self._calls.call(timeout_s) as (session, deadline):
+            lookup = _OffsetLookup(session, wanted, deadline, cluster_id, timeout_s, undecided=undecided)
+            return lookup.run() if complete else lookup.run_twice()
+
+    def list_ends(
+        self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
+    ) -> EndsAndEpochs:
+        """See `ClusterPort.list_ends`."""
+        with self._calls.call() as (session, deadline):
+            wanted = dict.fromkeys(partitions, LATEST)
+            lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided)
+            return EndsAndEpochs(lookup.run() if complete else lookup.run_twice(), lookup.epochs)
+
+    def list_epochs(
+        self,
+        leader_epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, EpochTable] | None = None,
+    ) -> Mapping[TopicPartition, EpochTable]:
+        """See `ClusterPort.list_epochs`."""
+        with self._calls.call() as (session, deadline):
+            lookup = EpochLookup(session, leader_epochs, starts, known or {}, deadline)
+            lookup.run()
+            doubtful = {key: EARLIEST for key, walk in lookup.walks.items() if walk.is_doubtful}
+            begins = _OffsetLookup(session, doubtful, deadline).run_twice() if doubtful else {}
+        for key, start in begins.items():
+            lookup.walks[key].settle(start)
+        return {key: walk.table for key, walk in lookup.walks.items()}
+
+    def earliest_local(self, key: TopicPartition, *, timeout_s: float, cluster_id: str = "") -> int:
+        """The first offset that the leader of a partition has itself; what is before it is in remote storage (KIP-405).
+
+        -1 if the leader is from before such storage. `cluster_id` as for `leaders`.
+
+        Raises:
+            ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
+        """
+        with self._calls.call(timeout_s) as (session, deadline):
+            lookup = _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id, timeout_s)
+            return lookup.run()[key]
+
+    def leaders(
+        self,
+        partitions: Collection[TopicPartition],
+        *,
+        refresh: bool = False,
+        timeout_s: float | None = None,
+        cluster_id: str = "",
+        turn: bool = False,
+        prefer: Collection[Address] = (),
+    ) -> Leaders:
+        """Who leads `partitions`: as is known already, or with `refresh`, or if one is not known, as a broker says now.
+
+        `timeout_s`: how long that may take, if not the whole request deadline.
+        `cluster_id`: what the cluster has to call itself, as far as it does; empty where that is not known. Brokers of
+        another cluster are passed over for those at other addresses.
+        `turn`: a broker is asked that was not asked the last time, if there is one. `prefer`: these are, in this order,
+        before any other, even if they have just failed to answer.
+
+        Raises:
+            ClusterUnreachable, UnsupportedBroker: as `list_partitions`.
+            ClusterError: all bootstrap servers lead to another cluster; or one of them does, and none to the right one
+                in time.
+        """
+        with self._calls.call(timeout_s) as (session, deadline):
+            if turn:
+                session.turn()
+            # One whose turn it is may hang, and shall leave the time to the others.
+            patience_s = ATTEMPT_S if turn else None
+            return session.find_leaders(
+                partitions, deadline, refresh=refresh, patience_s=patience_s, cluster_id=cluster_id, prefer=prefer
+            )
+
+    def broker(self, node_id: int) -> Broker | None:
+        """One broker by its id, as far as is known already. Asks nobody."""
+        return self._calls.session.brokers.get(node_id)
+
+    def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `ClusterPort.committed_offsets`."""
+        with self._group_calls.call() as (session, deadline):
+            return fetch_committed(session, group, partitions, deadline)
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """See `ClusterPort.commit_offsets`."""
+        with self._group_calls.call() as (session, deadline):
+            commit(session, group, offsets, deadline)
+
+    def close(self) -> None:
+        """See `ClusterPort.close`. A call that is under way in another thread ends as if nothing had happened."""
+        self._calls.close()
+        self._group_calls.close()
+
+
+class _OffsetLookup:
+    """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there.
+
+    `epochs`: those of the leaders that gave the offsets.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        wanted: Mapping[TopicPartition, int],
+        deadline: Deadline,
+        cluster_id: str = "",
+        timeout_s: float | None = None,
+        *,
+        undecided: bool = False,
+    ) -> None:
+        self._session = session
+        self._isolation_level = int(session.settings.read_committed and not undecided)
+        self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
+        self._wanted = wanted
+        self._deadline = deadline
+        own = f"within {session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
+        self._timeout = own if timeout_s is None else "in time"
+        self._local = EARLIEST_LOCAL in wanted.values()
+        self._found: dict[TopicPartition, int] = {}
+        self.epochs: dict[TopicPartition, int] = {}
+        self._errors: dict[TopicPartition, ClusterError] = {}
+        # What the metadata does not have. A leader may not know yet what the metadata has already.
+        self._absent: Collection[TopicPartition] = ()
+
+    def run(self) -> Mapping[TopicPartition, int]:
+        grace = Deadline.after(UNKNOWN_TOPIC_GRACE_S)
+        backoff = Backoff(self._session.settings)
+        refresh = False
+        while pending := [key for key in self._wanted if key not in self._found]:
+            earlier = dict(self._errors)
+            if earlier:
+                backoff.pause(self._deadline)
+                self._raise_if_over(pending, grace)
+                self._errors.clear()
+            said: dict[TopicPartition, ClusterError] = {}
+            if self._deadline.remaining_s < HURRIED_S:
+                said = {key: error for key, error in earlier.items() if _tells(error, grace)}
+            try:
+                leaders = self._find_leaders(pending, self._deadline, refresh=refresh)
+            except ClusterUnreachable:
+                if not said or not self._deadline.passed:
+                    raise
+                self._errors.update(earlier)
+                continue
+            # Half of the time is for another attempt, should a leader have stopped and another one taken over.
+            share = self._deadline.within(self._deadline.remaining_s / 2)
+            self._try(leaders, share)
+            if share.passed:
+                unheard = [key for key, error in self._errors.items() if isinstance(error, ClusterUnreachable)]
+                self._errors.update({key: said[key] for key in unheard if key in said})
+            refresh = True
+        return {key: self._found[key] for key in self._wanted}
+
+    def run_twice(self) -> Mapping[TopicPartition, int]:
+        """Like `run`, but after a second attempt without what is still not there."""
+        leaders = self._find_leaders(self._wanted, self._deadline, refresh=False, patience_s=ATTEMPT_S)
+        self._try(leaders, self._deadline.within(ATTEMPT_S))
+        if pending := [key for key in self._wanted if key not in self._found]:
+            Backoff(self._session.settings).pause(self._deadline)
+            self._errors.clear()
+            # Once there is something to return, that does not wait for metadata either.
+            limit = self._deadline.within(ATTEMPT_S) if self._found else self._deadline
+            try:
+                leaders = self._find_leaders(pending, limit, refresh=True, patience_s=ATTEMPT_S)
+            except ClusterUnreachable:
+                if not self._found:
+                    raise
+            else:
+                self._try(leaders, self._deadline.within(ATTEMPT_S))
+        return {key: self._found[key] for key in self._wanted if key in self._found}
+
+    def _try(self, leaders: Leaders, deadline: Deadline) -> None:
+        self._absent = {key for key, code in leaders.unknown.items() if code == UNKNOWN_TOPIC_OR_PARTITION}
+        for key, code in leaders.unknown.items():
+            self._refused(key, code)
+        self._ask(leaders, deadline)
+
+    def _ask(self, leaders: Leaders, deadline: Deadline) -> None:
+        """One round: first all requests go out, then all responses come in."""
+        by_address: defaultdict[Address, list[TopicPartition]] = defaultdict(list)
+        for key, broker in leaders.known.items():
+            by_address[broker.address].append(key)
+        asked: list[tuple[Connection, list[TopicPartition]]] = []
+        for number, (address, keys) in enumerate(sorted(by_address.items())):
+            # A leader that cannot be reached shall leave some time for the others.
+            share = max(deadline.remaining_s / (len(by_address) - number), CONNECT_MIN_S)
+            try:
+                connection = self._session.connection(address, self._deadline.within(share))
+                if self._local and connection.version(LIST_OFFSETS) < EARLIEST_LOCAL_VERSION:
+                    self._found.update(dict.fromkeys(keys, -1))
+                    continue
+                connection.send(LIST_OFFSETS, partial(self._request, keys), deadline)
+                asked.append((connection, keys))
+            except ClusterError as error:
+                self._errors.update(dict.fromkeys(keys, error))
+        responses = []
+        for connection, keys in asked:
+            try:
+                responses.append(connection.receive(deadline))
+            except ClusterError as error:
+                self._errors.update(dict.fromkeys(keys, error))
+        for response in responses:
+            self._take(response)
+        for key in leaders.known:
+            if key not in self._found and key not in self._errors:
+                self._refused(key, UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _request(self, keys: Collection[TopicPartition], version: int) -> Any:
+        topic_class = LIST_OFFSETS.request.ListOffsetsTopic
+        topics: defaultdict[str, list[Any]] = defaultdict(list)
+        for topic, number in keys:
+            topics[topic].append(_wanted_offset(version, number, self._wanted[topic, number]))
+        return LIST_OFFSETS.request(
+            version=version,
+            replica_id=-1,
+            isolation_level=self._isolation_level,
+            topics=[topic_class(version=version, name=name, partitions=listed) for name, listed in topics.items()],
+        )
+
+    def _take(self, response: ByTopic[ListedOffset]) -> None:
+        for topic in response.topics:
+            for one in topic.partitions:
+                key = (topic.name, one.partition_index)
+                if key not in self._wanted:
+                    continue
+                if one.error_code:
+                    self._refused(key, one.error_code)
+                elif not (0 if self._wanted[key] in (EARLIEST, LATEST) else -1) <= one.offset < OFFSET_MAX:
+                    what = f"topic {key[0]!r}, partition {key[1]}: the broker says offset {one.offset}, which none has"
+                    self._errors[key] = AnswerRefused(self._session.cluster, what)
+                else:
+                    self._found[key], self.epochs[key] = one.offset, one.leader_epoch
+
+    def _refused(self, key: TopicPartition, code: int) -> None:
+        error = BrokerError(
+            self._session.cluster,
+            f"topic {key[0]!r}, partition {key[1]}: its offset is not known: {error_name(code)} ({code})"
+            f"{access_advice(code)}",
+            code,
+        )
+        if not is_retriable(code):
+            raise error
+        self._errors[key] = error
+
+    def _raise_if_over(self, pending: Collection[TopicPartition], grace: Deadline) -> None:
+        """Raise the error of the first partition that there is no hope for (any more)."""
+        failed = sorted(key for key in pending if key in self._errors)
+        for key in failed:
+            if isinstance(self._errors[key], AuthenticationError):
+                raise self._errors[key]
+            if self._deadline.passed or (grace.passed and key in self._absent):
+                raise self._explained(key, self._errors[key], len(failed) - 1)
+
+    def _explained(self, key: TopicPartition, error: ClusterError, others: int) -> ClusterError:
+        more = f" (and {counted(others, 'more partition')})" if others else ""
+        where = f"topic {key[0]!r}, partition {key[1]}"
+        if not isinstance(error, BrokerError):
+            detail = f"{where}: its leader gave no offset {self._timeout}{more}: {error.detail}"
+            return ClusterUnreachable(self._session.cluster, detail)
+        if key in self._absent:
+            advice = "it was deleted, or this client may not see it"
+        else:
+            advice = f"retried in vain {self._timeout}; see whether the partition has a leader and in-sync replicas"
+        return BrokerError(self._session.cluster, f"{error.detail}{more}; {advice}", error.code)
+
+
+def _tells(error: ClusterError, grace: Deadline) -> bool:
+    """Whether it tells more than that there was no time for an answer. A topic may be unknown only as yet."""
+    return isinstance(error, BrokerError) and (error.code != UNKNOWN_TOPIC_OR_PARTITION or grace.passed)
+
+
+@lru_cache(maxsize=10_000)
+def _wanted_offset(version: int, number: int, wanted: int) -> Any:
+    """One partition in a request: the same object for all topics, since it takes time to make and is only read."""
+    partition_class = LIST_OFFSETS.request.ListOffsetsTopic.ListOffsetsPartition
+    return partition_class(version=version, partition_index=number, timestamp=wanted)
+
+
+def _topic_state(topic: MetadataTopic) -> TopicState:
+    code = topic.error_code
+    return TopicState(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        internal=topic.is_internal,
+        partitions=[one.partition_index for one in topic.partitions],
+        code=code,
+        error=error_name(code) if code else "",
+    )

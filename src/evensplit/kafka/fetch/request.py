@@ -1,0 +1,322 @@
+"""What to ask a leader for, and what its answer means: the part of the lane that does no I/O."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import uuid
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from evensplit.core.model import Range, RangeEpochs, SplitId
+from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.errors import ClusterError, DataLossError
+from evensplit.kafka.fetch.second_opinion import Search
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
+
+FETCH_BYTES_MIN = 64 << 10
+"""Nothing is gained by asking a partition for less."""
+
+BATCHES_WALKED_MAX = 5_000
+"""Walking costs about a microsecond for each batch; beyond so many in one response, decoding comes first instead."""
+
+READS_ASKED_MAX = 1_000
+"""So many partitions are in one request at most."""
+
+_BYTES_PER_OFFSET = 1024.0
+_PARTITIONS_BYTES_MAX = 1 << 20
+_BATCH_PREFIX = struct.Struct(">qi")
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
+_BATCH_OVERHEAD = 12
+_BATCH_HEADER = 61
+# What is shorter says nothing, to the kernel neither: a batch of which only the format could be told.
+_BATCH_PEEK = 17
+
+
+class PartitionRead:
+    """How far one partition was fetched: the ranges of one split, one after the other, in ascending order.
+
+    - position: the next offset to ask for. end: where the present range ends, exclusive.
+    - stamp_s: what the lane's clock of waiting showed when this partition last got on.
+    - trouble: what has kept it from getting on since then, if anything.
+    - search: who was asked for it since it seems to be gone; None as long as it does not.
+    - topic_id: the id that its topic is fetched by; empty where that is not known.
+    - begun: whether something was fetched, so that only the same topic can go on.
+    - leader_epoch: that of its leader, as far as is known, or -1; a broker that knows of an earlier one only refuses.
+    - epoch_seen: the latest epoch of a leader or a record of it that was seen, under one topic id; or -1.
+    - epoch: the leader epoch of the last record before `position`, as far as is known, or -1; none behind it has an
+      earlier one. epoch_behind: up to there it is exactly that of the record before.
+    - epoch_last: no record before offset `epoch_last_end` has a later epoch; -1 where that is not known.
+    - replaced: the last answer was of another log than the one that was read so far, which may be damage on the way.
+    - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
+    - follows: whether it is read from a follower that the leader has sent it to (KIP-392).
+    - leader_only: that did not go well, so it is not to happen again.
+    - doubtful: nothing came although the log goes on, so it is asked for alone until something does or it is settled.
+    - empties: how often in a row nothing came for it alone.
+    - remote: it is known to wait for remote storage.
+    """
+
+    __slots__ = (
+        "_ranges",
+        "begun",
+        "bytes_per_offset",
+        "doubtful",
+        "empties",
+        "end",
+        "epoch",
+        "epoch_behind",
+        "epoch_last",
+        "epoch_last_end",
+        "epoch_seen",
+        "fetch_bytes_min",
+        "follows",
+        "leader_epoch",
+        "leader_only",
+        "position",
+        "remote",
+        "replaced",
+        "search",
+        "split",
+        "stamp_s",
+        "topic_id",
+        "trouble",
+    )
+
+    def __init__(self, split: SplitId, ranges: Iterable[Range], epochs: RangeEpochs | None = None) -> None:
+        self.split = split
+        self._ranges = deque(ranges)
+        first = self._ranges.popleft()
+        self.position, self.end = first.start, first.end
+        self.stamp_s = 0.0
+        self.trouble: ClusterError | DataLossError | None = None
+        self.search: Search | None = None
+        self.topic_id = ""
+        self.begun = False
+        self.leader_epoch = self.epoch_seen = -1
+        self.epoch = self.epoch_behind = self.epoch_last = self.epoch_last_end = -1
+        self.replaced = False
+        if epochs is not None and epochs.start <= self.position:
+            self.epoch, self.epoch_last, self.epoch_last_end = epochs.before, epochs.last, epochs.end
+            # Where both are the same, so are all in between.
+            self.epoch_behind = epochs.end if epochs.before == epochs.last else epochs.start
+        self.fetch_bytes_min = 0
+        self.follows = False
+        self.leader_only = False
+        self.doubtful = False
+        self.empties = 0
+        self.remote = False
+        self.bytes_per_offset = _BYTES_PER_OFFSET
+
+    @property
+    def key(self) -> TopicPartition:
+        """Topic and partition number."""
+        return self.split.topic, self.split.partition
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything has been fetched."""
+        return self.position >= self.end
+
+    def advance(self, position: int, now_s: float) -> None:
+        """Note that everything before `position` was fetched, and go on to the next range if this one is done."""
+        assert self.position <= position <= self.end
+        self.position, self.stamp_s, self.trouble = position, now_s, None
+        self.search, self.begun, self.replaced = None, True, False
+        self.believe()
+        while self._ranges and self.finished:
+            following = self._ranges.popleft()
+            self.position, self.end = following.start, following.end
+
+    def skip(self, behind: int, now_s: float) -> int:
+        """Pass over everything before offset `behind`, in this range and in those after it. Returns how much it was."""
+        skipped = 0
+        while not self.finished and self.position < behind:
+            position = min(behind, self.end)
+            skipped += position - self.position
+            self.advance(position, now_s)
+        return skipped
+
+    def believe(self) -> None:
+        """Forget what was in doubt."""
+        self.doubtful, self.empties, self.remote = False, 0, False
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The leader epoch of the record just before `position`; -1 where it is not known."""
+        return self.epoch if self.position <= self.epoch_behind else -1
+
+    def expected_bytes(self) -> float:
+        """About how much there is to come, as far as can be told from what has come so far."""
+        return (self.end - self.position) * self.bytes_per_offset
+
+    def fetch_bytes(self, partition_bytes_max: int) -> int:
+        """How much to ask for: what is expected with a margin, within bounds."""
+        wanted = max(FETCH_BYTES_MIN, int(1.25 * self.expected_bytes()))
+        return max(self.fetch_bytes_min, min(wanted, partition_bytes_max))
+
+    def __str__(self) -> str:
+        return f"topic {self.split.topic!r}, partition {self.split.partition}, offset {self.position}"
+
+
+def reads_of(ranges: Iterable[Range], epochs: Mapping[SplitId, RangeEpochs] | None = None) -> list[PartitionRead]:
+    """One read for each split that has something to read, in the order of the splits.
+
+    Raises:
+        ValueError: a range ends before it starts, or two ranges of a split overlap.
+    """
+    by_split: dict[SplitId, list[Range]] = {}
+    for one in sorted(ranges):
+        if not 0 <= one.start <= one.end:
+            raise ValueError(f"{one.split} cannot be read from {one.start} to {one.end}")
+        if not one.size:
+            continue
+        listed = by_split.setdefault(one.split, [])
+        if listed and one.start < listed[-1].end:
+            raise ValueError(f"{one.split} has two ranges with offset {one.start}")
+        listed.append(one)
+    known = epochs or {}
+    return [PartitionRead(split, listed, known.get(split)) for split, listed in by_split.items()]
+
+
+def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[PartitionRead]:
+    """Take from the front of `queue` those that can be expected to fill a response, at least one, by topic.
+
+    Twice as much is chosen as fits, since less may come than expected. The one at the front stays the first. One that
+    is doubtful is chosen alone, so that nothing else can have kept its records away.
+    """
+    chosen: dict[str, list[PartitionRead]] = {}
+    expected, count = 0.0, 0
+    while queue and count < READS_ASKED_MAX and expected < 2 * response_bytes_max:
+        if count and queue[0].doubtful:
+            break
+        read = queue.popleft()
+        if read.finished:
+            continue
+        if read.doubtful:
+            return [read]
+        chosen.setdefault(read.split.topic, []).append(read)
+        expected += read.expected_bytes()
+        count += 1
+    return [read for listed in chosen.values() for read in listed]
+
+
+def answer_bytes_max(reads: Sequence[PartitionRead], response_bytes_max: int, batch_bytes_max: int) -> int:
+    """How long the answer to a request for `reads` may be: what is asked for, one record batch, what is around them.
+
+    A broker gives one batch whole, whatever the limits (KIP-74). Around the records there are partitions, and the
+    transactions among them that were aborted: each takes less than a quarter of what its records do.
+    """
+    asked = _records_bytes_max(reads, response_bytes_max)
+    return asked + asked // 4 + batch_bytes_max + _PARTITIONS_BYTES_MAX
+
+
+def _records_bytes_max(reads: Sequence[PartitionRead], response_bytes_max: int) -> int:
+    return max(response_bytes_max, *(read.fetch_bytes_min for read in reads))
+
+
+def fetch_request(
+    reads: Sequence[PartitionRead],
+    settings: ClientSettings,
+    response_bytes_max: int,
+    wait_ms: int,
+    version: int,
+) -> Any:
+    """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227).
+
+    Topics go by their names up to `FETCH_BY_NAME_VERSION`, above by the ids that the reads have.
+    """
+    topic_class = FETCH.request.FetchTopic
+    partition_class = topic_class.FetchPartition
+    by_topic: dict[tuple[str, str], list[Any]] = {}
+    for read in reads:
+        by_topic.setdefault((read.split.topic, read.topic_id), []).append(
+            partition_class(
+                version=version,
+                partition=read.split.partition,
+                current_leader_epoch=read.leader_epoch,
+                fetch_offset=read.position,
+                last_fetched_epoch=read.last_fetched_epoch,
+                partition_max_bytes=read.fetch_bytes(settings.max_partition_fetch_bytes),
+            )
+        )
+    return FETCH.request(
+        version=version,
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=_records_bytes_max(reads, response_bytes_max),
+        isolation_level=int(settings.read_committed),
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            topic_class(version=version, partitions=listed, **_naming(topic, topic_id, version))
+            for (topic, topic_id), listed in by_topic.items()
+        ],
+        forgotten_topics_data=[],
+        rack_id="" if any(read.leader_only for read in reads) else settings.client_rack,
+    )
+
+
+def _naming(topic: str, topic_id: str, version: int) -> dict[str, Any]:
+    return {"topic": topic} if version <= FETCH_BY_NAME_VERSION else {"topic_id": _uuid(topic_id)}
+
+
+@lru_cache(maxsize=10_000)
+def _uuid(topic_id: str) -> uuid.UUID:
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
+
+
+class Walked(NamedTuple):
+    """What the headers of the record batches in a response say.
+
+    - position: the offset to go on from; None if there were more batches than may be walked.
+    - batches: how many whole batches there are, as far as was walked. used: how many bytes they have.
+    - cut_bytes: the length of the batch behind them that is not there whole, by its own account; 0 for none.
+    - ended_by: the first offset of the batch that begins behind the range and so ends it; -1 for none.
+    """
+
+    position: int | None
+    batches: int
+    used: int
+    cut_bytes: int
+    ended_by: int = -1
+
+
+def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, batches_max: int) -> Walked:
+    """Go through the headers of the record batches in `data[begin:end]`, without looking at what is in them.
+
+    The kernel comes to the same position when it decodes them, or to an error if a header lies.
+    """
+    at, batches = begin, 0
+    while at + _BATCH_PEEK <= end:
+        base, length = _BATCH_PREFIX.unpack_from(data, at)
+        behind = at + _BATCH_OVERHEAD + length
+        if batches == batches_max:
+            return Walked(None, batches, at - begin, 0)
+        if base >= offset_end:
+            # Also if it is cut off: what would come before it was compacted away.
+            return Walked(offset_end, batches, at - begin, 0, base)
+        if behind > end:
+            return Walked(position, batches, at - begin, _BATCH_OVERHEAD + length)
+        if behind < at + _BATCH_HEADER:
+            break
+        batches += 1
+        position = max(position, base + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0] + 1)
+        at = behind
+        if position >= offset_end:
+            return Walked(offset_end, batches, at - begin, 0)
+    return Walked(position, batches, at - begin, _BATCH_HEADER if 0 < end - at < _BATCH_PEEK else 0)
+
+
+def batch_lengths(data: bytearray, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The first offset and the length of each record batch in `data[begin:end]`, as they claim; the last may be cut."""
+    at = begin
+    while at + _BATCH_OVERHEAD <= end:
+        base, length = _BATCH_PREFIX.unpack_from(data, at)
+        yield base, _BATCH_OVERHEAD + length
+        if length <= 0:
+            return
+        at += _BATCH_OVERHEAD + length

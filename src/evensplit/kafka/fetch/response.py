@@ -1,0 +1,292 @@
+"""What a leader's answer means for each partition that it was asked for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evensplit._kernel import FetchedPartition, FetchedResponse, next_leader_epoch
+from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
+from evensplit.kafka.admin.protocol import access_advice
+from evensplit.kafka.fetch.problems import does_not_grow, replaced, stands_still, undecided
+from evensplit.kafka.fetch.request import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
+from evensplit.kafka.fetch.undecodable import DAMAGED, too_long
+from evensplit.kafka.wire.api import error_name, is_retriable
+
+UNKNOWN_SERVER_ERROR = -1
+OFFSET_OUT_OF_RANGE = 1
+CORRUPT_MESSAGE = 2
+
+EMPTIES_TO_SETTLE = 3
+"""So many empty answers in a row say that there is nothing; fewer may be a broker that was not done in time."""
+
+
+@dataclass(slots=True)
+class Span:
+    """Record batches of one partition, at `begin` to `end` of a frame, to be decoded from `start` up to `offset_end`.
+
+    `position`: the offset from which the read goes on already; None if that is to be found out by decoding.
+    `aborted`: the aborted transactions that the records can be of, as (producer id, first offset).
+    """
+
+    read: PartitionRead
+    begin: int
+    end: int
+    start: int
+    offset_end: int
+    position: int | None
+    aborted: Sequence[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Answer:
+    """The partitions that were asked for, each in one of the lists, and what there is to decode.
+
+    - served: had their turn, and come last the next time. starved: did not, and come first.
+    - moved: cannot be had from this broker any more. out_of_range: have no such offset.
+    - redirected: are to be had from another broker, by its node id.
+    - replaced: are of another log than the one that was read so far, by its leader epochs and more than once.
+    - gaps: seem to have nothing up to the end of their range, unless it is in remote storage.
+    - progressed: whether any of them got on, or more is known of it.
+    """
+
+    spans: list[Span] = field(default_factory=list)
+    served: list[PartitionRead] = field(default_factory=list)
+    starved: list[PartitionRead] = field(default_factory=list)
+    moved: list[PartitionRead] = field(default_factory=list)
+    out_of_range: list[PartitionRead] = field(default_factory=list)
+    redirected: list[tuple[PartitionRead, int]] = field(default_factory=list)
+    replaced: list[PartitionRead] = field(default_factory=list)
+    gaps: list[PartitionRead] = field(default_factory=list)
+    progressed: bool = False
+
+
+def sort_out(
+    asked: Sequence[PartitionRead],
+    response: FetchedResponse,
+    data: bytearray,
+    now_s: float,
+    *,
+    partition_bytes_max: int,
+    response_bytes_max: int,
+    batch_bytes_max: int,
+    read_committed: bool = False,
+    by_id: bool = False,
+) -> Answer:
+    """Note in each of `asked` how far it has come by `response`, whose frame is `data`.
+
+    `batch_bytes_max`: how long a record batch may be. `by_id`: topics were asked for by their ids.
+
+    Raises:
+        BrokerError: the broker refused a partition for good.
+        BatchTooLarge: a record batch is longer.
+        CorruptRecordsError: a record batch cannot be what it claims, or the broker itself found it damaged.
+    """
+    answer = Answer()
+    missing = {(read.topic_id if by_id else read.split.topic, read.split.partition): read for read in asked}
+    received = sum(one.records_end - one.records_begin for one in response.partitions)
+    walks_left = BATCHES_WALKED_MAX
+    for fetched in response.partitions:
+        read = missing.pop((fetched.topic, fetched.partition), None)
+        if read is None:
+            continue
+        # A broker gives the first partition that has something at least one batch, whatever the limits (KIP-74).
+        unlimited = read is asked[0] or not received
+        if fetched.error_code or fetched.records_begin < fetched.records_end:
+            read.empties = 0
+        if fetched.error_code:
+            _refuse(answer, read, fetched.error_code)
+        elif fetched.diverging is not None:
+            _note_replaced(answer, read, min(read.position, max(fetched.diverging[1], 0)))
+        elif fetched.records_begin < fetched.records_end:
+            if fetched.records_end - fetched.records_begin > batch_bytes_max:
+                _raise_if_too_long(read, data, fetched, batch_bytes_max)
+            walks_left -= _take(
+                answer, read, fetched, data, now_s, walks_left, unlimited, partition_bytes_max, batch_bytes_max
+            )
+        elif fetched.preferred_read_replica >= 0:
+            _redirect(answer, read, fetched.preferred_read_replica)
+        elif unlimited:
+            _take_nothing(answer, read, fetched, alone=len(asked) == 1, read_committed=read_committed)
+        else:
+            # The others filled the response, or this one's next batch is longer than what it was asked for.
+            if read.trouble is None:
+                read.stamp_s = now_s
+            if received < response_bytes_max // 2:
+                read.fetch_bytes_min = min(2 * read.fetch_bytes(partition_bytes_max), response_bytes_max)
+            answer.starved.append(read)
+    for read in missing.values():
+        detail = f"{read}: the broker left it out of its answer"
+        read.trouble, read.empties = ClusterUnreachable(read.split.cluster, detail), 0
+        answer.starved.append(read)
+    return answer
+
+
+def _take(
+    answer: Answer,
+    read: PartitionRead,
+    fetched: FetchedPartition,
+    data: bytearray,
+    now_s: float,
+    walks_left: int,
+    unlimited: bool,
+    partition_bytes_max: int,
+    batch_bytes_max: int,
+) -> int:
+    """Take what came for `read`. Returns how many batches were walked."""
+    begin, end = fetched.records_begin, fetched.records_end
+    whole, epoch, replaced_from = _of_this_log(read, data, begin, end)
+    if replaced_from is not None:
+        end = whole
+        if begin == end:
+            _note_replaced(answer, read, replaced_from)
+            return 0
+    walked = walk(data, begin, end, read.position, read.end, walks_left)
+    if 0 <= fetched.high_watermark <= walked.ended_by:
+        # No checksum covers a batch's first offset, and what ends a range ends it silently.
+        raise CorruptRecordsError(
+            *read.split,
+            read.position,
+            f"a record batch claims to begin at offset {walked.ended_by}, but the log ends at "
+            f"{fetched.high_watermark}; {DAMAGED}",
+        )
+    if walked.position is not None and not walked.batches and walked.cut_bytes:
+        asked_bytes = read.fetch_bytes(partition_bytes_max)
+        if walked.cut_bytes > batch_bytes_max:
+            raise too_long(read.split, read.position, walked.cut_bytes, batch_bytes_max)
+        # Once is overcome by asking for enough; a broker that then still sends less does not have what it claims.
+        if unlimited and read.fetch_bytes_min >= walked.cut_bytes:
+            raise CorruptRecordsError(
+                *read.split,
+                read.position,
+                f"a record batch claims a length of {walked.cut_bytes} bytes, but the broker, asked for {asked_bytes}, "
+                f"sent {end - begin} of them; {DAMAGED}",
+            )
+        read.fetch_bytes_min = max(walked.cut_bytes, min(2 * asked_bytes, batch_bytes_max))
+        answer.starved.append(read)
+        answer.progressed = True
+        return 0
+    answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position, fetched.aborted))
+    read.epoch, read.epoch_behind = epoch, read.epoch_behind if epoch == read.epoch else -1
+    if walked.position is not None and walked.position <= read.position:
+        # Unless it is damage, which shows when it is decoded.
+        read.trouble = stands_still(read)
+        answer.moved.append(read)
+        return walked.batches
+    if walked.position is not None:
+        read.bytes_per_offset = max(1.0, walked.used / (walked.position - read.position))
+        if walked.ended_by < 0:
+            read.epoch_behind = max(read.epoch_behind, walked.position)
+        read.advance(walked.position, now_s)
+        answer.progressed = True
+    if replaced_from is None or read.finished:
+        answer.served.append(read)
+    else:
+        _note_replaced(answer, read, replaced_from)
+    return walked.batches
+
+
+def _of_this_log(read: PartitionRead, data: bytearray, begin: int, end: int) -> tuple[int, int, int | None]:
+    """How far the record batches in `data[begin:end]` are of the log that was read so far, by their leader epochs.
+
+    Within a log epochs only rise, and before the end of the batch that was planned they rise to no later one than was
+    known then. Returns where the first batch of another log begins (or `end`), the epoch of the last batch before it,
+    and that batch's first offset (None if there is none).
+    """
+    at, epoch = begin, read.epoch
+    while (change := next_leader_epoch(data, at, end, epoch)) is not None:
+        place, at, base, behind, found = change
+        if base >= read.end:
+            break
+        # What comes before the position was read already, or is of no concern.
+        if behind > read.position:
+            later = found > read.epoch_last >= 0 and base < read.epoch_last_end
+            if later or 0 <= found < epoch:
+                return place, epoch, base
+            epoch = found
+    return end, epoch, None
+
+
+def _note_replaced(answer: Answer, read: PartitionRead, offset: int) -> None:
+    """The leader's log is not the one that was read so far. No checksum covers what says so: only twice is it true."""
+    if read.follows:
+        # It lags behind.
+        read.leader_only = True
+        answer.moved.append(read)
+    elif read.replaced:
+        answer.replaced.append(read)
+    else:
+        answer.moved.append(read)
+    read.trouble = replaced(read, offset)
+    read.replaced = read.replaced or not read.follows
+
+
+def _raise_if_too_long(read: PartitionRead, data: bytearray, fetched: FetchedPartition, batch_bytes_max: int) -> None:
+    """A broker sends one batch whole, whatever its length, so that it can be above the bound without being cut off."""
+    for base, length in batch_lengths(data, fetched.records_begin, fetched.records_end):
+        if length > batch_bytes_max and base < read.end:
+            raise too_long(read.split, max(base, read.position), length, batch_bytes_max)
+
+
+def _redirect(answer: Answer, read: PartitionRead, node_id: int) -> None:
+    """The leader sends the reader to another replica (KIP-392)."""
+    if not read.follows and not read.leader_only:
+        answer.redirected.append((read, node_id))
+        answer.progressed = True
+    else:
+        read.leader_only = True
+        detail = f"{read}: the broker gave no records and named broker {node_id} instead, which was not asked for"
+        read.trouble = ClusterUnreachable(read.split.cluster, detail)
+        answer.moved.append(read)
+
+
+def _take_nothing(
+    answer: Answer, read: PartitionRead, fetched: FetchedPartition, *, alone: bool, read_committed: bool
+) -> None:
+    """Nothing came, although no limit stood in the way.
+
+    That may be because there is nothing: it was compacted away. But it also is what a broker answers that did not get
+    the records, of this partition or another one in the request, from remote storage in time (KIP-1018).
+    """
+    if read.follows:
+        # It lags behind, or does not have it either.
+        read.leader_only = True
+        answer.moved.append(read)
+    elif fetched.high_watermark < read.end:
+        read.believe()
+        # That it does not grow may be one leader's word that is none any more.
+        (answer.moved if isinstance(read.trouble, DataLossError) else answer.served).append(read)
+        read.trouble = does_not_grow(read, fetched.high_watermark)
+    elif read_committed and fetched.last_stable_offset < read.end:
+        # The records are there, and may come yet: nothing may be passed over.
+        read.believe()
+        answer.served.append(read)
+        read.trouble = undecided(read, fetched.last_stable_offset)
+    else:
+        read.doubtful = True
+        read.empties += alone
+        if read.empties >= EMPTIES_TO_SETTLE:
+            answer.gaps.append(read)
+        else:
+            answer.served.append(read)
+            answer.progressed |= not read.remote
+
+
+def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
+    refused = f"{read}: the broker gave no records: {error_name(code)} ({code})"
+    if read.follows:
+        # What a follower does not have, the leader may.
+        read.leader_only = True
+        read.trouble = BrokerError(read.split.cluster, refused, code)
+        answer.moved.append(read)
+    elif code == OFFSET_OUT_OF_RANGE:
+        answer.out_of_range.append(read)
+    elif code == CORRUPT_MESSAGE:
+        detail = f"the broker itself found a record batch damaged: {error_name(code)} ({code}); see the broker's log"
+        raise CorruptRecordsError(*read.split, read.position, detail)
+    elif code == UNKNOWN_SERVER_ERROR or is_retriable(code):
+        read.trouble = BrokerError(read.split.cluster, refused, code)
+        answer.moved.append(read)
+    else:
+        advice = access_advice(code) or "; this does not change by trying again"
+        raise BrokerError(read.split.cluster, f"{refused}{advice}", code)

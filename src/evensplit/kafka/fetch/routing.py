@@ -1,0 +1,336 @@
+"""Where the lane's reads are to be had: their leaders, and what becomes of a read that nobody has.
+
+Not knowing is not being gone: what one broker does not know, others are asked for, until the read's time is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST
+from evensplit.errors import BrokerError, ClusterUnreachable, DataLossError
+from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.admin.cluster_session import UNKNOWN_TOPIC_GRACE_S, Broker, Leaders
+from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.fetch import problems
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.leader import PATIENCE_MIN_S
+from evensplit.kafka.fetch.request import PartitionRead
+from evensplit.kafka.fetch.response import OFFSET_OUT_OF_RANGE
+from evensplit.kafka.fetch.second_opinion import Search
+from evensplit.kafka.options.client import Address, ClientSettings
+from evensplit.kafka.wire.api import error_name, is_retriable
+
+
+class Waiting:
+    """The lane's clock: it runs only while the lane waits for brokers."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Let it run."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.now_s += time.monotonic() - begun
+
+
+class Homes:
+    """Finds a leader for each of `homeless`, and says what is lost.
+
+    `due`: when, on the clock of `time.monotonic`, they are looked for again.
+    `named`: by cluster and topic, which brokers gave records by the topic's name although its id is given, each with
+    one of the reads that it gave some of.
+    """
+
+    def __init__(
+        self,
+        reads: Sequence[PartitionRead],
+        clusters: Mapping[str, ClientSettings],
+        pool: Pool,
+        waiting: Waiting,
+        *,
+        topic_ids: Mapping[tuple[str, str], str],
+        cluster_ids: Mapping[str, str],
+        skip_lost: bool,
+    ) -> None:
+        self.homeless = list(reads)
+        self.due = 0.0
+        self._settings = clusters
+        self._pool = pool
+        self._waiting = waiting
+        self._topic_ids = topic_ids
+        self._cluster_ids = defaultdict(str, cluster_ids)
+        self._skip_lost = skip_lost
+        # What is known already of these may be from before their topic was created anew, or from another cluster.
+        self._unseen = {cluster for (cluster, _), topic_id in topic_ids.items() if topic_id}
+        self._unseen |= {cluster for cluster, cluster_id in cluster_ids.items() if cluster_id}
+        self.named: defaultdict[tuple[str, str], dict[Address, PartitionRead]] = defaultdict(dict)
+        self._failures = 0
+
+    def find(self) -> list[tuple[PartitionRead, Broker]]:
+        """Those of `homeless` that have a leader now, with it; the others stay."""
+        found: list[tuple[PartitionRead, Broker]] = []
+        if not self.homeless or time.monotonic() < self.due:
+            return found
+        by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
+        for read in self.homeless:
+            self.raise_if_overdue(read)
+            if not read.finished:
+                by_cluster[read.split.cluster].append(read)
+        self.homeless = []
+        for cluster, reads in by_cluster.items():
+            try:
+                leaders = self._leaders(cluster, reads)
+            except ClusterUnreachable as error:
+                # Whose time is over, that is told; for the others there is another attempt.
+                for read in reads:
+                    if not isinstance(read.trouble, BrokerError | DataLossError):
+                        read.trouble = error
+                    self.raise_if_overdue(read)
+                    if not read.finished:
+                        self.homeless.append(read)
+                continue
+            for read in reads:
+                broker = self._home_of(read, leaders)
+                if isinstance(read.trouble, DataLossError):
+                    read.search = read.search or Search(self._waiting.now_s)
+                    read.search.hear(leaders, denied=broker is None)
+                if broker is None:
+                    self.homeless.append(read)
+                else:
+                    found.append((read, broker))
+        if self.homeless:
+            self.rest(self.homeless[0].split.cluster)
+        return found
+
+    def rest(self, cluster: str) -> None:
+        """Do not look for leaders again at once; longer each time, as long as nothing gets on."""
+        settings = self._settings[cluster]
+        pause_s = _pause_s(settings, self._failures)
+        self._failures += 1
+        searched = next((read for read in self.homeless if read.search is not None), None)
+        if searched is not None and searched.search is not None:
+            # There has to be time for all brokers.
+            pause_s = min(pause_s, self._sought_s(searched) / (2 * len(searched.search.unheard()) + 1))
+        self.due = time.monotonic() + max(pause_s, settings.retry_backoff_ms / 4000, 0.001)
+
+    def note_progress(self) -> None:
+        """Something got on, so the next pause is short again."""
+        self._failures = 0
+
+    def note_named(self, reads: Sequence[PartitionRead], broker: Address) -> None:
+        """`broker` gave these by the names of their topics: whether they were the right ones shows afterwards."""
+        for read in reads:
+            if self._topic_ids.get(read.split[:2]):
+                self.named[read.split[:2]].setdefault(broker, read)
+
+    def compare_names(self) -> None:
+        """Compare the ids of all topics that were read by name once more, now that they are read.
+
+        Each broker that gave records is asked itself: it knows which topic it had then, and others may be behind.
+
+        Raises:
+            DataLossError: one is another topic now, as such a broker says, and says again until the deadline.
+            ClusterUnreachable: such a broker could not be asked until then.
+        """
+        for cluster in sorted({cluster for cluster, _ in self.named}):
+            self._compare(cluster, {topic: givers for (of, topic), givers in self.named.items() if of == cluster})
+        self.named.clear()
+
+    def _compare(self, cluster: str, unsure: dict[str, dict[Address, PartitionRead]]) -> None:
+        """`unsure`: by topic, whom its records are from. One broker is asked after the other, at once if that helps."""
+        settings = self._settings[cluster]
+        until_s = self._waiting.now_s + settings.progress_timeout_ms / 1000
+        others: dict[tuple[str, Address], tuple[PartitionRead, str, str]] = {}
+        failures = 0
+        while True:
+            left = {giver: any(giver == other for _, other in others) for givers in unsure.values() for giver in givers}
+            with self._waiting():
+                leaders = self._client(cluster).leaders(
+                    [next(iter(givers.values())).key for givers in unsure.values()],
+                    refresh=True,
+                    timeout_s=max(until_s - self._waiting.now_s, PATIENCE_MIN_S),
+                    cluster_id=self._cluster_ids[cluster],
+                    prefer=sorted(left, key=lambda giver: (left[giver], giver)),
+                )
+            failures += 1
+            for topic, givers in unsure.items():
+                expected, found = self._topic_ids[cluster, topic], leaders.topic_ids[topic]
+                for giver in list(givers):
+                    if found and found != expected:
+                        if giver == leaders.answered:
+                            others[topic, giver] = givers[giver], expected, found
+                    elif giver == leaders.answered or giver not in leaders.brokers:
+                        # Who does not list it any more knows of all that happened while it was there.
+                        del givers[giver]
+                        others.pop((topic, giver), None)
+                        failures = 0
+            unsure = {topic: givers for topic, givers in unsure.items() if givers}
+            if not unsure:
+                return
+            if self._waiting.now_s > until_s:
+                break
+            if failures:
+                with self._waiting():
+                    time.sleep(_pause_s(settings, failures - 1))
+        if others:
+            raise problems.mixed(*next(iter(others.values())))
+        givers = next(iter(unsure.values()))
+        raise problems.unsure(next(iter(givers.values())), sorted(givers), settings.progress_timeout_ms)
+
+    def _client(self, cluster: str) -> ClusterClient:
+        return self._pool.client(cluster, self._settings[cluster])
+
+    def _leaders(self, cluster: str, reads: Sequence[PartitionRead]) -> Leaders:
+        # After a failure another broker is asked: what this one knows may be why.
+        failed = any(read.trouble is not None for read in reads)
+        # What seems to be gone needs the word of every broker, also of those that nothing else is asked of.
+        unheard = {broker for read in reads if read.search is not None for broker in read.search.unheard()}
+        with self._waiting():
+            leaders = self._client(cluster).leaders(
+                [read.key for read in reads],
+                refresh=failed or cluster in self._unseen,
+                timeout_s=max(min(map(self._sought_s, reads)), PATIENCE_MIN_S),
+                cluster_id=self._cluster_ids[cluster],
+                turn=failed,
+                prefer=sorted(unheard),
+            )
+        self._unseen.discard(cluster)
+        return leaders
+
+    def _home_of(self, read: PartitionRead, leaders: Leaders) -> Broker | None:
+        """The leader of `read`, as one broker has it; None, with what is wrong in `trouble`, if it has none."""
+        broker, topic_id = leaders.known.get(read.key), leaders.topic_ids[read.split.topic]
+        expected = self._topic_ids.get(read.split[:2]) or (read.topic_id if read.begun else "")
+        if expected and topic_id and topic_id != expected:
+            read.trouble = problems.created_anew(read, expected, topic_id)
+            return None
+        if broker is None:
+            self._note_no_leader(read, leaders.unknown[read.key])
+            return None
+        read.follows, read.empties, read.topic_id = False, 0, topic_id
+        read.leader_epoch = leaders.epochs[read.split.topic][read.split.partition]
+        if topic_id and read.leader_epoch >= 0:
+            # A topic that keeps its id has no earlier epoch again: who leads under one was cut off.
+            read.leader_epoch = read.epoch_seen = max(read.leader_epoch, read.epoch_seen, read.epoch, read.epoch_last)
+        return broker
+
+    def _note_no_leader(self, read: PartitionRead, code: int) -> None:
+        """Remember why `read` has no leader; raises if that is final."""
+        if code == UNKNOWN_TOPIC_OR_PARTITION:
+            read.trouble = problems.absent(read)
+            return
+        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {error_name(code)} ({code})", code)
+        if not is_retriable(code):
+            raise read.trouble
+
+    def look(self, read: PartitionRead, look: Callable[[PartitionRead], bool]) -> bool | None:
+        """What `look` has the leader say; None if it said nothing in time, or does not have the partition any more.
+
+        Who has it now is for the metadata then.
+        """
+        try:
+            return look(read)
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            read.trouble = error
+        except ClusterUnreachable as error:
+            read.trouble = error
+        return None
+
+    def check_loss(self, read: PartitionRead) -> bool:
+        """The leader says that there is no such offset. Whether it is lost, which raises if it may not be passed over.
+
+        Otherwise it is there after all, or may be elsewhere, and is asked for again.
+        """
+        first, behind = (self._offset(read, which) for which in (EARLIEST, LATEST))
+        if read.position < first:
+            # Starts only grow, so whoever says this is right.
+            self.lose(read, problems.starts_later(read, first, behind), first)
+            # What there is may be another topic's, so who leads it, and its id, is asked for anew.
+            self._unseen.add(read.split.cluster)
+            return True
+        if read.position > behind:
+            read.trouble = problems.ends_before(read, first, behind)
+            return False
+        detail = f"{read}: the broker does not find the offset, although its log now has {first} to {behind - 1}"
+        read.trouble = BrokerError(read.split.cluster, detail, OFFSET_OUT_OF_RANGE)
+        # A broker that does not know the last epoch says so in this way: what comes is compared with it all the same.
+        read.epoch_behind = -1
+        return False
+
+    def _offset(self, read: PartitionRead, which: int) -> int:
+        left_s = max(self.left_s(read), PATIENCE_MIN_S)
+        with self._waiting():
+            found = self._client(read.split.cluster).list_offsets(
+                {read.key: which},
+                undecided=True,
+                timeout_s=left_s,
+                cluster_id=self._cluster_ids[read.split.cluster],
+            )
+        return found[read.key]
+
+    def settle(self, read: PartitionRead) -> bool:
+        """Pass over what `read` seems not to have up to the end of its range, unless that is in remote storage."""
+        left_s = max(self.left_s(read), PATIENCE_MIN_S)
+        client, cluster_id = self._client(read.split.cluster), self._cluster_ids[read.split.cluster]
+        with self._waiting():
+            # Asked for after the answers: the first local offset only ever grows.
+            local = client.earliest_local(read.key, timeout_s=left_s, cluster_id=cluster_id)
+            leaders = client.leaders([read.key], timeout_s=left_s, cluster_id=cluster_id)
+        # That goes by the name, whatever the records went by.
+        for broker in leaders.known.values():
+            self.note_named([read], broker.address)
+        if read.position >= local:
+            read.advance(read.end, self._waiting.now_s)
+            return True
+        read.remote, read.empties = True, 0
+        read.trouble = problems.remote(read, local)
+        return False
+
+    def lose(self, read: PartitionRead, error: DataLossError, behind: int = problems.EVERYTHING) -> None:
+        """Raise that what is before offset `behind` is lost, or pass over it."""
+        if not self._skip_lost:
+            raise error
+        problems.pass_over(read, error, behind, self._waiting.now_s)
+
+    def left_s(self, read: PartitionRead) -> float:
+        """How long `read` may wait for brokers until it has to get on; negative if that is over."""
+        return self._settings[read.split.cluster].progress_timeout_ms / 1000 - (self._waiting.now_s - read.stamp_s)
+
+    def _sought_s(self, read: PartitionRead) -> float:
+        """How long `read`, if it seems to be gone, is looked for until it is: at least for a while, once it does."""
+        left_s = self.left_s(read)
+        if read.search is None:
+            return left_s
+        grace_s = min(UNKNOWN_TOPIC_GRACE_S, self._settings[read.split.cluster].progress_timeout_ms / 2000)
+        return max(left_s, grace_s - (self._waiting.now_s - read.search.since_s))
+
+    def raise_if_overdue(self, read: PartitionRead) -> None:
+        """Raise what has kept `read` from getting on for too long; what is lost may be passed over instead."""
+        trouble = read.trouble
+        if trouble is None or self.left_s(read) > 0:
+            return
+        timeout_ms = self._settings[read.split.cluster].progress_timeout_ms
+        if not isinstance(trouble, DataLossError):
+            raise problems.overdue(read, trouble, timeout_ms)
+        # Where something else took up the time, it has not been looked for as yet.
+        if read.search is None or self._sought_s(read) > 0:
+            return
+        brokers = read.search.unheard()
+        if brokers:
+            raise problems.unheard(read, trouble, brokers, timeout_ms)
+        self.lose(read, trouble)
+
+
+def _pause_s(settings: ClientSettings, failures: int) -> float:
+    """The pause after so many failures and one more: it doubles up to a maximum, and is never nothing."""
+    return max(min(settings.retry_backoff_ms << min(failures, 16), settings.retry_backoff_max_ms), 1) / 1000

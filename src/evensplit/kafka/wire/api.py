@@ -1,0 +1,184 @@
+"""The requests that this package sends, with the versions of them that it can write, and whose answers it can read.
+
+The lowest version is the oldest whose meaning is what this package relies on, the highest the newest that is tested.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any, Generic, NoReturn, TypeVar
+
+from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.wire import group_responses, responses
+from evensplit.kafka.wire.primitives import Reader
+
+# kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.errors import for_code
+    from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
+    from kafka.protocol.consumer import (
+        FetchRequest,
+        FetchResponse,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+    )
+    from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+    from kafka.protocol.metadata import (
+        ApiVersionsRequest,
+        ApiVersionsResponse,
+        FindCoordinatorRequest,
+        FindCoordinatorResponse,
+        MetadataRequest,
+        MetadataResponse,
+    )
+    from kafka.protocol.sasl import (
+        SaslAuthenticateRequest,
+        SaslAuthenticateResponse,
+        SaslHandshakeRequest,
+        SaslHandshakeResponse,
+    )
+
+_NEVER = 1 << 15
+_SHORT = 1 << 20
+_LONG = 128 << 20
+
+_Response = TypeVar("_Response")
+
+
+@dataclass(frozen=True, slots=True)
+class Api(Generic[_Response]):
+    """One kind of request, and how its answer is read.
+
+    - request, response: kafka-python's classes for it and its answer. They only write: a client requests, and whoever
+      plays a broker answers.
+    - read: reads the answer in a version, by bounded code.
+    - lowest, highest: the usable versions, both included.
+    - flexible_from: the first version with tagged fields and lengths as varints (KIP-482).
+    - answer_bytes_max: a longer answer is none. What is read before a login is short; what grows with the number of
+      partitions has room for a million of them.
+    """
+
+    request: Any
+    response: Any
+    read: Callable[[Reader, int], _Response]
+    lowest: int
+    highest: int
+    flexible_from: int = _NEVER
+    answer_bytes_max: int = _LONG
+
+    @property
+    def key(self) -> int:
+        """Kafka's number for it."""
+        return int(self.request.API_KEY)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name for it."""
+        return str(self.request.name).removesuffix("Request")
+
+    def decode(self, answer: memoryview, version: int, deadline: Deadline) -> _Response:
+        """Read an answer in `version`, without its length and number.
+
+        Raises:
+            Undecodable: it is none.
+            OutOfTime: the deadline passed meanwhile.
+        """
+        flexible = version >= self.flexible_from
+        reader = Reader(answer, 0, flexible=flexible, deadline=deadline)
+        # The header of this one has never changed, so that every client can read it (KIP-511).
+        if self.request is not ApiVersionsRequest:
+            reader.skip_tags()
+        return self.read(reader, version)
+
+
+def _read_fetch(reader: Reader, version: int) -> NoReturn:
+    raise AssertionError("the kernel reads it")
+
+
+API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse, responses.read_api_versions, 0, 3, 3, _SHORT)
+
+SASL_HANDSHAKE = Api(
+    SaslHandshakeRequest, SaslHandshakeResponse, responses.read_sasl_handshake, 1, 1, answer_bytes_max=_SHORT
+)
+"""With version 1, what follows are SaslAuthenticate requests, and not bytes without a frame (KIP-152)."""
+
+SASL_AUTHENTICATE = Api(
+    SaslAuthenticateRequest, SaslAuthenticateResponse, responses.read_sasl_authenticate, 0, 2, 2, _SHORT
+)
+"""From version 1 on the broker says for how long it holds (KIP-368)."""
+
+METADATA = Api(MetadataRequest, MetadataResponse, responses.read_metadata, 4, 12, 9)
+"""Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
+
+TOPIC_BYTES_MAX = 16 << 20
+"""What an answer has about one topic, at most: room for 300,000 partitions."""
+
+
+def metadata_bytes_max(topics: int) -> int:
+    """How long METADATA may be about so many topics: with room for the brokers, and for no other topic."""
+    return min(_LONG, (topics + 1) * TOPIC_BYTES_MAX)
+
+
+LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, responses.read_list_offsets, 2, 9, 6)
+"""From version 1 on there is one offset for a time; version 2 (Kafka 0.11) brings the isolation level (KIP-98)."""
+
+EARLIEST_LOCAL = -4
+"""Instead of a time in ListOffsets: the first offset that is not in remote storage alone (KIP-405)."""
+
+EARLIEST_LOCAL_VERSION = 8
+
+OFFSET_FOR_LEADER_EPOCH = Api(
+    OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, responses.read_offset_for_leader_epoch, 3, 4, 4
+)
+"""Version 3 (Kafka 2.3) is the first that consumers may ask who may describe the topic, and no more (KIP-320)."""
+
+FETCH = Api(FetchRequest, FetchResponse, _read_fetch, 4, 13, 12)
+"""Version 4 has the record format v2 (KIP-98); from 9 on brokers check leader epochs (KIP-320), from 12 on the last
+fetched one too (KIP-595); from 13 on topics go by ids instead of names (KIP-516). How long its answer may be depends on
+what was asked."""
+
+FETCH_BY_NAME_VERSION = 12
+"""The highest version of Fetch in which topics go by names."""
+
+FIND_COORDINATOR = Api(
+    FindCoordinatorRequest, FindCoordinatorResponse, group_responses.read_find_coordinator, 0, 6, 3, _SHORT
+)
+"""From version 1 on there are other coordinators than those of groups, from 4 on several in one request (KIP-699)."""
+
+OFFSET_FETCH = Api(OffsetFetchRequest, OffsetFetchResponse, group_responses.read_offset_fetch, 1, 9, 6)
+"""Version 1 is the first without ZooKeeper; from 8 on for several groups; from 10 on topics go by ids (KIP-848)."""
+
+OFFSET_COMMIT = Api(OffsetCommitRequest, OffsetCommitResponse, group_responses.read_offset_commit, 2, 9, 8)
+"""Version 2 is the first without a time; from 5 on the broker alone says how long commits are kept (KIP-211), as it
+does with the default of the versions before; from 10 on topics go by ids (KIP-848)."""
+
+DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse, group_responses.read_describe_groups, 3, 5, 5)
+"""Version 3 is the first that says what the user may do with the group (KIP-430)."""
+
+
+def error_name(code: int) -> str:
+    """Kafka's name for an error code, such as `NOT_LEADER_FOR_PARTITION`; `UNKNOWN` if the code is not known."""
+    return str(for_code(code).message)
+
+
+def is_retriable(code: int) -> bool:
+    """Whether the same request may succeed later, perhaps at another broker."""
+    return bool(for_code(code).retriable)
+
+
+@cache
+def software_version() -> str:
+    """The version of this package, which brokers are told (KIP-511); "0" where it is not installed."""
+    try:
+        return metadata.version("evensplit")
+    except metadata.PackageNotFoundError:
+        return "0"

@@ -1,0 +1,250 @@
+"""What brokers answer about themselves, topics and logins, read by bounded code (`wire.Reader`).
+
+A class has what is used here, under Kafka's names for it. Fields that a version does not have yet are what Kafka's
+schemas give as defaults.
+
+Sources: the message definitions of Kafka's protocol, in the versions that `api` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from struct import Struct
+from typing import Generic, TypeVar
+
+from evensplit.core.text import short
+from evensplit.kafka.wire.primitives import Reader, Undecodable
+
+UNSUPPORTED_VERSION = 35
+PORT_MAX = 65535
+BROKERS_MAX = 10_000
+"""No cluster has more."""
+
+RIGHTS_UNKNOWN = -(1 << 31)
+"""Instead of what a user may do: the broker was not asked, or does not say."""
+
+_NAMED_BYTES_MIN = 3
+_BROKER_BYTES_MIN = 11
+_TOPIC_BYTES_MIN = 9
+_PARTITION_BYTES_MIN = 18
+_VERSIONS = Struct(">hhh")
+_PARTITION = Struct(">hii")
+_PARTITION_WITH_EPOCH = Struct(">hiii")
+_OFFSET = Struct(">ihqq")
+_OFFSET_WITH_EPOCH = Struct(">ihqqi")
+_END_OF_EPOCH = Struct(">hiiq")
+
+_Entry = TypeVar("_Entry")
+
+
+@dataclass(slots=True)
+class ApiVersions:
+    """What a broker can do. `versions`: the lowest and the highest of each request, by Kafka's number for it."""
+
+    error_code: int
+    versions: dict[int, tuple[int, int]]
+
+
+def read_api_versions(reader: Reader, version: int) -> ApiVersions:
+    """An answer with UNSUPPORTED_VERSION has the form of version 0, and is not read further (KIP-511)."""
+    code = reader.int16()
+    known: dict[int, tuple[int, int]] = {}
+    if code != UNSUPPORTED_VERSION:
+        known = {key: (lowest, highest) for key, lowest, highest in reader.rows(_VERSIONS)}
+    return ApiVersions(code, known)
+
+
+@dataclass(slots=True)
+class SaslHandshake:
+    """Whether a mechanism is enabled. `mechanisms`: those that are."""
+
+    error_code: int
+    mechanisms: list[str]
+
+
+def read_sasl_handshake(reader: Reader, version: int) -> SaslHandshake:
+    """Version 1."""
+    return SaslHandshake(reader.int16(), [reader.text() for _ in reader.entries(2)])
+
+
+@dataclass(slots=True)
+class SaslAuthenticate:
+    """A step of a login. `session_lifetime_ms`: for how long it holds; 0 for as long as the connection does."""
+
+    error_code: int
+    error_message: str
+    auth_bytes: bytes
+    session_lifetime_ms: int
+
+
+def read_sasl_authenticate(reader: Reader, version: int) -> SaslAuthenticate:
+    """Versions 0 to 2."""
+    code, said, message = reader.int16(), reader.text_or_none(), reader.octets()
+    return SaslAuthenticate(code, said or "", message, reader.int64() if version >= 1 else 0)
+
+
+@dataclass(slots=True)
+class MetadataBroker:
+    """Where a broker is to be reached. `host`: fit to be shown, so it need not be one."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(slots=True)
+class MetadataPartition:
+    """Who leads a partition, -1 for nobody, since which epoch, -1 where it is not said."""
+
+    error_code: int
+    partition_index: int
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(slots=True)
+class MetadataTopic:
+    """A topic. `topic_id`: its id as text, empty where the broker has none.
+
+    `authorized_operations`: the bits of what the user may do with it, or RIGHTS_UNKNOWN.
+    """
+
+    error_code: int
+    name: str
+    topic_id: str
+    is_internal: bool
+    partitions: list[MetadataPartition]
+    authorized_operations: int
+
+
+@dataclass(slots=True)
+class Metadata:
+    """The brokers and topics of a cluster, as one broker knows them.
+
+    `cluster_id`: fit to be shown; empty where there is none.
+    """
+
+    brokers: list[MetadataBroker]
+    cluster_id: str
+    topics: list[MetadataTopic]
+
+    def only(self, topics: Collection[str] | None) -> Metadata:
+        """The same with no topic but those with these names. `topics`: None for all."""
+        if topics is None:
+            return self
+        names = frozenset(topics)
+        return replace(self, topics=[one for one in self.topics if one.name in names])
+
+
+def read_metadata(reader: Reader, version: int) -> Metadata:
+    """Versions 4 to 12."""
+    reader.int32()  # for how long it is throttled
+    brokers = [_read_broker(reader) for _ in reader.entries(_BROKER_BYTES_MIN, BROKERS_MAX)]
+    cluster_id = short(reader.text_or_none() or "")
+    reader.int32()  # the controller
+    return Metadata(brokers, cluster_id, [_read_topic(reader, version) for _ in reader.entries(_TOPIC_BYTES_MIN)])
+
+
+def _read_broker(reader: Reader) -> MetadataBroker:
+    broker = MetadataBroker(reader.int32(), short(reader.text()), checked_port(reader.int32()), reader.text_or_none())
+    reader.skip_tags()
+    return broker
+
+
+def _read_topic(reader: Reader, version: int) -> MetadataTopic:
+    code, name = reader.int16(), reader.text()
+    topic_id = reader.uuid_text() if version >= 10 else ""
+    internal = reader.boolean()
+    partitions = [_read_partition(reader, version) for _ in reader.entries(_PARTITION_BYTES_MIN)]
+    if len({one.partition_index for one in partitions}) < len(partitions):
+        raise Undecodable(f"a partition of topic {short(name)!r} stands twice, expected each once")
+    rights = reader.int32() if version >= 8 else RIGHTS_UNKNOWN
+    reader.skip_tags()
+    return MetadataTopic(code, name, topic_id, internal, partitions, rights)
+
+
+def _read_partition(reader: Reader, version: int) -> MetadataPartition:
+    if version >= 7:
+        code, index, leader, epoch = reader.numbers(_PARTITION_WITH_EPOCH)
+    else:
+        (code, index, leader), epoch = reader.numbers(_PARTITION), -1
+    if index < 0:
+        raise Undecodable(f"partition {index}, expected 0 or more")
+    reader.skip_int32s()  # replicas
+    reader.skip_int32s()  # those in sync
+    if version >= 5:
+        reader.skip_int32s()  # those that are offline
+    reader.skip_tags()
+    return MetadataPartition(code, index, leader, epoch)
+
+
+@dataclass(slots=True)
+class OfTopic(Generic[_Entry]):
+    """What is said of each of several partitions of a topic."""
+
+    name: str
+    partitions: list[_Entry]
+
+
+@dataclass(slots=True)
+class ByTopic(Generic[_Entry]):
+    """An answer about partitions."""
+
+    topics: list[OfTopic[_Entry]]
+
+
+def read_topics(reader: Reader, read_partitions: Callable[[], list[_Entry]]) -> list[OfTopic[_Entry]]:
+    """Topics by their names, each with what `read_partitions` reads."""
+    topics = []
+    for _ in reader.entries(_NAMED_BYTES_MIN):
+        topics.append(OfTopic(reader.text(), read_partitions()))
+        reader.skip_tags()
+    return topics
+
+
+@dataclass(slots=True)
+class ListedOffset:
+    """An offset of a partition, -1 if there is none, and its leader epoch, -1 where it is not said."""
+
+    partition_index: int
+    error_code: int
+    offset: int
+    leader_epoch: int
+
+
+def read_list_offsets(reader: Reader, version: int) -> ByTopic[ListedOffset]:
+    """Versions 2 to 9."""
+
+    def read_offsets() -> list[ListedOffset]:
+        if version >= 4:
+            rows = reader.rows(_OFFSET_WITH_EPOCH)
+            return [ListedOffset(index, code, offset, epoch) for index, code, _, offset, epoch in rows]
+        return [ListedOffset(index, code, offset, -1) for index, code, _, offset in reader.rows(_OFFSET)]
+
+    reader.int32()  # for how long it is throttled
+    return ByTopic(read_topics(reader, read_offsets))
+
+
+@dataclass(slots=True)
+class EpochEnd:
+    """Where a leader epoch of a partition ends, as far as is known."""
+
+    error_code: int
+    partition: int
+    leader_epoch: int
+    end_offset: int
+
+
+def read_offset_for_leader_epoch(reader: Reader, version: int) -> ByTopic[EpochEnd]:
+    """Versions 3 and 4 (KIP-101)."""
+    reader.int32()  # for how long it is throttled
+    return ByTopic(read_topics(reader, lambda: [EpochEnd(*row) for row in reader.rows(_END_OF_EPOCH)]))
+
+
+def checked_port(number: int) -> int:
+    """The number of a port, if it is one."""
+    if not 0 <= number <= PORT_MAX:
+        raise Undecodable(f"port {number}, expected 0 to {PORT_MAX}")
+    return number

@@ -1,0 +1,330 @@
+"""What one page shows: everything that a template needs, in the words and numbers that stand there."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evensplit.core.text import counted
+from evensplit.explain.batch import ClusterView, health
+from evensplit.explain.split_history import Biography, describe_split
+from evensplit.observe.dashboard.view.chart import make_chart
+from evensplit.observe.dashboard.view.formatting import exact, short
+from evensplit.observe.dashboard.view.grid import make_grid
+from evensplit.observe.dashboard.view.query import Wish
+from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun
+from evensplit.observe.recorder import RUNS, Begun, Stage, Watched
+from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.source_view import Source, SplitView, View
+from evensplit.observe.timeline import Kind
+
+CLUSTERS_MAX = 12
+HAPPENINGS_MAX = 25
+LINES_MAX = 12
+"""Of notices, and of proofs."""
+CHAPTERS_MAX = 40
+VIEWS_MAX = 4
+
+OVER = frozenset({Stage.ENDED, Stage.FAILED})
+"""Nothing is read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One of the numbers at the top. `more`: what one should know with it. `until_ms`: it held until then."""
+
+    name: str
+    value: str
+    unit: str
+    more: str
+    title: str
+    tone: str = ""
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One cluster. `tone`: good, bad or off. `lag`: in offsets, as far as it is known. `rate`: offsets per second."""
+
+    view: ClusterView
+    tone: str
+    said: str
+    lag: int | None
+    rate: float | None
+    wish: Wish
+
+
+class Splits:
+    """The splits of the views that are looked at, so that they are made once for each batch and not for each look.
+
+    They are kept for the `VIEWS_MAX` sources that were looked at last.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: OrderedDict[Source, tuple[View, Sequence[SplitView]]] = OrderedDict()
+
+    def of(self, view: View) -> Sequence[SplitView]:
+        """All splits of a view."""
+        with self._lock:
+            made = self._made.pop(view.source, None)
+            if made is None or made[0] is not view:
+                made = (view, tuple(view.splits()))
+            self._made[view.source] = made
+            if len(self._made) > VIEWS_MAX:
+                self._made.popitem(last=False)
+            return made[1]
+
+
+def find(shelf: Shelf, wish: Wish) -> Watched | Begun | None:
+    """The source that is wished for, or that of which there was news last; None if there is none yet.
+
+    A query without a batch stands for its first source, until it is known which of its sources are ours.
+    """
+    known = _all(shelf)
+    if wish.source is None:
+        return known[-1] if known else None
+    exact = [one for one in known if (_source(one).query_id, _source(one).number) == wish.source]
+    return next(iter(exact or [one for one in known if wish.source == (_source(one).query_id, 0)]), None)
+
+
+def _all(shelf: Shelf) -> Sequence[Watched | Begun]:
+    """All sources, and all queries without a batch, in the order of `Shelf.watched`."""
+    return sorted((*shelf.begun(), *shelf.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
+
+
+def _source(one: Watched | Begun) -> Source:
+    return one.source if isinstance(one, Begun) else one.view.source
+
+
+def begun(one: Begun, wish: Wish) -> dict[str, Any]:
+    """All that is to be said of a query without a batch."""
+    return {
+        "begun": one,
+        "source": one.source,
+        "wish": replace(wish.at(one.source), split=None),
+        "status": status_of_begun(one),
+        "over": one.stage in OVER,
+        "awaited": awaited(one),
+    }
+
+
+def live(watched: Watched, wish: Wish, splits: Splits) -> dict[str, Any]:
+    """All that changes from batch to batch."""
+    view, explanation = watched.view, watched.view.explanation
+    here = replace(wish.at(view.source), split=None)
+    moved = frozenset(move.split for move in explanation.changes.moves)
+    found = splits.of(view)
+    kinds = [one for one in view.happenings if not here.kinds or one.kind in here.kinds]
+    older = min(here.older, max(0, len(kinds) - 1))
+    happenings = kinds[::-1][older : older + HAPPENINGS_MAX]
+    return {
+        "view": view,
+        "source": view.source,
+        "last": view.last,
+        "wish": here,
+        "status": status_of(watched),
+        "over": watched.stage in OVER,
+        "heard_ms": watched.heard_ms,
+        "tiles": tuple(_tiles(watched, len(found))),
+        "notices": _few(explanation.notices, "more notices"),
+        "clusters": _clusters(watched, here),
+        "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
+        "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
+        "chart": make_chart(view.work),
+        "proofs": _proofs(view),
+        "happenings": happenings,
+        "happenings_known": len(kinds),
+        "kinds": [(kind, kind in here.kinds, here.toggled(kind)) for kind in _kinds(view, here)],
+        "newer": replace(here, older=max(0, older - HAPPENINGS_MAX)) if older else None,
+        "older": replace(here, older=older + HAPPENINGS_MAX) if older + HAPPENINGS_MAX < len(kinds) else None,
+        "all_kinds": replace(here, kinds=(), older=0),
+    }
+
+
+def choices(shelf: Shelf, shown: Watched | Begun | None) -> Sequence[tuple[str, str, bool]]:
+    """Name, what it is in an address, and whether it is the one that is shown, of each source; latest news first."""
+    sources = [_source(one) for one in _all(shelf)[::-1]]
+    names = list(map(str, sources))
+    return [
+        # Two queries of one name are told apart by their ids.
+        (
+            name if names.count(name) == 1 else f"{name} ({source.query_id})",
+            f"{source.number}:{source.query_id}",
+            shown is not None and source == _source(shown),
+        )
+        for source, name in zip(sources, names, strict=True)
+    ]
+
+
+def story(biography: Biography) -> dict[str, Any]:
+    """What is shown of the life of a split; of a long one the latest, and how much there is before."""
+    chapters = biography.chapters[-CHAPTERS_MAX:]
+    before = ""
+    if biography.known_from:
+        stood = "not there" if biography.before is None else f"already there; {describe_split(biography.before)}"
+        before = f"Before batch {biography.known_from:,} it was {stood}."
+    return {
+        "split": biography.split,
+        "now": describe_split(biography.now),
+        "chapters": chapters[::-1],
+        "left": len(biography.chapters) - len(chapters),
+        "before": before,
+    }
+
+
+def _tiles(watched: Watched, splits: int) -> Sequence[Tile]:
+    view = watched.view
+    explanation, totals = view.explanation, view.totals
+    work = view.work[-1] if view.work else None
+    unknown = sum(one.lag_unknown for one in explanation.clusters)
+    lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
+    # What is retained or was read to its end is not waited for: without any other split there is no lag.
+    lag = sum(lags) if lags or not unknown else None
+    lost = sum(totals.losses.values())
+    return [
+        Tile(
+            "Lag",
+            short(lag),
+            "offsets",
+            f"not known of {counted(unknown, 'split')}" if unknown else "when the query last looked",
+            f"{exact(lag)} offsets are still to be read",
+            "warn" if unknown else "",
+        ),
+        _rate(watched),
+        Tile(
+            "Splits",
+            f"{splits:,}",
+            "",
+            f"on {counted(len(explanation.readers), 'reader')}",
+            f"{counted(splits, 'split')}, the fullest reader has {explanation.spread:,} more than the emptiest",
+        ),
+        Tile(
+            "Busiest reader",
+            f"{explanation.plan.offsets_max / work.share:.0%}" if work is not None and work.share else "-",
+            "of the level" if work is not None and work.share else "",
+            f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets"
+            f"{'; plan=level would cut that' if explanation.plan.levels else ''}",
+            explanation.advice()
+            or "What the busiest reader had to go through in the last batch, against an equal share",
+        ),
+        Tile(
+            "Moves",
+            short(sum(totals.moves.values())),
+            "",
+            f"in {counted(totals.batches, 'batch', 'batches')}",
+            f"{counted(sum(totals.moves.values()), 'move')} in all batches seen here",
+        ),
+        Tile(
+            "Losses",
+            short(lost),
+            "",
+            _lost(view) if lost else "nothing was lost",
+            f"{counted(lost, 'loss', 'losses')} in all batches seen here",
+            "bad" if lost else "",
+        ),
+    ]
+
+
+def _rate(watched: Watched) -> Tile:
+    """How fast it goes; what has ended does not, and what has nothing to read did when there was something."""
+    if watched.stage in OVER:
+        return Tile("Rate", "-", "", "nothing is read any more", "The query has ended")
+    rates = _rates(watched)
+    if rates and not _reads(watched):
+        before = sum(watched.view.rates().values())
+        title = f"{exact(before)} offsets per second over the last batches, and none since"
+        return Tile("Rate", "0", "offsets/s", f"{short(before)}/s until", title, until_ms=watched.view.last.at_ms)
+    rate = sum(rates.values()) if rates else None
+    title = f"{exact(rate)} offsets per second"
+    return Tile("Rate", short(rate), "offsets/s", "over the last batches" if rates else "needs two batches", title)
+
+
+def _rates(watched: Watched) -> Mapping[str, float]:
+    """cluster -> offsets per second; 0 of what is not read at the moment."""
+    if watched.stage in OVER:
+        return {}
+    away = watched.view.away
+    reads = _reads(watched)
+    return {name: rate if reads and name not in away else 0 for name, rate in watched.view.rates().items()}
+
+
+def _reads(watched: Watched) -> bool:
+    return watched.stage in (Stage.RUNNING, Stage.UNKNOWN) and not watched.view.waits
+
+
+def _lag(one: ClusterView) -> int | None:
+    """Of all splits whose end is known; 0 where there is none of which it should be."""
+    return one.lag_sum if one.lag_sum is not None or one.lag_unknown else 0
+
+
+def _lost(view: View) -> str:
+    """How many offsets were lost, as far as that is known."""
+    totals = view.totals.lost_offsets
+    unknown = sum(view.totals.losses_unknown.values())
+    if not totals:
+        return "of how many offsets is not known"
+    said = f"at most {short(sum(totals.values()))} offsets"
+    return f"{said}, and {unknown:,} of unknown size" if unknown else said
+
+
+def _clusters(watched: Watched, wish: Wish) -> Sequence[Health]:
+    """Those with trouble first, then those with most lag."""
+    rates, known = _rates(watched), watched.view.explanation.reported
+    found = [
+        Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), wish.zoomed(None, one.id))
+        for one in watched.view.explanation.clusters
+    ]
+    order = {"bad": 0, "good": 1, "off": 2}
+    found.sort(key=lambda one: (order[one.tone], -(one.view.lag_sum or 0)))
+    return found[:CLUSTERS_MAX]
+
+
+def _tone(one: ClusterView, known: bool) -> str:
+    if one.removed_at_ms is not None:
+        return "off"
+    if one.unreachable or one.left_out:
+        return "bad"
+    return "good" if known else "off"
+
+
+def _proofs(view: View) -> Sequence[tuple[str, str]]:
+    """What is proven, each with its tone."""
+    lines: list[tuple[str, str]] = []
+    for one in view.explanation.evenness:
+        where = "All splits" if one.cluster is None else f"Cluster {one.cluster}"
+        tone = "good" if one.even else "off" if one.even is None or not one.promised else "bad"
+        lines.append((tone, f"{where}: {one.statement()}."))
+    left = len(lines) - LINES_MAX
+    if left > 0:
+        lines = [*lines[:LINES_MAX], ("off", f"… and {counted(left, 'more cluster')}, each balanced on its own.")]
+    return [*lines, *_planned(view)]
+
+
+def _planned(view: View) -> Sequence[tuple[str, str]]:
+    """How the batch was shared out, each line with its tone; and what another plan would do where that is much."""
+    plan, offsets = view.explanation.plan, view.explanation.offsets
+    if not offsets:
+        return []
+    proven = plan.offsets_max <= plan.bound
+    least = "as few as can be with this plan" if proven else f"at least {plan.bound:,} with this plan"
+    lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
+    have = f"the busiest reader has {plan.offsets_max:,} of {counted(offsets, 'offset')}, {least}."
+    found = [("good" if proven else "off", f"Plan {plan.kind}: {have}{lent if plan.lent or plan.cuts else ''}")]
+    if advice := view.explanation.advice():
+        found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
+    return found
+
+
+def _kinds(view: View, wish: Wish) -> Sequence[Kind]:
+    """Those that there are, and those that are chosen."""
+    there = {one.kind for one in view.happenings}
+    return [kind for kind in Kind if kind in there or kind in wish.kinds]
+
+
+def _few(lines: Sequence[str], what: str) -> Sequence[str]:
+    left = len(lines) - LINES_MAX
+    return [*lines[:LINES_MAX], f"… and {left:,} {what}"] if left > 0 else lines

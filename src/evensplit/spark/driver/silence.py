@@ -1,0 +1,211 @@
+"""What gives nothing: partitions of clusters that answer, whose ends nobody tells. After a while that is an error."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import counted
+from evensplit.errors import ClusterError
+from evensplit.spark.poll.cluster_monitor import GAP_SHARE, World
+from evensplit.spark.poll.snapshot import Answer, View
+
+log = logging.getLogger("evensplit")
+
+SAY_INTERVAL_S = 60.0
+"""As long as it is no error yet, the log says it so often."""
+
+SHOWN_MAX = 3
+
+WHOLE_TOPIC = -1
+"""Stands for all partitions of a topic of which none is known."""
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """What gives nothing in one cluster.
+
+    `number`: the last answer that counts, which was there at `until_s`. `heard_s`: for how long the cluster has been
+    listened to by then, in s. `since`: what gives nothing, and the value of `heard_s` when that was first seen.
+    """
+
+    number: int
+    until_s: float
+    heard_s: float = 0.0
+    since: dict[TopicPartition, float] = field(default_factory=dict)
+
+    @property
+    def longest_s(self) -> float:
+        return self.heard_s - min(self.since.values())
+
+
+class Silence:
+    """Raises an error for what has given nothing for `limit_ms`; with 0, for the cluster's request deadline.
+
+    That is every split that is to be read, and every partition that is listed, whose end a cluster that answers does
+    not tell; and a topic that is wanted and cannot be listed. One that is known to be gone is removed, and counts no
+    longer. Of a time between two answers at most GAP_SHARE of the limit counts: nobody may have asked meanwhile.
+
+    Where all ends are there, a look costs a comparison of sizes.
+    """
+
+    def __init__(self, world: World, limit_ms: int, monotonic: Callable[[], float]) -> None:
+        self._world = world
+        self._limit_ms = limit_ms
+        self._monotonic = monotonic
+        self._silent: dict[str, _Cluster] = {}
+        self._said_s = 0.0
+
+    def look(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
+        """Take in the answers of all clusters, which `state` has been told.
+
+        Raises:
+            ClusterError: something has given nothing for too long; it names all that gives nothing.
+        """
+        views = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, View)}
+        lacking = _lacking(state, views)
+        for name in [name for name in self._silent if name not in answers or (name in views and name not in lacking)]:
+            del self._silent[name]
+        if not lacking:
+            return
+        if not self._silent:
+            self._said_s = self._monotonic()
+        for name, keys in lacking.items():
+            one = self._silent.get(name)
+            if one is None:
+                one = self._silent[name] = _Cluster(views[name].number, self._world.looked_until(name))
+            self._hear(name, one, views[name])
+            one.since = {key: one.since.get(key, one.heard_s) for key in keys}
+        doubts = {name: _doubted(state, name) for name in lacking}
+        sentences = {name: self._sentence(name, views[name], doubts[name]) for name in lacking if self._is_due(lacking)}
+        if any(self._is_over(name) for name in lacking):
+            raise _error(sentences)
+        if sentences:
+            self._said_s = self._monotonic()
+            log.warning("; ".join(f"cluster {name!r}: {sentence}" for name, sentence in sentences.items()))
+
+    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+        """Whether time alone has made an error of what is known, or a line in the log is due."""
+        heard = []
+        for name, one in self._silent.items():
+            answer = answers.get(name)
+            if isinstance(answer, View):
+                self._hear(name, one, answer)
+                heard.append(name)
+        return self._is_due(heard)
+
+    def _is_due(self, names: Collection[str]) -> bool:
+        if not names:
+            return False
+        return self._monotonic() - self._said_s >= SAY_INTERVAL_S or any(self._is_over(name) for name in names)
+
+    def _is_over(self, name: str) -> bool:
+        return self._silent[name].longest_s >= self._limit_s(name)
+
+    def _limit_s(self, name: str) -> float:
+        return (self._limit_ms or self._world.deadline_ms(name)) / 1000
+
+    def _hear(self, name: str, one: _Cluster, view: View) -> None:
+        """Let the time count until this answer was there."""
+        if view.number == one.number:
+            return
+        asked_s, until_s = self._world.looked_at(name), self._world.looked_until(name)
+        gap_s = min(max(0.0, asked_s - one.until_s), self._limit_s(name) * GAP_SHARE)
+        one.heard_s += gap_s + max(0.0, until_s - asked_s)
+        one.number, one.until_s = view.number, until_s
+
+    def _sentence(self, name: str, view: View, doubted: Mapping[str, str]) -> str:
+        """What gives nothing, for how long, and why."""
+        one = self._silent[name]
+        keys = sorted(one.since, key=lambda key: (one.since[key], key))
+        shown = "; ".join(map(_shown, keys[:SHOWN_MAX]))
+        more = f"; and {len(keys) - SHOWN_MAX:,} more" if len(keys) > SHOWN_MAX else ""
+        up_to = "up to " if len(set(one.since.values())) > 1 else ""
+        allowed = f"{self._limit_s(name):g} s are allowed ({'' if self._limit_ms else 'kafka.request.timeout.ms, '}"
+        return (
+            f"nothing has come of {shown}{more} for {up_to}{one.longest_s:.0f} s; {allowed}unreachableTimeout): "
+            f"{_reason(keys, view, doubted)}"
+        )
+
+
+def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, Collection[TopicPartition]]:
+    """What is to be read of each cluster that answers, and has no end there, or one that is not to be believed."""
+    gaps = [
+        view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
+    ]
+    doubts, late = state.session.doubts, frozenset(chain.from_iterable(state.session.late.values()))
+    if not gaps and not doubts and not late and sum(len(view.latest) for view in views.values()) == len(state.splits):
+        return {}
+    found: defaultdict[str, set[TopicPartition]] = defaultdict(set)
+    finished: set[tuple[str, str, int]] = set()
+    topics: set[tuple[str, str]] = set()
+    # What a complete answer lacked is removed, when another one confirms that.
+    missing = state.session.missing_since if state.session.discovery else {}
+    for key, split in state.splits.items():
+        view = views.get(key.cluster)
+        if view is None or split.removed_at_ms is not None:
+            continue
+        topics.add(key[:2])
+        if split.finished:
+            finished.add(key)
+        elif (
+            key[:2] in doubts
+            or key in late
+            or ((key.topic, key.partition) not in view.latest and not (view.whole and key in missing))
+        ):
+            found[key.cluster].add((key.topic, key.partition))
+    for name, view in views.items():
+        if len(view.latest) < len(view.listing.partitions):
+            listed = [key for key in view.listing.keys if key not in view.latest and (name, *key) not in finished]
+            found[name].update(listed)
+        whole = [(topic, WHOLE_TOPIC) for topic in view.listing.unlisted if (name, topic) not in topics]
+        found[name].update(whole)
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
+    return {topic: seen.topic_id for (cluster, topic), seen in state.session.doubts.items() if cluster == name}
+
+
+def _reason(keys: Collection[TopicPartition], view: View, doubted: Mapping[str, str]) -> str:
+    """Why nothing comes of `keys`, in clauses; `doubted` has an id of topics that not all brokers name."""
+    said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
+    topics = sorted({topic for topic, _ in keys})
+    reasons = [said[topic] for topic in topics if topic in said]
+    if len(reasons) > SHOWN_MAX:
+        reasons[SHOWN_MAX:] = [f"and {counted(len(reasons) - SHOWN_MAX, 'more topic')} like that"]
+    reasons.extend(
+        f"a broker says that topic {topic!r} has the id {doubted[topic]}, which is another one than is read, and no "
+        "other broker confirms it: see which of them lags behind"
+        for topic in topics
+        if topic in doubted
+    )
+    listed = frozenset(key for key in view.listing.keys if key[0] not in doubted)
+    if not listed.isdisjoint(keys):
+        reasons.append(
+            "its partitions without an end have no leader, or one that gives no offsets: see whether their brokers "
+            "run and are in sync (kafka-topics.sh --describe --unavailable-partitions)"
+        )
+    if any(key[0] not in said and key[0] not in doubted and key not in listed for key in keys):
+        reasons.append("the metadata of the cluster does not have all of them; see whether the topic was deleted")
+    return "; ".join(reasons)
+
+
+def _error(sentences: Mapping[str, str]) -> ClusterError:
+    (name, first), *others = sentences.items()
+    also = "".join(f". Also cluster {other!r}: {sentence}" for other, sentence in others)
+    return ClusterError(
+        name,
+        f"{first}{also}. All positions are in the checkpoint: mend that, or take it out of the subscription, and start "
+        "the query again",
+    )
+
+
+def _shown(key: TopicPartition) -> str:
+    topic, partition = key
+    return f"topic {topic!r}" if partition == WHOLE_TOPIC else f"topic {topic!r}, partition {partition}"

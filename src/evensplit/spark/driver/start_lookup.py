@@ -1,0 +1,167 @@
+"""Where newly discovered splits start and stop: the user's strategies, and what has to be asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evensplit.core.model import Cause, Loss, SplitId, StartBy
+from evensplit.core.state.offset_strategies import (
+    Bounds,
+    Earliest,
+    Resolution,
+    Strategy,
+    TopicPartition,
+    lookups,
+    resolve,
+)
+from evensplit.errors import ClusterError
+from evensplit.spark.options.parse import ClusterOptions
+from evensplit.spark.poll.cluster_monitor import World
+from evensplit.spark.poll.snapshot import View
+
+_UNDECIDED = frozenset({"start", "stop"})
+"""Purposes for which an offset may lie among what is not decided yet. The stop of a stream may lie anywhere."""
+
+
+@dataclass(slots=True)
+class Starts:
+    """What was found for some splits: `starts` and, for splits that end, `stops`; what could not be goes to `problems`.
+
+    `topic_ids`: of which incarnations they are.
+    `losses`: starts that were asked for and that the logs do not have; such a split starts at the beginning of its log.
+    `log_ends`: where the logs of these end.
+    `errors`: clusters that did not answer; their splits wait.
+    """
+
+    starts: dict[SplitId, int] = field(default_factory=dict)
+    stops: dict[SplitId, int] = field(default_factory=dict)
+    topic_ids: dict[SplitId, str] = field(default_factory=dict)
+    losses: list[Loss] = field(default_factory=list)
+    log_ends: dict[SplitId, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    errors: list[ClusterError] = field(default_factory=list)
+
+
+class StartFinder:
+    """Finds starts and stops by the strategies of each cluster's options.
+
+    `default`: the strategy of a cluster for which none is said.
+    """
+
+    def __init__(self, world: World, default: Strategy, now_ms: Callable[[], int]) -> None:
+        self._world = world
+        self._default = default
+        self._now_ms = now_ms
+
+    def find(
+        self,
+        found: Starts,
+        options: ClusterOptions,
+        by: StartBy,
+        splits: Iterable[SplitId],
+        view: View,
+        *,
+        patient: bool,
+    ) -> None:
+        """Add the starts and stops of `splits`, all of one cluster, to `found`.
+
+        What has to be looked up is asked for in the background, and waited for with `patient`; else it is missing.
+        """
+        name, keys = options.id, [(split.topic, split.partition) for split in splits]
+        strategy: Strategy = Earliest()
+        if by is StartBy.STRATEGY:
+            strategy = options.starting or self._default
+        ending = options.ending if options.ends_stream else None
+        try:
+            began = self._resolve(name, strategy, keys, view, patient=patient, purpose="start")
+            # Each order has a look-up of its own: of two in one, each would throw away what the other waits for.
+            stop = f"stop-{by}"
+            ended = None if ending is None else self._resolve(name, ending, keys, view, patient=patient, purpose=stop)
+        except ClusterError as error:
+            found.errors.append(error)
+            return
+        if began is None or (ending is not None and ended is None):
+            return
+        found.starts.update((SplitId(name, *key), offset) for key, offset in began.offsets.items())
+        _note_topics(found, name, view, began.offsets)
+        found.problems.extend(f"cluster {name!r}, starting offsets: {problem}" for problem in began.problems)
+        logs = bounds(view, began.out_of_range, undecided=True)
+        for key, wanted in began.out_of_range.items():
+            split, start = SplitId(name, *key), began.offsets[key]
+            found.losses.append(Loss(split, Cause.OUT_OF_RANGE, wanted, start, max(0, start - wanted)))
+            found.log_ends[split] = logs[key].end
+        if ended is not None:
+            self._stop(found, name, view, ended)
+
+    def find_stops(
+        self, found: Starts, options: ClusterOptions, splits: Sequence[SplitId], view: View, *, patient: bool
+    ) -> None:
+        """Add the stops of `splits`, all of one cluster and read already, to `found`, if its options end a stream."""
+        if options.ending is None or not options.ends_stream or not splits:
+            return
+        keys = [(split.topic, split.partition) for split in splits]
+        try:
+            ended = self._resolve(options.id, options.ending, keys, view, patient=patient, purpose="late-stop")
+        except ClusterError as error:
+            found.errors.append(error)
+            return
+        if ended is not None:
+            self._stop(found, options.id, view, ended)
+
+    @staticmethod
+    def _stop(found: Starts, name: str, view: View, ended: Resolution) -> None:
+        found.problems.extend(f"cluster {name!r}, ending offsets: {problem}" for problem in ended.problems)
+        # A stop may well lie where there is no record yet.
+        stops = {**ended.offsets, **ended.out_of_range}
+        found.stops.update((SplitId(name, *key), at) for key, at in stops.items())
+        _note_topics(found, name, view, stops)
+
+    def ends(
+        self, cluster: str, strategy: Strategy, keys: Sequence[TopicPartition], view: View, *, patient: bool
+    ) -> Resolution | None:
+        """Where reading of `keys` ends, also among what is not decided yet; None as long as that is not looked up.
+
+        Raises ClusterError.
+        """
+        return self._resolve(cluster, strategy, keys, view, patient=patient, purpose="stop")
+
+    def _resolve(
+        self,
+        cluster: str,
+        strategy: Strategy,
+        keys: Sequence[TopicPartition],
+        view: View,
+        *,
+        patient: bool,
+        purpose: str,
+    ) -> Resolution | None:
+        wanted = lookups(strategy, keys, self._now_ms())
+        answers = None
+        if wanted:
+            asked = frozenset(keys)
+            partitions = [one for one in view.listing.partitions if (one.topic, one.partition) in asked]
+            answers = self._world.look_up(cluster, purpose, wanted, partitions, patient=patient)
+            if answers is None:
+                return None
+        return resolve(strategy, bounds(view, keys, undecided=purpose in _UNDECIDED), answers, view.listing.keys)
+
+
+def _note_topics(found: Starts, name: str, view: View, keys: Iterable[TopicPartition]) -> None:
+    """Note which topics the offsets of `keys` were looked up in."""
+    ids = view.listing.topic_ids
+    found.topic_ids.update((SplitId(name, *key), ids[key]) for key in keys if key in ids)
+
+
+def bounds(view: View, keys: Iterable[TopicPartition], *, undecided: bool = False) -> Mapping[TopicPartition, Bounds]:
+    """The bounds of the logs of `keys`, as far as `view` has them.
+
+    `undecided`: offsets can be asked for among what is not decided yet, too.
+    """
+    behind = view.undecided if undecided else {}
+    # Retention can overtake an end that was looked up a moment before.
+    return {
+        key: Bounds(view.earliest[key], max(view.earliest[key], view.latest[key]), behind.get(key, 0))
+        for key in keys
+        if key in view.earliest and key in view.latest
+    }

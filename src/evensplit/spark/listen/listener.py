@@ -1,0 +1,332 @@
+"""A listener that turns Spark's events into views and explanations, in the user's process.
+
+The source's own process logs what changes; nothing is logged here but that something cannot be read. Nothing here ever
+fails a query: Spark tells listeners about batches that are done.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary, ref
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from evensplit import errors
+from evensplit.core.html import title
+from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.batch import Explanation
+from evensplit.observe.callbacks import Callbacks
+from evensplit.observe.recorder import Past, Recorder, Stage
+from evensplit.observe.source_view import Batch, Source
+from evensplit.spark.listen.beginnings import Beginnings, Clusters, clusters_of
+from evensplit.spark.listen.failures import failure
+from evensplit.spark.listen.progress import BatchProgress, batch_progress
+
+if TYPE_CHECKING:
+    from evensplit.charts import Drawing
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One batch of one of this package's sources.
+
+    `query_id` outlives restarts, `run_id` does not. `name`: the query's, if it has one. `source`: which of the query's
+    sources, from 0. `timestamp`: when the batch began, as Spark writes it.
+    """
+
+    query_id: str
+    run_id: str
+    name: str | None
+    batch_id: int
+    source: int
+    timestamp: str
+    explanation: Explanation
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, in JSON's own types: queryId, runId, name, batchId, source, timestamp, then `Explanation`'s."""
+        return {
+            "queryId": self.query_id,
+            "runId": self.run_id,
+            "name": self.name,
+            "batchId": self.batch_id,
+            "source": self.source,
+            "timestamp": self.timestamp,
+            **self.explanation.to_json(),
+        }
+
+    def plot(self) -> Drawing:
+        """The work of each reader, and each cluster's lag. Needs `evensplit[plots]`."""
+        return self.explanation.plot()
+
+    def _repr_html_(self) -> str:
+        source = Source(self.query_id, self.source, self.name)
+        return title(f"{source}: batch {self.batch_id}, {self.timestamp}") + self.explanation._repr_html_()
+
+
+Callback = Callable[[Progress], object]
+
+
+class Registration:
+    """What `register` gives back: the latest batches of all queries of a session over this source.
+
+    `recorder`: the same for what shows it, with what the queries do. `parallelism`: how many tasks the session runs
+    at once, once the source has been told. `metrics_port`: where the metrics of this session are served; None: nowhere.
+    `dashboard_url`: the same of its dashboard.
+    """
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        self.parallelism: int | None = None
+        self.metrics_port: int | None = None
+        self.dashboard_url: str | None = None
+        self._callbacks: Callbacks[Progress] = Callbacks()
+
+    def __repr__(self) -> str:
+        return f"<progress of {len({one.view.source.query_id for one in self.recorder.watched()})} queries>"
+
+    def progress(self, query: str | None = None) -> tuple[Progress, ...]:
+        """The last batches, oldest first, of each source the last 100; of `query` alone, by its name or id."""
+        found = self.recorder.past()
+        return tuple(
+            _progress(one) for one in found if query is None or query in (one.source.name, one.source.query_id)
+        )
+
+    def subscribe(self, callback: Callback) -> Callable[[], None]:
+        """Call `callback` with every batch from now on; what is returned ends that.
+
+        It is called in the order of the batches, in the thread in which Spark tells its listeners, so it should return
+        soon. What it raises is logged.
+        """
+        return self._callbacks.subscribe(callback)
+
+    def add(self, batch: Batch, end: Mapping[str, Any] | str) -> None:
+        """Keep a batch that was done, and tell everyone who asked for that. Raises as `Recorder.add` does."""
+        view = self.recorder.add(batch, end, heard_ms=_now_ms())
+        if view.last is batch:
+            past = Past(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
+            self._callbacks.tell(_progress(past), f"the progress of batch {batch.number}")
+
+
+class Listener(StreamingQueryListener):
+    """Hands every batch of this package's sources to its registration, and what their queries do."""
+
+    def __init__(self, queries: Callable[[], Iterable[StreamingQuery]] = tuple) -> None:
+        """`queries`: those of the session that run."""
+        self.registration = Registration()
+        self._queries = queries
+        self._beginnings = Beginnings(self.registration.recorder, queries)
+        self._unreadable: set[tuple[str, int]] = set()
+        self._ends: dict[str, dict[int, tuple[object, EnumeratorState]]] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Spark waits for this one, before the query begins. One that is over other sources alone is passed over."""
+        run_id = str(event.runId)
+        awaited = self._awaited(run_id)
+        if awaited is not None:
+            source = Source(str(event.id), 0, event.name)
+            self.registration.recorder.begin(source, _now_ms(), run_id=run_id, awaited=awaited)
+            self._beginnings.follow(run_id)
+
+    def _awaited(self, run_id: str) -> Clusters | None:
+        """See `clusters_of`; empty too where Spark tells nothing of a query's sources, which its first batch will."""
+        try:
+            query = self._running(run_id)
+            return {} if query is None else clusters_of(query)
+        except Exception as error:
+            log.info("what run %s is to read is not known yet: %s", run_id, errors.line_of(error))
+            return {}
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing has changed, but that the query has looked, and may have found clusters away, or back."""
+        run_id = str(event.runId)
+        self._beginnings.leave(run_id)
+        self._stage(event.id, event.runId, Stage.IDLE)
+        try:
+            # The event has no offsets, but what Spark keeps of the same moment has.
+            query = self._running(run_id)
+            progress = None if query is None else query.lastProgress
+            # Where the listener is late, it is of a later moment, and batches of before are still to be told of.
+            if progress is not None and progress.timestamp == event.timestamp:
+                self._look(run_id, progress)
+        except Exception as error:
+            # The next event asks again; where the session is about to end, there is none.
+            log.info("what idle query %s sees is not known: %s", event.id, errors.line_of(error))
+
+    def _look(self, run_id: str, progress: StreamingQueryProgress) -> None:
+        """Take in what the sources of a query saw, as far as they had nothing to do."""
+        recorder, ends = self.registration.recorder, self._ends.setdefault(run_id, {})
+        ours = list(batch_progress({"sources": progress.sources}, self._warner(progress), ends))
+        if not ours:
+            self._dismiss(progress)
+        for found in ours:
+            if found.start == found.end:
+                at_ms = _at_ms(progress.timestamp)
+                source = Source(str(progress.id), found.source, progress.name)
+                last = Batch(source, progress.batchId - 1, found.end, found.end, found.report, run_id=run_id)
+                recorder.resume(last, at_ms)
+                recorder.look(source.query_id, run_id, found.source, found.end, found.report, at_ms)
+                # It need not be read again the next time, nor for the next batch.
+                ends[found.source] = (progress.sources[found.source]["endOffset"], found.end)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """What is known stays."""
+        self._ends.pop(str(event.runId), None)
+        self._unreadable = {one for one in self._unreadable if one[0] != str(event.runId)}
+        self._beginnings.leave(str(event.runId))
+        if event.exception is None:
+            self._stage(event.id, event.runId, Stage.ENDED)
+        else:
+            self._stage(event.id, event.runId, Stage.FAILED, *failure(event.errorClassOnException, event.exception))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Explain the batch. Of each source of a run, the first failure to do so is logged, and never raised."""
+        progress = event.progress
+        run_id = str(progress.runId)
+        self._beginnings.leave(run_id)
+        unreadable = self._warner(progress)
+        source = -1
+        try:
+            ends = self._ends.setdefault(run_id, {})
+            for found in batch_progress({"sources": progress.sources}, unreadable, ends):
+                source, end = found.source, progress.sources[found.source]["endOffset"]
+                self.registration.add(_batch(event, found), end)
+                ends[source] = (end, found.end)
+            if source < 0:
+                self._dismiss(progress)
+        except Exception as error:
+            unreadable(source, error)
+
+    def _dismiss(self, progress: StreamingQueryProgress) -> None:
+        """There is no source of ours in a query, unless it is one that cannot be read."""
+        if all(run_id != str(progress.runId) for run_id, _ in self._unreadable):
+            self.registration.recorder.dismiss(str(progress.id))
+
+    def _warner(self, progress: StreamingQueryProgress) -> Callable[[int, Exception], None]:
+        """What logs why a source of a run cannot be explained; only the first time."""
+        run_id = str(progress.runId)
+
+        def warn(source: int, error: Exception) -> None:
+            if (run_id, source) not in self._unreadable:
+                self._unreadable.add((run_id, source))
+                said = errors.line_of(error)
+                log.warning("the progress of source %d of query %s cannot be explained: %s", source, progress.id, said)
+
+        return warn
+
+    def _running(self, run_id: str) -> StreamingQuery | None:
+        return next((one for one in self._queries() if str(one.runId) == run_id), None)
+
+    def _stage(self, query_id: object, run_id: object, stage: Stage, what: str = "", said: str = "") -> None:
+        try:
+            recorder = self.registration.recorder
+            recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what, said=said)
+        except Exception as error:
+            log.warning("it cannot be told that query %s is %s now: %s", query_id, stage, error)
+
+
+def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
+    """The batch of a progress event."""
+    progress = event.progress
+    rows = progress.sources[found.source]["numInputRows"]
+    return Batch(
+        Source(str(progress.id), found.source, progress.name),
+        progress.batchId,
+        found.start,
+        found.end,
+        found.report,
+        _at_ms(progress.timestamp),
+        str(progress.runId),
+        rows if rows is not None and rows >= 0 else None,
+        progress.batchDuration,
+    )
+
+
+def _progress(past: Past) -> Progress:
+    source = past.source
+    timestamp = "" if past.at_ms is None else _timestamp(past.at_ms)
+    return Progress(source.query_id, past.run_id, source.name, past.number, source.number, timestamp, past.explanation)
+
+
+def _at_ms(timestamp: str) -> int | None:
+    """The time that Spark writes as 2026-01-01T00:00:00.000Z."""
+    try:
+        at = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return None
+    return round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000)
+
+
+def _timestamp(at_ms: int) -> str:
+    """The same back."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}Z"
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def listen(spark: SparkSession) -> Registration:
+    """The registration of `spark`, whose listener is added the first time. Where Spark refuses it, that is logged."""
+    key = _key(spark)
+    with _lock:
+        known = _listeners.get(key)
+        if known is not None:
+            return known.registration
+        session = ref(spark)
+        listener = Listener(lambda: () if (found := session()) is None else found.streams.active)
+        try:
+            _add(spark, listener)
+        except Exception as error:
+            log.warning("no progress can be explained here, since Spark takes no listener: %s", error)
+        else:
+            _listeners[key] = listener
+        return listener.registration
+
+
+# A listener lives as long as Spark has it, which is as long as its session.
+_listeners: WeakValueDictionary[str, Listener] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _add(spark: SparkSession, listener: Listener) -> None:
+    """Add the listener from a thread that the end of the program does not wait for.
+
+    Spark Connect starts a thread for its listeners, which inherits that. Otherwise a program that ends without
+    `spark.stop()` is held up by it, until it breaks with a warning that all listeners are gone.
+    """
+    failures: list[Exception] = []
+
+    def add() -> None:
+        try:
+            spark.streams.addListener(listener)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=add, name="evensplit-listen", daemon=True)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _key(spark: SparkSession) -> str:
+    """The session itself: there can be several objects for it in Python."""
+    session = getattr(spark, "_jsparkSession", None)
+    return str(spark.session_id if session is None else session.sessionUUID())  # type: ignore[attr-defined]

@@ -1,0 +1,170 @@
+"""Names that people look for among the options and that are none, or mean nothing here: what to use instead.
+
+They come from other sources of Spark, from its Kafka sink and its older Kafka source, from Flink and from Kafka's other
+clients. The reference lists them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evensplit.kafka.options.client import USED, is_ignored, is_used, refusal
+
+_PER_BATCH = "use maxOffsetsPerTrigger, which says about how many offsets a batch has"
+_TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
+_DECODE = (
+    "keys and values come as bytes, so decode them in the query: cast(value as string), from_json, from_avro, "
+    "from_protobuf"
+)
+_QUERY = "it belongs to the query: give it to writeStream"
+_GROUP = "use startingGroup to start where a group stands, and commitGroup for a stream to commit its positions to one"
+_LOGIN = "use kafka.sasl.jaas.config, which holds the login"
+_MECHANISM = "use kafka.sasl.mechanism"
+_ADDRESSES = "use kafka.bootstrap.servers"
+_TRUST = "use kafka.ssl.truststore.location, with kafka.ssl.truststore.type=PEM for a PEM file"
+_KEYS = (
+    "use kafka.ssl.keystore.location, with kafka.ssl.keystore.type=PEM for a PEM file that holds key and certificate"
+)
+_WRITES = "it is for writing to Kafka, and this source only reads; leave it out"
+
+_ROWS: tuple[tuple[str, str], ...] = (
+    (
+        "maxBytesPerTrigger maxFilesPerTrigger maxRecordsPerTrigger maxMessagesPerTrigger maxRatePerPartition "
+        "rateLimit rowsPerSecond spark.streaming.kafka.maxRatePerPartition spark.streaming.backpressure.enabled",
+        _PER_BATCH,
+    ),
+    ("topic topics kafka.topic kafka.topics kafka.subscribe subscribeTopics", "use subscribe"),
+    ("path", "topics are named with subscribe: call load() without a path"),
+    ("topicPattern topic-pattern topicsPattern topicRegex kafka.topic.pattern", "use subscribePattern"),
+    ("partition partitions topicPartitions", "use assign, which names topics with their partitions"),
+    (
+        "brokers bootstrapServers bootstrap servers brokerList kafka.metadata.broker.list "
+        "kafka.brokers kafka.broker.list kafka.servers properties.bootstrap.servers kafkaBootstrapServers "
+        "zookeeper.connect kafka.zookeeper.connect",
+        _ADDRESSES,
+    ),
+    (
+        "auto.offset.reset startFrom scan.startup.mode startingPosition offsetReset kafka.startingOffsets fromOffsets",
+        "use startingOffsets",
+    ),
+    ("scan.startup.timestamp-millis startTime", "use startingTimestamp"),
+    ("untilOffsets scan.bounded.mode kafka.endingOffsets", "use endingOffsets in a batch query, stop in a stream"),
+    (
+        "group.id groupId group consumerGroup consumer.group.id kafka.groupId kafka.consumer.group.id "
+        "properties.group.id kafka.commitGroup",
+        _GROUP,
+    ),
+    (
+        "enable.auto.commit auto.commit.interval.ms commitOffsets kafka.enable.auto.offset.store",
+        "use commitGroup, with which a stream commits the positions of finished batches",
+    ),
+    ("ignoreDataLoss skipDataLoss dataLoss", "use failOnDataLoss=false"),
+    ("numPartitions parallelism concurrency numReaders numTasks tasks consumers threads scan.parallelism", _TASKS),
+    ("scan.topic-partition-discovery.interval partition.discovery.interval.ms", "use discoveryInterval"),
+    ("headers includeHeader kafka.includeHeaders", "use includeHeaders"),
+    ("isolationLevel", "use kafka.isolation.level"),
+    ("clientId", "use kafka.client.id"),
+    ("timeout pollTimeout poll.timeout.ms", "use kafka.request.timeout.ms, or kafkaConsumer.pollTimeoutMs for tasks"),
+    ("checkpointLocation outputMode queryName trigger triggerInterval processingTime availableNow once", _QUERY),
+    (
+        "key.deserializer value.deserializer keyDeserializer valueDeserializer keyFormat valueFormat key.format "
+        "value.format format avroSchema jsonSchema schema schemaRegistryUrl schema.registry.url mode multiLine "
+        "kafka.schema.registry.url kafka.basic.auth.credentials.source kafka.basic.auth.user.info "
+        "kafka.specific.avro.reader kafka.value.converter kafka.key.converter",
+        _DECODE,
+    ),
+    (
+        "username password user kafka.username kafka.password kafka.sasl.username kafka.sasl.password sasl.username "
+        "sasl.password kafka.sasl.user",
+        _LOGIN,
+    ),
+    ("kafka.sasl.mechanisms sasl.mechanisms saslMechanism", _MECHANISM),
+    ("securityProtocol protocol", "use kafka.security.protocol"),
+    ("kafka.ssl.ca.location ssl.ca.location kafka.ssl.ca.pem kafka.ssl.cafile caFile", _TRUST),
+    (
+        "kafka.ssl.certificate.location kafka.ssl.key.location kafka.ssl.certificate.pem kafka.ssl.key.pem "
+        "kafka.ssl.keystore.pem",
+        _KEYS,
+    ),
+    (
+        "kafka.acks kafka.batch.size kafka.buffer.memory kafka.compression.type kafka.delivery.timeout.ms "
+        "kafka.enable.idempotence kafka.key.serializer kafka.linger.ms kafka.max.block.ms "
+        "kafka.max.in.flight.requests.per.connection kafka.max.request.size kafka.partitioner.class "
+        "kafka.transaction.timeout.ms kafka.transactional.id kafka.value.serializer includeTimestamp",
+        _WRITES,
+    ),
+    ("kafka.fetch.message.max.bytes", "use kafka.max.partition.fetch.bytes"),
+    ("kafka.socket.timeout.ms kafka.session.timeout", "use kafka.request.timeout.ms"),
+)
+
+SOUGHT: Mapping[str, str] = {name: advice for names, advice in _ROWS for name in names.split()}
+"""Name that is no option, as people write it -> what to do, a clause that begins with a verb or says why."""
+
+MEANINGLESS: Mapping[str, str] = {
+    "fetchOffset.numRetries": "kafka.request.timeout.ms says how long a look-up is tried",
+    "fetchOffset.retryIntervalMs": "kafka.retry.backoff.ms is the pause between two tries",
+    "groupIdPrefix": "kafka.client.id is what brokers know a query by",
+    "kafka.auto.commit.interval.ms": "commitGroup commits the positions of each finished batch of a stream",
+    "kafka.default.api.timeout.ms": "kafka.request.timeout.ms says how long a call may take",
+    "kafka.group.id": "startingGroup starts where a group stands, commitGroup commits the positions of a stream to one",
+    "kafka.max.poll.records": "maxOffsetsPerTrigger limits a batch of a stream, maxRecordsPerPartition a task",
+    "kafka.metadata.max.age.ms": "discoveryInterval says how often new partitions are looked for",
+    "kafka.partition.assignment.strategy": "policy says how partitions are given to readers",
+    "kafka.reconnect.backoff.max.ms": "kafka.retry.backoff.max.ms is the longest pause between two tries",
+    "kafka.reconnect.backoff.ms": "kafka.retry.backoff.ms is the pause between two tries",
+}
+"""Option that is understood and ignored -> what does what it may have been given for."""
+
+_KAFKA = "kafka."
+
+CLIENT_OPTIONS = frozenset(f"{_KAFKA}{setting}" for setting in USED)
+"""The options that are settings of Kafka's client."""
+
+_BY_LOWER: Mapping[str, str] = {name.lower(): name for name in SOUGHT}
+_MEANINGLESS_BY_LOWER: Mapping[str, str] = {name.lower(): name for name in MEANINGLESS}
+
+
+def sought(name: str, *, prefixed: bool = False) -> tuple[str, str] | None:
+    """How `name`, in any case, is usually written, and what to do; None: nothing is known of it.
+
+    `prefixed`: it begins as options here do, so it is no setting of Kafka's that lacks its prefix.
+    """
+    usual = _BY_LOWER.get(name.lower())
+    if usual is not None:
+        return usual, SOUGHT[usual]
+    bare = name.lower()
+    if prefixed:
+        return None
+    if is_used(bare):
+        return bare, f"write {_KAFKA}{bare}: the settings of Kafka's client begin with {_KAFKA}"
+    if is_ignored(bare):
+        return bare, "leave it out: this setting of Kafka's consumer has no meaning here"
+    return None
+
+
+def meaning_of(name: str) -> tuple[str, str] | None:
+    """How `name`, in any case and in no list of options, is usually written, and what it means here, in Markdown.
+
+    The links are from where the reference is. None: nothing is known of it.
+    """
+    found = sought(name)
+    if found is not None:
+        return found[0], f"it is not an option; {found[1]}"
+    usual = _MEANINGLESS_BY_LOWER.get(name.lower())
+    if usual is not None:
+        return usual, f"it is taken and ignored; {MEANINGLESS[usual]}"
+    usual = name.lower()
+    setting = usual.removeprefix(_KAFKA)
+    if setting == usual:
+        return None
+    if is_used(setting):
+        return usual, "it works as in Kafka's consumer; see [Security](../howto/security.md)"
+    if is_ignored(setting):
+        return usual, "it is taken and ignored: this setting of Kafka's consumer has no meaning here"
+    why = refusal(setting)
+    return None if why is None else (usual, f"an error: {usual} {why}")
+
+
+def ignored_text(names: Sequence[str]) -> str:
+    """The ignored options `names` in a sentence, each with what to use instead, if there is something."""
+    return ", ".join(f"{name} ({MEANINGLESS[name]})" if name in MEANINGLESS else name for name in names)

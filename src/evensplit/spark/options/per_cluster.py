@@ -1,0 +1,233 @@
+"""What the options say of one cluster: its own ones, and those outside where it says nothing itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evensplit.core.model import Partitions, Subscription, Topics
+from evensplit.core.state.offset_strategies import Strategy
+from evensplit.core.text import short
+from evensplit.kafka.options.client import NO_SERVERS, ClientSettings, named, parse_settings
+from evensplit.kafka.options.local_access import EVERYTHING, Allowed
+from evensplit.kafka.options.metadata_limits import refusals, theirs_of
+from evensplit.kafka.options.security import without_unused
+from evensplit.spark.options.hints import sought
+from evensplit.spark.options.start_stop import (
+    GROUP,
+    NO_RECORD,
+    OFFSET_OPTIONS,
+    STARTS,
+    STOP,
+    NoRecord,
+    Said,
+    by_group,
+    file_of,
+    said_end,
+    said_no_record,
+    said_start,
+    undemanding,
+)
+from evensplit.spark.options.values import INT_MAX, NAME_CHARACTERS_MAX, TOPIC, Given, is_name, is_whole, shown
+
+DEFAULT_CLUSTER = "default"
+"""The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""
+
+KAFKA = "kafka."
+BOOTSTRAP = "kafka.bootstrap.servers"
+SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+CLUSTER_OPTIONS = (*SUBSCRIPTIONS, *OFFSET_OPTIONS)
+
+_TOPICS_FORM = "topic names of 1 to 249 letters, digits, '.', '_' or '-', separated by commas"
+_ASSIGN_FORM = '{"topic": [0, 1]}'
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """One cluster: how to reach it, what to read, from where and to where. None: not said.
+
+    `starts_by_itself`: its start was said for itself, not outside. `ends_stream`: its end was said by `stop` or by the
+    metadata, so that it may end a streaming query too. `where`: the place in the metadata that names it, for messages.
+    `starting_option`, `ending_option`: the option that decided, for messages too; empty where none did.
+    """
+
+    id: str
+    settings: ClientSettings
+    subscription: Subscription
+    starting: Strategy | None = None
+    ending: Strategy | None = None
+    starts_by_itself: bool = False
+    ends_stream: bool = False
+    where: str = ""
+    starting_option: str = ""
+    ending_option: str = ""
+
+
+class ClusterParser:
+    """Understands clusters, one after the other, over the same options outside.
+
+    Problems go where those of `outside` go, one sentence several times if several clusters share what is wrong.
+    `ignored`: the Kafka settings that were understood and have no meaning here, `kafka.` included.
+
+    Clusters of metadata may have of this machine what is `allowed`; for all else that they name, there is a sentence
+    in `refused`.
+    """
+
+    def __init__(self, outside: Given, allowed: Allowed = EVERYTHING, refused: list[str] | None = None) -> None:
+        self._outside = outside
+        self._allowed = allowed
+        self._refused = outside.problems if refused is None else refused
+        self._outside_starts: dict[NoRecord, Said | None] = {}
+        self._outside_end = said_end(outside, ours=False)
+        self.ignored: list[str] = []
+
+    def parse(
+        self, name: str, own: Mapping[str, Any], *, where: str, in_metadata: bool = False, place: str = ""
+    ) -> ClusterOptions | None:
+        """The cluster `name` with the options `own`, names in lower case; None if they cannot be understood.
+
+        `where` is put behind the name of an option in a sentence. In metadata, starting and ending offsets may have our
+        form too, and an end may end a streaming query.
+        """
+        if in_metadata:
+            own = self._without_files(own, where)
+        given = Given(own, self._outside.problems, where)
+        settings = self.settings(own, where=where, in_metadata=in_metadata)
+        subscription = self._subscription(given)
+        start = self._start(given, in_metadata=in_metadata)
+        end = said_end(given, ours=in_metadata)
+        ends_by_itself = end is not None
+        end = end or (undemanding(self._outside_end) if in_metadata else self._outside_end)
+        if settings is None or subscription is None:
+            return None
+        return ClusterOptions(
+            name,
+            settings,
+            subscription,
+            start.strategy if start else None,
+            end.strategy if end else None,
+            starts_by_itself=bool(given.among((*STARTS, GROUP))),
+            ends_stream=end is not None and (end.option == STOP or (in_metadata and ends_by_itself)),
+            where=place,
+            starting_option=start.option if start else "",
+            ending_option=end.option if end else "",
+        )
+
+    def settings(self, own: Mapping[str, Any], *, where: str, in_metadata: bool = False) -> ClientSettings | None:
+        """How to reach a cluster; None if that cannot be understood."""
+        both: list[dict[str, str]] = []
+        for source in (self._outside.options, own):
+            values: dict[str, str] = {}
+            for name, value in source.items():
+                if not name.startswith(KAFKA) or sought(name, prefixed=True):
+                    continue
+                if isinstance(value, dict | list) or value is None:
+                    shown_name = short(name)
+                    self._outside.problems.append(
+                        f"{shown_name}{where} is no text; expected a text, a number, true or false"
+                    )
+                    continue
+                values[name.removeprefix(KAFKA)] = value if isinstance(value, str) else json.dumps(value)
+            both.append(values)
+        outer, inner = both
+        values = {**without_unused(outer, inner), **inner}
+        theirs: tuple[str, ...] = ()
+        if in_metadata:
+            said, ours = named(values), named(outer)
+            theirs = theirs_of(said, ours)
+            self._refused.extend(f"{problem} ({where.strip()})" for problem in refusals(said, ours, self._allowed))
+        settings, problems, ignored = parse_settings(values, theirs, self._allowed)
+        if self._is_meant(Given({}, self._outside.problems, where), BOOTSTRAP):
+            problems = [problem for problem in problems if problem != NO_SERVERS]
+        self._outside.problems.extend(f"{problem}{f' ({where.strip()})' if where else ''}" for problem in problems)
+        self.ignored.extend(f"{KAFKA}{name}" for name in ignored)
+        return settings
+
+    def _without_files(self, own: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """`own` without positions that are in files: what is no position there would be shown as what was found."""
+        places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in OFFSET_OPTIONS}
+        files = {key: (name, file) for name, (key, file) in places.items() if file is not None}
+        self._refused.extend(
+            f"{name} names the file {short(file)!r} of this machine, which is not for metadata to have read; "
+            f"write the positions themselves ({where.strip()})"
+            for name, file in files.values()
+        )
+        return {name: value for name, value in own.items() if name not in files}
+
+    def _start(self, own: Given, *, in_metadata: bool) -> Said | None:
+        no_record = said_no_record(own if NO_RECORD in own else self._outside)
+        group = (own if GROUP in own else self._outside).name(GROUP)
+        if no_record not in self._outside_starts:
+            self._outside_starts[no_record] = said_start(self._outside, no_record, ours=False)
+        outside = self._outside_starts[no_record]
+        # Which partitions the clusters of the metadata have is not for whoever writes the options to know.
+        start = said_start(own, no_record, ours=in_metadata) or (undemanding(outside) if in_metadata else outside)
+        if group is None:
+            return start
+        return Said(start.option if start else GROUP, by_group(start.strategy if start else None, group))
+
+    def _is_meant(self, own: Given, name: str) -> bool:
+        """Whether a name that is none was probably meant to be `name`: that it is missing is said by that already."""
+        return own.is_meant(name) or self._outside.is_meant(name)
+
+    def _subscription(self, own: Given) -> Subscription | None:
+        source = own if own.among(SUBSCRIPTIONS) else self._outside
+        given = source.among(SUBSCRIPTIONS)
+        if len(given) != 1:
+            if not given and any(self._is_meant(own, name) for name in SUBSCRIPTIONS):
+                return None
+            rule = "Only one of the following options can" if given else "One of the following options must"
+            own.problems.append(
+                f"{rule} be specified{own.where}: {', '.join(SUBSCRIPTIONS)}; found {' and '.join(given) or 'none'}"
+            )
+            return None
+        if given[0] == "subscribePattern":
+            return source.pattern("subscribePattern")
+        return _topics(source) if given[0] == "subscribe" else _partitions(source)
+
+
+def cluster_name_problem(name: str, option: str) -> str | None:
+    """What is wrong with a cluster's id, in a sentence about `option`."""
+    if is_name(name) and "/" not in name:
+        return None
+    return (
+        f"{option} names a cluster {shown(name)}; expected 1 to {NAME_CHARACTERS_MAX} printable characters without a "
+        "slash"
+    )
+
+
+def _topics(given: Given) -> Subscription | None:
+    value = given.value("subscribe")
+    listed = value.split(",") if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
+        given.wrong("subscribe", _TOPICS_FORM)
+        return None
+    names = tuple(sorted({name.strip() for name in listed} - {""}))
+    wrong = [name for name in names if not TOPIC.fullmatch(name)]
+    if wrong:
+        given.problems.append(f"subscribe{given.where} names {', '.join(map(shown, wrong))}; expected {_TOPICS_FORM}")
+    elif not names:
+        given.wrong("subscribe", _TOPICS_FORM, "no topics to subscribe to")
+    return Topics(names) if names and not wrong else None
+
+
+def _partitions(given: Given) -> Subscription | None:
+    document = given.document("assign", _ASSIGN_FORM)
+    if document is None:
+        return None
+    parsed: dict[str, tuple[int, ...]] = {}
+    for topic, numbers in sorted(document.items()):
+        if not isinstance(numbers, list) or not numbers or not all(is_whole(one, 0, INT_MAX) for one in numbers):
+            given.problems.append(
+                f"assign{given.where} gives {shown(topic)} the partitions {shown(numbers)}; expected a list of numbers "
+                "from 0"
+            )
+        elif not TOPIC.fullmatch(topic):
+            given.problems.append(f"assign{given.where} names {shown(topic)}, which cannot be a topic")
+        else:
+            parsed[topic] = tuple(sorted(set(numbers)))
+    if not document:
+        given.wrong("assign", f"at least one partition, such as {_ASSIGN_FORM}", "no topicpartitions to assign")
+    return Partitions(parsed) if parsed else None

@@ -1,0 +1,68 @@
+"""Where two brokers of a cluster say different things about what there is: which of it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.errors import ClusterError
+from evensplit.kafka.admin.protocol import Listing, Missing, are_two_clusters
+
+
+class Unbelieved(ClusterError):
+    """What is needed is not to be believed yet: whoever raises it asks again."""
+
+    @classmethod
+    def two_ids(cls, cluster: str, what: str, expected: str, found: str) -> Unbelieved:
+        """Two brokers name a topic by two ids."""
+        return cls(cluster, f"{what}: expected topic id {expected}, found {found}")
+
+
+def joined(cluster: str, one: Listing, other: Listing) -> Listing:
+    """What two brokers know together. A topic only ever gets more partitions, so whoever has fewer of it lags behind.
+
+    What only one of them misses is not missing; what neither can list, or only one has heard of, stays a gap.
+    Returns one of the two, if it says all of that.
+
+    Raises:
+        Unbelieved: they name a topic by two ids.
+        ClusterError: they are of two Kafka clusters.
+    """
+    if are_two_clusters(one.cluster_id, other.cluster_id):
+        raise ClusterError(
+            cluster,
+            f"its bootstrap servers lead to two Kafka clusters, {one.cluster_id} and {other.cluster_id}; expected "
+            "servers of one: correct kafka.bootstrap.servers",
+        )
+    ids: dict[str, str] = {}
+    for listed in (*one.partitions, *other.partitions):
+        # A broker from before Kafka 2.8 has none.
+        known = ids.get(listed.topic) or listed.topic_id
+        if listed.topic_id and known != listed.topic_id:
+            raise Unbelieved.two_ids(cluster, f"topic {listed.topic!r}", known, listed.topic_id)
+        ids[listed.topic] = known
+    found = {listed._replace(topic_id=ids[listed.topic]) for listed in (*one.partitions, *other.partitions)}
+    gaps = dict(zip((*one.unlisted, *other.unlisted), (*one.incomplete, *other.incomplete), strict=True))
+    gaps = {topic: gaps[topic] for topic in sorted(gaps) if topic not in ids}
+    together = Listing(
+        one.cluster_id or other.cluster_id,
+        tuple(sorted(found)),
+        tuple(_missing((*one.missing, *other.missing), {listed[:2] for listed in found}, ids, gaps)),
+        tuple(gaps.values()),
+        tuple(gaps),
+    )
+    return next((said for said in (other, one) if said == together), together)
+
+
+def _missing(
+    said: Iterable[Missing], found: Collection[TopicPartition], topics: Collection[str], gaps: Collection[str]
+) -> Iterator[Missing]:
+    """What is missing of what is `said` to be; partitions of a topic are, too, where only one of them has the topic."""
+    # The one that knows more partitions of a topic comes last, so it says what there is instead.
+    ordered = sorted(said, key=lambda one: (one.topic, -1 if one.partition is None else one.partition, len(one.has)))
+    lacking = {one[:2]: one for one in ordered}
+    exist = {*topics, *(topic for topic, partition in lacking if partition is not None)}
+    for (topic, partition), one in lacking.items():
+        known = topic in exist if partition is None else (topic, partition) in found
+        if not known and topic not in gaps:
+            yield one

@@ -1,0 +1,100 @@
+"""The leader epochs of one cluster's logs, and with them whether an end of a log can be believed (KIP-320)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import NamedTuple
+
+from evensplit.core.model import EpochTable
+from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.kafka.admin.protocol import ClusterPort
+
+_FORMER = "the leader that answered is a former one: expected leader epoch {known} or a later one, found {found}"
+_UNTOLD = "its leader, of epoch {found}, does not tell which epochs its log has"
+
+
+class Checked(NamedTuple):
+    """`tables`: those of the logs whose ends can be believed, as far as brokers tell epochs.
+
+    `refused`: why the other ends cannot be.
+    """
+
+    tables: Mapping[TopicPartition, EpochTable]
+    refused: Mapping[TopicPartition, str]
+
+
+class LeaderEpochs:
+    """The tables of the logs, each looked up once for every epoch that its leader has.
+
+    Several looks may check at once: one that was given up for another goes on until it is over.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        # By topic, partition and topic id. Two of them: pairs would be work for the garbage collector at every look.
+        self._latest: dict[tuple[str, int, str], int] = {}
+        self._found: dict[tuple[str, int, str], EpochTable] = {}
+        self._believed: tuple[Mapping[TopicPartition, str], Mapping[TopicPartition, int]] = {}, {}
+        self._tables: Mapping[TopicPartition, EpochTable] = {}
+
+    def check(
+        self,
+        port: ClusterPort,
+        ids: Mapping[TopicPartition, str],
+        epochs: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+    ) -> Checked:
+        """Whether leaders of `epochs` can be believed; looks up the tables that are not known yet.
+
+        `ids`: the topic id of each key of `epochs`, and perhaps of more; `starts`: where the logs begin. As long as
+        nothing changes, `tables` is one and the same object. Raises what `list_epochs` raises.
+        """
+        tables: dict[TopicPartition, EpochTable] = {}
+        refused: dict[TopicPartition, str] = {}
+        later: dict[TopicPartition, int] = {}
+        with self._lock:
+            # Usually nothing has changed, and whole mappings are compared faster than their entries in a loop.
+            if (ids, epochs) == self._believed:
+                return Checked(self._tables, {})
+            for key, epoch in epochs.items():
+                known = self._latest.get((*key, ids[key]), -1)
+                # Without an id, a topic that was created anew is not told from the one before.
+                if epoch > known or (0 <= epoch < known and not ids[key]):
+                    later[key] = epoch
+                elif 0 <= epoch < known:
+                    refused[key] = _FORMER.format(known=known, found=epoch)
+                elif epoch >= 0:
+                    tables[key] = self._found[*key, ids[key]]
+            former = {key: self._found.get((*key, ids[key]), ()) for key in later if ids[key]}
+        found = port.list_epochs(later, starts, former) if later else {}
+        with self._lock:
+            for key in [*tables, *later]:
+                epoch, known = epochs[key], self._latest.get((*key, ids[key]), -1)
+                if epoch < known and ids[key]:
+                    # Another look has heard of a later one meanwhile.
+                    refused[key] = _FORMER.format(known=known, found=epoch)
+                    tables.pop(key, None)
+                elif key in later and key not in found:
+                    refused[key] = _UNTOLD.format(found=epoch)
+                elif key in later:
+                    self._latest[*key, ids[key]] = epoch
+                    self._found[*key, ids[key]] = tables[key] = found[key]
+            self._believe(ids, {key: epoch for key, epoch in epochs.items() if key not in refused}, tables)
+            return Checked(self._tables, refused)
+
+    def _believe(
+        self,
+        ids: Mapping[TopicPartition, str],
+        epochs: Mapping[TopicPartition, int],
+        tables: Mapping[TopicPartition, EpochTable],
+    ) -> None:
+        self._believed = ids, epochs
+        tables = {key: table for key, table in tables.items() if table}
+        if tables != self._tables:
+            self._tables = tables
+        if len(self._latest) > 2 * len(ids):
+            # What is missing from one listing may be back in the next, so not all that is not listed is forgotten.
+            listed = frozenset((*key, ids[key]) for key in ids)
+            self._latest = {key: epoch for key, epoch in self._latest.items() if key in listed}
+            self._found = {key: table for key, table in self._found.items() if key in listed}

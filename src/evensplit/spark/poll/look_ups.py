@@ -1,0 +1,56 @@
+"""Times and committed offsets of one cluster, looked up in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+
+from evensplit.core.model import ListedPartition
+from evensplit.core.state.offset_strategies import Found, Lookups
+from evensplit.errors import ClusterError
+from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.kafka.background import in_background
+
+
+class LookUps:
+    """What was looked up in a cluster, for each purpose the last answer. `cluster`: its id."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._asked: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
+        self._waited: dict[str, Future[Found]] = {}
+
+    def find(
+        self, port: ClusterPort, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool
+    ) -> Found | None:
+        """What is `wanted`; None as long as there is no answer, unless `patient`.
+
+        `partitions`: what it is for. An answer for the same `purpose` and for these, or more, is taken as it is; one
+        for a topic of the same name that was there before is not. Raises ClusterError where that came instead.
+        """
+        needed = frozenset(partitions)
+        if purpose not in self._asked or not needed <= self._asked[purpose][0]:
+
+            def find() -> Found:
+                times = port.list_offsets(wanted.times) if wanted.times else {}
+                return Found(times, {group: port.committed_offsets(group, of) for group, of in wanted.groups.items()})
+
+            self._asked[purpose] = needed, in_background(find, f"evensplit-{self._cluster}-{purpose}")
+        future = self._asked[purpose][1]
+        if not patient and not future.done():
+            self._waited[purpose] = future
+            return None
+        try:
+            return future.result()
+        except ClusterError:
+            del self._asked[purpose]
+            raise
+
+    def has_news(self) -> bool:
+        """Whether a look-up is done, or none is under way any more, that somebody had to wait for."""
+        waited, self._waited = self._waited, {purpose: of for purpose, of in self._waited.items() if not of.done()}
+        return len(self._waited) < len(waited)
+
+    def forget(self) -> None:
+        """Look up all of it anew."""
+        self._asked.clear()

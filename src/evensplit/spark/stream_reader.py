@@ -1,0 +1,174 @@
+"""The streaming reader: Spark's calls on the driver, each answered from offsets alone."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from evensplit.core.state.codec import encode, revision_of
+from evensplit.core.state.observation import encode_report
+from evensplit.core.state.offset_strategies import Latest
+from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.driver.change_log import show_log
+from evensplit.spark.driver.coordinator import Coordinator, connect_client
+from evensplit.spark.driver.foreign_checkpoint import read_state
+from evensplit.spark.driver.group_commits import GroupCommitter
+from evensplit.spark.options.parse import SourceOptions
+from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
+from evensplit.spark.task.read import read_partition
+
+
+class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads micro-batches.
+
+    Everything that must survive a crash is in the end offset of each batch (see `core.codec`), for nothing else
+    does: Spark does not keep the initial offset, so a start that was resolved there would be resolved again, to
+    something else, after a crash before the first commit. The initial offset is therefore a constant, and the first
+    end offset carries where each split begins.
+
+    An instance is made in several processes and pickled; it opens nothing until `latestOffset` is called.
+    """
+
+    def __init__(self, options: SourceOptions, readers_default: int) -> None:
+        self._options = options
+        self._readers_default = readers_default
+        self._available_now = False
+        self._coordinator: Coordinator | None = None
+        self._commits: GroupCommitter | None = None
+        self._idle_at: dict[str, Any] | None = None
+        self._known: tuple[tuple[dict[str, Any], EnumeratorState], ...] = ()
+        self._reported: dict[str, Any] | None = None
+        self._late: Mapping[str, str] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        fresh = dict.fromkeys(("_coordinator", "_commits", "_idle_at", "_reported", "_late"))
+        return {**self.__dict__, **fresh, "_known": ()}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """A constant: no state yet."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """`maxOffsetsPerTrigger`, or `minOffsetsPerTrigger`; Spark replaces it by no limit under Trigger.Once.
+
+        There is no limit that says both: with both it stands for them, and the options say what they are.
+        """
+        if self._options.offsets_max is not None:
+            return ReadMaxRows(self._options.offsets_max)
+        return ReadAllAvailable() if self._options.offsets_min is None else ReadMinRows(self._options.offsets_min)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From here on, partitions and ends are those of the first `latestOffset`."""
+        self._available_now = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch; `start` itself, byte for byte, where nothing has changed.
+
+        Spark asks only when the batch that ended at `start` is in its commit log: the moment to commit its positions to
+        the consumer groups, too, if that is wanted.
+
+        Nothing has changed only if that is what the clusters say to a question that comes after Spark's: otherwise
+        `processAllAvailable` would return before records are read that were there when it was called. Clusters are
+        left in peace meanwhile as at other times, so that may take up to `clusterWait`; of one that needs still longer,
+        as of one that is away, nothing is read until it answers.
+        """
+        asked = self._plans().questions
+        deadline = time.monotonic() + max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)
+        end = self._end(start, limit)
+        while end is start and time.monotonic() < deadline and self._plans().rest(asked):
+            end = self._end(start, limit)
+        return end
+
+    def _end(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """As `latestOffset`, by what the clusters have said, which may be a moment old."""
+        coordinator = self._plans()
+        # An idle query asks again and again: where no cluster says anything new, there is nothing to decode or plan.
+        if self._idle_at is not None and start == self._idle_at and not coordinator.has_news():
+            if self._commits is not None:
+                self._commits.retry()
+            return start
+        self._reported = None
+        before = self._state(start)
+        limited = not isinstance(limit, ReadAllAvailable)
+        after = coordinator.plan(before, limited=limited, fix_ends=self._available_now)
+        self._commit(before, last=after is before and self._available_now)
+        self._idle_at = start if after is before else None
+        end = start if after is before else encode(after)
+        self._known = ((start, before), (end, after))
+        return end
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """The ends of the logs as last seen, for Spark's progress events; None before there are any."""
+        # Spark asks after each look for a batch, also when idle, and there can be many thousand ends.
+        if self._coordinator is not None and (self._reported is None or self._coordinator.late is not self._late):
+            self._late = self._coordinator.late
+            self._reported = encode_report(self._coordinator.report())
+        return self._reported
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One input partition for each reader that has work: a function of the two offsets (law S11)."""
+        before = self._state(start)
+        return self._plans().partitions(before, self._state(end, before))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one reader, on an executor."""
+        return read_partition(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has kept the offset `end` for good, and goes back to none before it.
+
+        It says so one batch late; with asynchronous progress tracking, only of the offsets that it logs.
+        """
+        if self._coordinator is not None:
+            self._coordinator.kept(revision_of(end))
+
+    def stop(self) -> None:
+        """Drop all connections. Spark calls it after an error only."""
+        if self._coordinator is not None:
+            self._coordinator.close()
+        if self._commits is not None:
+            self._commits.close()
+
+    def _commit(self, state: EnumeratorState, *, last: bool) -> None:
+        """Commit the positions of `state` in the background. `last`: the process may end when this call is over."""
+        if not self._options.commit_group or not state.begun:
+            return
+        if self._commits is None:
+            self._commits = GroupCommitter(self._options.commit_group, connect_client)
+        self._commits.offer(state, self._plans().cluster)
+        if last:
+            self._commits.flush(max(1.0, self._options.cluster_wait_ms / 1000))
+
+    def _state(self, offset: dict[str, Any], start: EnumeratorState | None = None) -> EnumeratorState:
+        """The state in `offset`, the end of the batch that begins at `start`, if that is why it is looked at.
+
+        The offsets of the last batch need not be decoded to be understood.
+        """
+        for document, state in self._known:
+            if document == offset:
+                return state
+        return read_state(offset, self._options, start)
+
+    def _plans(self) -> Coordinator:
+        if self._coordinator is None:
+            show_log()
+            # All that is loaded by now stays, in a process that is there for this reader alone: otherwise it is walked
+            # through again and again, which takes a third of the time of a batch of ten thousand partitions.
+            gc.collect()
+            gc.freeze()
+            self._coordinator = Coordinator(
+                self._options, readers_default=self._readers_default, starting_default=Latest()
+            )
+        return self._coordinator

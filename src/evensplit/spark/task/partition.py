@@ -1,0 +1,146 @@
+"""What a task is handed: the ranges of one reader in one batch, and how to reach their clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql.datasource import InputPartition
+
+from evensplit.core.batch.plan import ReaderPlan
+from evensplit.core.model import Range, RangeEpochs, Split, SplitId
+from evensplit.core.state.state import EnumeratorState
+from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
+from evensplit.spark.task.deferred_bounds import Late
+
+
+class ReaderPartition(InputPartition):
+    """One task: ranges of one reader, the settings of each cluster in them, and the columns that are wanted.
+
+    `task`: its number in the batch, from 0.
+
+    `topic_ids`: (cluster, topic) -> the id of the topic that the ranges were planned for; empty where it has none.
+    `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
+    `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
+    `skip_lost`: records that are gone are left out rather than an error. `batch_bytes_max`: as in `LaneLimits`.
+    `null_timestamps`: timestamps that Spark cannot hold are null rather than an error.
+    `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
+    """
+
+    def __init__(
+        self,
+        *,
+        task: int,
+        reader: int,
+        ranges: tuple[Range, ...],
+        settings: Mapping[str, ClientSettings],
+        topic_ids: Mapping[tuple[str, str], str],
+        cluster_ids: Mapping[str, str],
+        columns: tuple[str, ...],
+        skip_lost: bool,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
+        null_timestamps: bool = False,
+        late: Late | None = None,
+        epochs: Mapping[SplitId, RangeEpochs] | None = None,
+    ) -> None:
+        super().__init__(task)
+        self.task = task
+        self.reader = reader
+        self.ranges = ranges
+        self.settings = settings
+        self.topic_ids = topic_ids
+        self.cluster_ids = cluster_ids
+        self.columns = columns
+        self.skip_lost = skip_lost
+        self.batch_bytes_max = batch_bytes_max
+        self.null_timestamps = null_timestamps
+        self.late = late or Late()
+        self.epochs = epochs or {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: plain tuples, since pickle calls Python code for each named one."""
+        ranges = [(*split, start, end) for split, start, end in self.ranges]
+        return {**self.__dict__, "ranges": ranges, "epochs": [(*split, *one) for split, one in self.epochs.items()]}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        ranges = tuple(Range(SplitId(*row[:3]), *row[3:]) for row in state["ranges"])
+        epochs = {SplitId(*row[:3]): RangeEpochs(*row[3:]) for row in state["epochs"]}
+        self.__dict__.update({**state, "ranges": ranges, "epochs": epochs})
+
+    def __repr__(self) -> str:
+        return (
+            f"ReaderPartition(task={self.task}, reader={self.reader}, ranges={[str(one.split) for one in self.ranges]})"
+        )
+
+
+def input_partitions(
+    tasks: Sequence[ReaderPlan],
+    end: EnumeratorState,
+    settings: Mapping[str, ClientSettings],
+    *,
+    columns: tuple[str, ...],
+    skip_lost: bool,
+    batch_bytes_max: int = BATCH_BYTES_MAX,
+    null_timestamps: bool = False,
+    late: Late | None = None,
+    timeout_ms: int | None = None,
+    start: EnumeratorState | None = None,
+) -> list[ReaderPartition]:
+    """One input partition for each of `tasks`.
+
+    `start`, `end`: the states between which the batch lies; `start` may be left out, with what it knows of epochs.
+    `settings`: how each cluster of `end` is reached. `timeout_ms`: how long a task waits for the next
+    records of a partition, where that is not as long as for one call.
+    """
+    found = late or Late()
+    epochs = _epochs(tasks, start, end)
+    if timeout_ms is not None:
+        settings = {name: replace(one, poll_timeout_ms=timeout_ms) for name, one in settings.items()}
+    return [
+        ReaderPartition(
+            task=number,
+            reader=task.reader,
+            ranges=task.ranges,
+            settings={name: settings[name] for name in sorted({one.split.cluster for one in task.ranges})},
+            topic_ids={one.split[:2]: end.splits[one.split].topic_id for one in task.ranges},
+            cluster_ids={one.split.cluster: end.clusters[one.split.cluster].kafka_id for one in task.ranges},
+            columns=columns,
+            skip_lost=skip_lost,
+            batch_bytes_max=batch_bytes_max,
+            null_timestamps=null_timestamps,
+            late=found.among(task.ranges),
+            epochs={one.split: epochs[one.split] for one in task.ranges if one.split in epochs},
+        )
+        for number, task in enumerate(tasks)
+    ]
+
+
+def _epochs(
+    tasks: Sequence[ReaderPlan], start: EnumeratorState | None, end: EnumeratorState
+) -> dict[SplitId, RangeEpochs]:
+    """What the states know of the leader epochs before and in the batch, for each split of which they know any."""
+    bounds: dict[SplitId, tuple[int, int]] = {}
+    for task in tasks:
+        for key, first, behind in task.ranges:
+            part = bounds.get(key)
+            # Most splits are not cut.
+            bounds[key] = (first, behind) if part is None else (min(part[0], first), max(part[1], behind))
+    earlier, revision = ({}, 0) if start is None else (start.splits, start.revision)
+    found: dict[SplitId, RangeEpochs] = {}
+    for split, (first, behind) in bounds.items():
+        known = end.splits[split]
+        # Where reading began anew after the start, what was read before that need not be in this log.
+        same = earlier.get(split) if known.since <= revision else None
+        before = _epoch_before(first, same, known.topic_id)
+        last = _epoch_before(behind, known, known.topic_id)
+        if before >= 0 or last >= 0:
+            found[split] = RangeEpochs(first, before, behind, last)
+    return found
+
+
+def _epoch_before(offset: int, known: Split | None, topic_id: str) -> int:
+    """The leader epoch of the record before `offset`, if it is where `known` stands in the same topic; -1 otherwise."""
+    if known is None or known.position != offset or known.topic_id != topic_id:
+        return -1
+    return -1 if known.epoch is None else known.epoch

@@ -1,0 +1,138 @@
+"""What holds of every plan of a batch, checked without the code that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from evensplit.core.batch.plan import BatchPlan, ReaderPlan
+from evensplit.core.model import Range, SplitId
+from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.oracle.balance import may_read
+
+SUBSETS_READERS_MAX = 6
+"""With so many readers, at most, every group of them is looked at."""
+
+
+def check_ends(
+    ends: Mapping[SplitId, int], positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], limit: int | None
+) -> None:
+    """S12: a batch reads something of each split that it names, no further than its log goes, and not too much."""
+    for key, end in ends.items():
+        if not positions[key] < end <= latest[key]:
+            raise Broken("S12", f"{key} at {positions[key]} is to be read to {end}; its log ends at {latest[key]}", key)
+    size = sum(end - positions[key] for key, end in ends.items())
+    if limit is not None and size > max(limit, len(ends)) + len(ends):
+        raise Broken("S12", f"a batch has {size} offsets in {len(ends)} splits; the limit is {limit}")
+
+
+def check_plan(
+    plan: BatchPlan, expected: Sequence[Range], start: EnumeratorState, end: EnumeratorState, offsets_min: int
+) -> None:
+    """S2, S11, S12: exactly `expected` is read, once, in order, by readers that may; as evenly as the plan promises.
+
+    `offsets_min`: a reader with so few offsets has nothing taken from it.
+    """
+    readers = [one.reader for one in plan.readers]
+    if readers != sorted(set(readers)) or any(not one.ranges for one in plan.readers):
+        raise Broken("S11", f"a batch is planned for readers {readers}, or for one without work")
+    parts = [(part, one.reader) for one in plan.readers for part in one.ranges]
+    # Parts of a range by ascending readers, so that tasks in the order of readers have its offsets in order.
+    joined = _joined(part for part, _ in parts)
+    if tuple(joined) != tuple(expected):
+        odd = next((part for part in (*joined, *expected) if (part in joined) != (part in expected)), None)
+        key = None if odd is None else odd.split
+        raise Broken("S15", f"a batch reads {_of(joined, key)}; expected {_of(expected, key)}", key)
+    owners = {part.split: _owner(start, end, part.split) for part in expected}
+    for part, reader in parts:
+        if reader != owners[part.split] and not may_read(end.eligible, reader, part.split):
+            anybody = any(may_read(end.eligible, other, part.split) for other in end.dealt_to)
+            if owners[part.split] is not None or anybody:
+                raise Broken("S2", f"{part.split} is read by reader {reader}, who may not read it", part.split)
+    _check_kind(plan, parts, owners, offsets_min)
+    if plan.kind == "level" and len(end.dealt_to) <= SUBSETS_READERS_MAX:
+        _check_level(plan, expected, owners, end, offsets_min)
+
+
+def check_tasks(tasks: Sequence[ReaderPlan], plan: BatchPlan, expected: Sequence[Range]) -> None:
+    """S2, S11: the tasks of a batch read what its plan says, in order."""
+    if tuple(_joined(part for task in tasks for part in task.ranges)) != tuple(expected):
+        raise Broken("S11", "the tasks of a batch read something else than its readers")
+    if [task.reader for task in tasks] != sorted(task.reader for task in tasks) or not all(
+        task.ranges for task in tasks
+    ):
+        raise Broken("S11", "the tasks of a batch are not in the order of its readers, or one has nothing to do")
+    for one in plan.readers:
+        if sum(task.offsets for task in tasks if task.reader == one.reader) != one.offsets:
+            raise Broken("S11", f"the tasks of reader {one.reader} have not its offsets")
+
+
+def _check_kind(
+    plan: BatchPlan,
+    parts: Sequence[tuple[Range, int]],
+    owners: Mapping[SplitId, int | None],
+    offsets_min: int,
+) -> None:
+    cut = len(parts) - len({part.split for part, _ in parts})
+    lent = sum(owners[part.split] not in (None, reader) for part, reader in parts)
+    alone: dict[int, int] = {}
+    for part, reader in parts:
+        owner = owners[part.split]
+        alone[reader if owner is None else owner] = alone.get(reader if owner is None else owner, 0) + part.size
+    busiest = max(alone.values(), default=0)
+    if plan.kind != "level" and cut:
+        raise Broken("S15", f"a plan by {plan.kind} cuts {cut} ranges")
+    if plan.kind == "owners" and lent:
+        raise Broken("S2", f"a plan by owners lends {lent} ranges")
+    if plan.offsets_max > max(busiest, offsets_min) and None not in owners.values():
+        raise Broken("S12", f"the busiest reader has {plan.offsets_max} offsets; with its own it would have {busiest}")
+
+
+def _check_level(
+    plan: BatchPlan,
+    expected: Sequence[Range],
+    owners: Mapping[SplitId, int | None],
+    end: EnumeratorState,
+    offsets_min: int,
+) -> None:
+    """As many cuts as readers less one at most, and the least that the busiest can have, by Hall's condition."""
+    if plan.cuts > max(0, len(end.dealt_to) - 1):
+        raise Broken("S12", f"{plan.cuts} cuts among {len(end.dealt_to)} readers")
+    able = {part.split: _able(part.split, owners[part.split], end) for part in expected}
+    bound = offsets_min
+    for count in range(1, len(end.dealt_to) + 1):
+        for group in combinations(end.dealt_to, count):
+            own = sum(part.size for part in expected if able[part.split] <= frozenset(group))
+            bound = max(bound, -(-own // count))
+    if plan.offsets_max > bound and all(owner in end.dealt_to for owner in owners.values()):
+        raise Broken("S12", f"the busiest reader has {plan.offsets_max} offsets; {bound} is possible")
+
+
+def _able(key: SplitId, owner: int | None, end: EnumeratorState) -> frozenset[int]:
+    found = {reader for reader in end.dealt_to if may_read(end.eligible, reader, key)}
+    if owner is not None:
+        found.add(owner)
+    return frozenset(found or end.dealt_to)
+
+
+def _owner(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int | None:
+    split, before = end.splits[key], start.splits.get(key)
+    owner = split.owner if split.owner is not None else before.owner if before is not None else None
+    return owner if owner is None or owner < end.readers else None
+
+
+def _joined(parts: Iterable[Range]) -> list[Range]:
+    """Parts of one split that follow one another are one; in the order of the splits."""
+    by_split: dict[SplitId, list[Range]] = {}
+    for part in parts:
+        own = by_split.setdefault(part.split, [])
+        if own and own[-1].end == part.start:
+            own[-1] = Range(part.split, own[-1].start, part.end)
+        else:
+            own.append(part)
+    return [part for key in sorted(by_split) for part in by_split[key]]
+
+
+def _of(ranges: Sequence[Range], key: SplitId | None) -> str:
+    return ", ".join(f"{part.start}..{part.end}" for part in ranges if part.split == key) or "nothing"

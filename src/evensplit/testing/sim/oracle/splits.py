@@ -1,0 +1,363 @@
+"""The oracle: what has to be known of every split, kept without the enumerator's help.
+
+It follows the events that the enumerator was given, by the laws alone: what was listed, where starts were resolved, how
+far batches went. Whether an event counts can depend on the state in which it came; that state has been checked already.
+`marks` is the model log: for each split with a start, the offset up to which its records were delivered or are being
+delivered, exactly once, within its incarnation (cluster, topic id, partition, since it was last new).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from evensplit.core.machine.effects import Effect, Forget
+from evensplit.core.machine.events import (
+    BatchPlanned,
+    ClustersListed,
+    Event,
+    LogsObserved,
+    OffsetsResolved,
+    ParallelismChanged,
+    PartitionsListed,
+    ReaderLost,
+    ReaderRegistered,
+    ReaderRemoved,
+    RecordsLost,
+    SettingsChanged,
+    SplitsFinished,
+    SplitsGivenBack,
+    TimePassed,
+)
+from evensplit.core.model import Cause, Loss, Split, SplitId
+from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim.oracle.cluster_names import DONE, is_the_one, renamed_splits
+from evensplit.testing.sim.oracle.log_bounds import observe_logs
+from evensplit.testing.sim.oracle.membership import STRATEGY, clusters_listed, is_unwanted, missed
+from evensplit.testing.sim.oracle.one_log import OneLog
+from evensplit.testing.sim.oracle.topic_ids import TopicIds
+
+
+@dataclass(slots=True)
+class Claims:
+    """What one reader reported before the first assignment of a session."""
+
+    generation: int | None
+    splits: frozenset[SplitId]
+
+
+@dataclass(slots=True)
+class Model:
+    """What is known without the enumerator.
+
+    Of the checkpoint: `known`: split -> topic id. `marks`: split -> the next offset to deliver. `stops`: where a
+    bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
+    that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `runs`: for each split
+    with a start, a number that no other run of offsets without a break has, and where the run began. `kafka`: what each
+    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned. `settled`: what has
+    been deleted, and what was lost with it is declared.
+
+    Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
+    how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
+    subscription the last of them named, `unwanted`: splits that are not among them, as `missing`. `removed`,
+    `registered`: readers. `claims`: reader -> its last report. `ends`: how far logs were seen to reach. `short`: logs
+    that end before their positions: how many answers in a row said so, the lowest of the ends, the last answer, and the
+    time of the first one. `ids`: what is to be believed of the ids of topics. `leaving`: clusters that may be removed.
+    `heard`: the number of the last answer of each cluster.
+
+    Of the event: `expected`: what has to be reported lost, and whether that ends the run. `refused`: the clusters that
+    have to be refused. `void`: nothing of it counts. `renamed`: a cluster's name before and now.
+    """
+
+    known: dict[SplitId, str] = field(default_factory=dict)
+    marks: dict[SplitId, int] = field(default_factory=dict)
+    stops: dict[SplitId, int] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
+    by_strategy: dict[SplitId, bool] = field(default_factory=dict)
+    dealt_to: tuple[int, ...] = ()
+    runs: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
+    begun: int = 0
+    kafka: dict[str, str] = field(default_factory=dict)
+    undeclared: list[Loss] = field(default_factory=list)
+    one_log: OneLog = field(default_factory=OneLog)
+    settled: dict[SplitId, bool] = field(default_factory=dict)
+
+    missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
+    listings: int = 0
+    subscribed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    removed: dict[int, bool] = field(default_factory=dict)
+    registered: dict[int, bool] = field(default_factory=dict)
+    claims: dict[int, Claims] = field(default_factory=dict)
+    now_ms: int | None = None
+    interval_ms: int = 30_000
+    loss: str = "fail"
+    unwanted: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
+    ends: dict[SplitId, int] = field(default_factory=dict)
+    short: dict[SplitId, tuple[int, int, int, int]] = field(default_factory=dict)
+    ids: TopicIds = field(default_factory=TopicIds)
+    leaving: dict[str, bool] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
+
+    expected: list[tuple[Loss, bool]] = field(default_factory=list)
+    refused: tuple[str, ...] = ()
+    void: bool = False
+    renamed: tuple[str, str] | None = None
+
+    def copy(self) -> Model:
+        """A model of the same checkpoint at the beginning of another session."""
+        return Model(
+            dict(self.known),
+            dict(self.marks),
+            dict(self.stops),
+            dict(self.clusters),
+            dict(self.by_strategy),
+            self.dealt_to,
+            dict(self.runs),
+            self.begun,
+            dict(self.kafka),
+            list(self.undeclared),
+            self.one_log.copy(),
+            dict(self.settled),
+            interval_ms=self.interval_ms,
+        )
+
+    def observe(self, event: Event, before: EnumeratorState, effects: Sequence[Effect]) -> None:
+        """Take in an event that came in the state `before`, and what the enumerator declared because of it."""
+        kind = type(event)
+        self.expect_nothing()
+        observer = self._OBSERVERS.get(kind)
+        if observer is not None:
+            observer(self, event, before)
+        self.undeclared += [loss for loss, fatal in self.expected if not fatal]
+        for effect in effects:
+            if type(effect) is Forget:
+                self.known.pop(effect.split, None)
+                self._ended(effect.split)
+
+    def expect_nothing(self) -> None:
+        """The event that comes is to be reported by nothing."""
+        self.expected, self.refused, self.void, self.renamed = [], (), False, None
+
+    def _ended(self, split: SplitId) -> None:
+        """What is known of the split does not hold any more, except that there is one."""
+        for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short, self.settled):
+            kept.pop(split, None)
+        self.one_log.end(split)
+
+    def _planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
+        self.marks.update(event.ends)
+        for key, mark in self.marks.items():
+            split = before.splits.get(key)
+            if split is not None and (
+                event.ends.get(key, split.position) != split.position
+                or (split.active and key not in self.one_log.epochs)
+            ):
+                self.one_log.read_to(key, mark)
+
+    def _time(self, event: TimePassed, *_: object) -> None:
+        self.now_ms = event.now_ms
+
+    def _settings(self, event: SettingsChanged, *_: object) -> None:
+        self.interval_ms, self.loss = event.discovery_interval_ms, event.loss
+
+    def _removed(self, event: ReaderRemoved, *_: object) -> None:
+        self.removed[event.reader] = True
+        self.claims.pop(event.reader, None)
+        self.registered.pop(event.reader, None)
+
+    def _parallelism(self, event: ParallelismChanged, *_: object) -> None:
+        for kept in (self.removed, self.registered, self.claims):
+            for reader in [reader for reader in kept if reader >= event.readers]:
+                kept.pop(reader)
+
+    def _lost(self, event: ReaderLost, *_: object) -> None:
+        self.claims.pop(event.reader, None)
+        self.registered.pop(event.reader, None)
+
+    def _resolved(self, event: OffsetsResolved, *_: object) -> None:
+        for split, offset in event.starts.items():
+            # A start is final: a second answer is not looked at, nor one about another incarnation.
+            if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
+                self.begin(split, offset)
+        for split, stop in event.stops.items():
+            # So is a stop. One that lies behind what was read, or before the start, leaves nothing to read.
+            if split in self.marks and split not in self.stops and self._is_of(event.topic_ids, split):
+                self.stops[split] = max(self.marks[split], stop)
+
+    def begin(self, split: SplitId, offset: int) -> None:
+        self.begun += 1
+        self.marks[split], self.runs[split] = offset, (self.begun, offset)
+        self.one_log.epochs.pop(split, None)
+
+    def _is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
+        told, known = topic_ids.get(split, ""), self.known[split]
+        return not told or not known or told == known
+
+    def _finished(self, event: SplitsFinished, before: EnumeratorState) -> None:
+        session = before.session
+        registration = session.registrations.get(event.reader)
+        if registration is None or registration.epoch != event.epoch or not session.assigned:
+            return
+        for split, offset in event.splits.items():
+            known = before.splits.get(split)
+            if known is not None and known.owner == event.reader and known.position is not None:
+                self.marks[split] = max(known.position, offset)
+
+    def _given_back(self, event: SplitsGivenBack, *_: object) -> None:
+        for split, offset in event.splits.items():
+            self._adopt(split, "", offset)
+
+    def _adopt(self, split: SplitId, topic_id: str, offset: int) -> bool:
+        """Whether nobody knew the split. It is taken up where its reader says that it stands."""
+        if split in self.known:
+            return False
+        self.known[split] = topic_id
+        self.begin(split, offset)
+        self.clusters.setdefault(split.cluster, DONE)
+        return True
+
+    def lose(self, loss: Loss, *, settled: bool = False) -> bool:
+        """Whether reading goes on without what was lost."""
+        fatal = self.loss == "fail" and not settled
+        self.expected.append((loss, fatal))
+        return not fatal
+
+    def _unread(self, split: SplitId, cause: Cause) -> Loss | None:
+        """What was not read of a log that is gone, as far as it had been seen."""
+        mark, end = self.marks.get(split), self.ends.get(split)
+        if mark is None:
+            return None
+        if end is None:
+            return None if split in self.settled else Loss(split, cause, mark)
+        end = min(end, self.stops.get(split, end))
+        return Loss(split, cause, mark, end, end - mark) if mark < end else None
+
+    def _listed(self, event: PartitionsListed, before: EnumeratorState) -> None:
+        """Whatever is listed is known from now on; what a complete answer lacks begins to be missing."""
+        cluster = before.clusters.get(event.cluster)
+        if cluster is None or cluster.removed_at_ms is not None or event.answer < self.heard.get(event.cluster, 0):
+            return
+        self.heard[event.cluster] = event.answer
+        if not is_the_one(self, event, before):
+            return
+        splits = renamed_splits(self, before)
+        by_strategy = self.clusters[event.cluster] == STRATEGY
+        lags = self.ids.look(event, splits, self.known, self.marks, self.now_ms or 0, self.interval_ms)
+        seen: dict[SplitId, bool] = {}
+        for listed in event.partitions:
+            key = SplitId(event.cluster, listed.topic, listed.partition)
+            seen[key] = True
+            self.missing.pop(key, None)
+            if not self.ids.is_doubted(key):
+                self._is_listed(key, listed.topic_id, splits.get(key), by_strategy=by_strategy)
+        if event.complete and not lags:
+            self.clusters[event.cluster] = DONE
+            for key, split in splits.items():
+                lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
+                if lacking and not self.ids.is_doubted(key):
+                    self._lacks(key, split, event)
+
+    def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:
+        """A split is there, in an incarnation that is to be believed."""
+        known = self.known.get(key)
+        if split is not None and (split.finished or (split.removed_at_ms is not None and is_unwanted(self, key))):
+            return
+        if known is None:
+            self.known[key] = topic_id
+            if by_strategy:
+                self.by_strategy[key] = True
+        elif topic_id and known != topic_id and (not known or key not in self.marks):
+            self.known[key] = topic_id
+            if key not in self.marks:
+                self.ends.pop(key, None)
+        elif topic_id and known != topic_id:
+            loss = self._unread(key, Cause.RECREATED)
+            if loss is None or self.lose(loss, settled=split is not None and split.removed_at_ms is not None):
+                self.ids.note_former(key, known)
+                self.known[key] = topic_id
+                self._ended(key)
+        self.settled.pop(key, None)
+
+    def _lacks(self, key: SplitId, split: Split, event: PartitionsListed) -> None:
+        """A complete answer lacks a split: the second one in a row says that it was deleted.
+
+        What is not read any more was deleted where the topic is another one by now.
+        """
+        missed(self, key)
+        if split.removed_at_ms is not None and key not in self.settled and self._is_replaced(key, event):
+            loss = self._unread(key, Cause.DELETED)
+            if loss is not None:
+                self.lose(loss, settled=True)
+            self._settle(key, loss)
+        if not split.active or not self.is_gone(key):
+            return
+        loss = self._unread(key, Cause.DELETED)
+        if loss is None or self.lose(loss):
+            self._settle(key, loss)
+
+    def _is_replaced(self, key: SplitId, event: PartitionsListed) -> bool:
+        """Whether the topic of a split that is not listed is another one by now."""
+        named = [one.topic_id for one in event.partitions if one.topic == key.topic and one.topic_id]
+        seen = any((one.topic, one.partition) == key[1:] for one in event.seen)
+        return bool(named and self.known[key]) and self.known[key] not in named and not seen
+
+    def _settle(self, key: SplitId, loss: Loss | None) -> None:
+        """What was unread of a split is declared once; only what is seen of its log from now on is not."""
+        self.settled[key] = True
+        if loss is not None:
+            self.ends.pop(key, None)
+
+    def _found_lost(self, event: RecordsLost, *_: object) -> None:
+        for loss in event.losses:
+            self.lose(loss)
+
+    def is_gone(self, key: SplitId | str, *, unwanted: bool = False) -> bool:
+        """Two complete answers in a row lack it, the last one a discovery interval or more after the first.
+
+        `unwanted`: answers of the metadata, which says what is to be read, rather than of the cluster.
+        """
+        kept: Mapping[Any, tuple[int, int]] = self.unwanted if unwanted else self.missing
+        since, count = kept.get(key, (0, 0))
+        return count > 1 and self.now_ms is not None and since + self.interval_ms <= self.now_ms
+
+    def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
+        """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
+        if event.reader < before.readers:
+            self.removed.pop(event.reader, None)
+            self.registered[event.reader] = True
+            self.claims[event.reader] = Claims(event.generation, frozenset(event.reported))
+        for split, offset in event.reported.items():
+            topic_id = event.topic_ids.get(split, "")
+            if self._adopt(split, topic_id, offset) or not self._is_of(event.topic_ids, split):
+                continue
+            known = before.splits[split]
+            if event.reader >= before.readers or known.finished:
+                continue
+            if before.session.assigned and known.owner not in (None, event.reader):
+                continue
+            # What a reader has read further than the checkpoint says is not read again. Where the start was not looked
+            # up yet, it is where the reader was told to begin.
+            mark = self.marks.get(split)
+            if (split in self.by_strategy or topic_id) if mark is None else offset > mark:
+                self.begin(split, offset)
+
+    _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState], None]]] = MappingProxyType(
+        {
+            BatchPlanned: _planned,
+            ClustersListed: clusters_listed,
+            OffsetsResolved: _resolved,
+            ParallelismChanged: _parallelism,
+            PartitionsListed: _listed,
+            ReaderLost: _lost,
+            ReaderRegistered: _registered,
+            ReaderRemoved: _removed,
+            LogsObserved: observe_logs,
+            RecordsLost: _found_lost,
+            SettingsChanged: _settings,
+            SplitsFinished: _finished,
+            SplitsGivenBack: _given_back,
+            TimePassed: _time,
+        }
+    )

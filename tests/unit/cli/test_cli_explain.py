@@ -1,0 +1,129 @@
+"""`evensplit explain`: the cause and the cure of an error, by its id or its class."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from evensplit.cli.explain import SUGGESTIONS_MAX
+from evensplit.cli.group import evensplit
+from evensplit.error_table import MEANINGS
+from evensplit.errors import OptionError
+from evensplit.spark.options.spec import KINDS, OPTIONS, Option
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+    result = CliRunner().invoke(evensplit, ["explain", *arguments], env={"COLUMNS": "2000"})
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("meaning", MEANINGS, ids=lambda one: one.id)
+def test_every_error_by_its_id_and_its_name(meaning: object) -> None:
+    one = next(known for known in MEANINGS if known is meaning)
+    shown = run(one.id)[0]
+    assert shown.startswith(f"{one.id} {one.name}\n\nCause: ")
+    assert "\nCure: " in shown
+    assert "](" not in shown
+    assert run(one.name.lower())[0] == run(f"evensplit.errors.{one.name}:")[0] == shown
+
+
+def test_what_an_error_says_of_itself_leads_there() -> None:
+    note = OptionError(["subscribe is missing"]).reference
+    assert note == "ES-101: `evensplit explain ES-101` tells its cause and its cure"
+    (_, words, _) = note.split("`")
+    result = CliRunner().invoke(evensplit, words.split()[1:])
+    assert result.stdout.startswith("ES-101 OptionError")
+
+
+def test_as_json() -> None:
+    found = json.loads(run("es-101", "--format", "json")[0])
+    assert (found["id"], found["name"]) == ("ES-101", "OptionError")
+    assert found["cause"].startswith("One or more options are missing")
+    assert "`evensplit explain NAME` tells the form of one option" in found["cure"]
+    assert "the list (docs/reference/options.md) has all of them" in found["cure"]
+
+
+def test_an_error_that_there_is_not() -> None:
+    told = " ".join(run("ES-999", code=1)[1].split())
+    assert "there is no error 'ES-999'; there are ES-001, ES-100 to ES-1" in told
+    assert "did you mean" not in told
+
+
+@pytest.mark.parametrize("typed", ["101", "es101", "ES101:"])
+def test_an_id_as_people_type_it(typed: str) -> None:
+    assert run(typed)[0].startswith("ES-101 OptionError")
+
+
+def test_a_name_that_there_is_not() -> None:
+    told = run("\x1b[2J", code=1)[1]
+    assert "expected an error such as ES-101 or OptionError, or an option such as subscribe" in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    "typed, nearest",
+    [
+        ("OptionEror", "ES-101 OptionError"),
+        ("evensplit.errors.OptionErorr", "ES-101 OptionError"),
+        ("startingOfsets", "startingOffsets"),
+        ("maxOffsetPerTriger", "maxOffsetsPerTrigger"),
+        ("kafka.clint.id", "kafka.client.id"),
+        ("kafka.ssl.trustore.location", "kafka.ssl.truststore.location"),
+    ],
+)
+def test_the_nearest_names_are_few_and_the_closest_is_first(typed: str, nearest: str) -> None:
+    told = " ".join(run(typed, code=1)[1].split())
+    assert f"there is no error and no option {typed!r}; did you mean {nearest}" in told
+    assert len(told.partition("did you mean")[2].split(",")) <= SUGGESTIONS_MAX == 3
+
+
+@pytest.mark.parametrize("option", [one for options in OPTIONS.values() for one in options], ids=lambda one: one.name)
+def test_every_option_by_its_name(option: Option) -> None:
+    shown = run(option.name.upper())[0]
+    assert shown.startswith(f"{option.name}\n\nType: {KINDS[option.kind]}\n\nDefault: {option.default or 'none'}\n")
+    assert f"\nSince: {option.since}\n\nMeaning: " in shown
+    assert "](" not in shown
+
+
+def test_an_option_as_json() -> None:
+    assert json.loads(run("maxrecordsperpartition", "--format", "json")[0]) == {
+        "option": "maxRecordsPerPartition",
+        "type": "a whole number, 1 or more",
+        "default": "no limit",
+        "since": "0.1.0",
+        "meaning": "so many offsets a task has at most, likewise",
+    }
+
+
+@pytest.mark.parametrize(
+    "typed, told",
+    [
+        ("maxBytesPerTrigger", "maxBytesPerTrigger\n\nMeaning: it is not an option; use maxOffsetsPerTrigger, which"),
+        ("groupid", "groupId\n\nMeaning: it is not an option; use startingGroup to start where"),
+        ("kafka.group.id", "kafka.group.id\n\nMeaning: it is taken and ignored; startingGroup starts where a group"),
+        ("KAFKA.retries", "kafka.retries\n\nMeaning: it is taken and ignored: this setting of Kafka's consumer has no"),
+        ("client.id", "client.id\n\nMeaning: it is not an option; write kafka.client.id: the settings of Kafka's"),
+        (
+            "kafka.sasl.mechanism",
+            "kafka.sasl.mechanism\n\nMeaning: it works as in Kafka's consumer; see Security",
+        ),
+        ("kafka.auto.offset.reset", "an error: kafka.auto.offset.reset is given, but it is not supported: where"),
+        ("metadata.team", "metadata.<name>\n\nType: text"),
+    ],
+)
+def test_names_that_people_look_for(typed: str, told: str) -> None:
+    assert told in run(typed)[0]
+
+
+def test_what_is_referred_to_is_a_page_that_there_is() -> None:
+    names = [one.id for one in MEANINGS] + [one.name for options in OPTIONS.values() for one in options]
+    named = {page for name in [*names, "kafka.sasl.mechanism"] for page in re.findall(r"\((docs/[^)#]+)", run(name)[0])}
+    assert {"docs/reference/options.md", "docs/howto/metadata.md", "docs/migration.md", "docs/assignment.md"} <= named
+    assert [page for page in named if not (ROOT / page).is_file()] == []
