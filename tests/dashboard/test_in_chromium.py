@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from evensplit.core.model import SplitId
 from evensplit.observe.dashboard import Dashboard
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
 from tests.support.views import NASTY, PLANNED_MS, behind, dealt, feed, keys_of, large, state, states
 
@@ -108,7 +108,7 @@ def test_a_new_batch_appears_by_itself(opened: Opened, served: Dashboard, record
     expect(page.locator(f"#{chosen}")).to_have_attribute("title", re.compile("lag 4,321 offsets"))
     expect(page.locator(f"#{chosen}")).to_be_focused()
     expect(page.locator("#work-table")).to_have_attribute("open", "")
-    recorder.query("query-1", Stage.ENDED)
+    recorder.query("query-1", QueryStatus.ENDED)
     expect(page.locator("#status")).to_contain_text("ended")
 
 
@@ -212,7 +212,7 @@ def test_a_wrong_token_shows_nothing(opened: Opened, recorder: Recorder) -> None
         expect(page.locator("#batch")).to_have_text("11")
         assert page.url == f"{served.url}?by=rate"
         assert "horse" not in page.evaluate("document.cookie + document.documentElement.outerHTML")
-        recorder.query("query-1", Stage.FAILED)
+        recorder.query("query-1", QueryStatus.FAILED)
         expect(page.locator("#status")).to_contain_text("failed")
 
 
@@ -266,14 +266,14 @@ def test_a_query_that_waits_or_failed_before_its_first_batch_is_legible_on_a_pho
     with Dashboard(recorder, port=0) as served:
         page = opened(served.url, width=320, height=700, dark=dark)
         expect(page.locator("#status")).to_contain_text("starting")
-        recorder.begins("query-1", "run-1", Stage.WAITING, PLANNED_MS)
+        recorder.begins("query-1", "run-1", QueryStatus.WAITING, PLANNED_MS)
         expect(page.locator("#status")).to_contain_text("waiting for east")
         for stage in ("waiting", "failed"):
             assert page.evaluate("document.documentElement.scrollWidth") == 320
             assert min(page.evaluate(CONTRASTS))[0] >= CONTRAST_MIN
             if stage == "waiting":
                 said = "no broker could be asked: " + "; ".join(servers)
-                recorder.query("query-1", Stage.FAILED, PLANNED_MS, failure="ClusterUnreachable", said=said)
+                recorder.query("query-1", QueryStatus.FAILED, PLANNED_MS, failure="ClusterUnreachable", said=said)
                 expect(page.locator("#error")).to_contain_text("no broker could be asked")
 
 
@@ -309,7 +309,7 @@ def test_a_server_that_goes_away_and_comes_back(opened: Opened, recorder: Record
     served.close()
     expect(page.locator("#lost")).to_be_visible()
     expect(page.locator("#lost")).to_contain_text("The server does not answer")
-    recorder.query("query-1", Stage.ENDED)
+    recorder.query("query-1", QueryStatus.ENDED)
     with Dashboard(recorder, port=served.port):
         expect(page.locator("#lost")).to_be_hidden(timeout=60_000)
         expect(page.locator("#status")).to_contain_text("ended", timeout=60_000)

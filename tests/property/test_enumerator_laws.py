@@ -15,8 +15,8 @@ from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     ListedCluster,
     LogsObserved,
@@ -112,7 +112,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(SplitsGivenBack, readers, by_split),
     st.builds(SplitsFinished, readers, epochs, by_split),
     st.builds(ClustersListed, listed_clusters, st.booleans()),
-    st.builds(ClusterUnreachable, clusters, st.just("away")),
+    st.builds(ClusterPollFailed, clusters, st.just("away")),
     st.builds(
         PartitionsListed,
         clusters,

@@ -18,7 +18,7 @@ from evensplit.core.machine.events import (
     ReaderRegistered,
     SplitsGivenBack,
 )
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Readable, SplitId
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
 from evensplit.core.state.state import EnumeratorState
@@ -148,7 +148,7 @@ def before_all_registered(state: EnumeratorState, event: Event) -> Step:
 def levelled_at_first(state: EnumeratorState, event: Event) -> Step:
     """Where owners were never dealt, splits that readers report are moved, whatever rebalancing allows."""
 
-    def decided(draft: Draft, previous: Owners) -> None:
+    def decided(draft: Transaction, previous: Owners) -> None:
         settings = draft.settings
         if not draft.dealt_to:
             draft.settings = replace(settings, rebalance=ALWAYS)

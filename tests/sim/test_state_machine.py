@@ -23,8 +23,8 @@ from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     ListedCluster,
     LogsObserved,
@@ -251,7 +251,7 @@ class Enumeration(RuleBasedStateMachine):
     @precondition(lambda self: self.asked)
     @rule(data=st.data())
     def cluster_does_not_answer(self, data: st.DataObject) -> None:
-        self.tell(ClusterUnreachable(self.answerer(data), "no broker answered"))
+        self.tell(ClusterPollFailed(self.answerer(data), "no broker answered"))
 
     @precondition(lambda self: self.pending)
     @rule(data=st.data(), start=offsets)

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
 from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report, encode_report
 from evensplit.core.state.state import EnumeratorState
-from evensplit.observe.recorder import Stage
+from evensplit.observe.recorder import QueryStatus
 from evensplit.observe.source_view import WORK_MAX, Source
 from evensplit.spark.listen.listener import Listener, Progress
 from evensplit.spark.listen.progress import batch_progress
@@ -120,7 +120,7 @@ def test_the_view_has_what_the_event_says() -> None:
     assert last.source == Source(str(UUID(int=7)), 0, "orders")
     assert (last.number, last.run_id, last.rows, last.duration_ms) == (3, str(UUID(int=8)), 3, 5)
     assert last.at_ms == 1_767_225_600_000
-    assert (one.stage, one.view.totals.rows) == (Stage.RUNNING, 3)
+    assert (one.stage, one.view.totals.rows) == (QueryStatus.RUNNING, 3)
     assert one.heard_ms is not None
     (progress,) = listener.registration.progress()
     assert progress.timestamp == "2026-01-01T00:00:00.000Z"

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import evensplit
 from evensplit.cli.group import evensplit as evensplit_command
-from evensplit.observe.recorder import Stage
+from evensplit.observe.recorder import QueryStatus
 from evensplit.spark.listen.listener import Progress
 from evensplit.testing import LocalKafka
 from tests.support.connect import run_client
@@ -48,7 +48,7 @@ def test_a_running_query_is_explained_batch_by_batch(
 
     def ended() -> bool:
         found = registration.recorder.find(query.id)
-        return found is not None and found.stage is Stage.ENDED
+        return found is not None and found.stage is QueryStatus.ENDED
 
     # Nothing is told of it after that.
     wait_for(ended, what="word of the end")
@@ -136,7 +136,7 @@ def test_what_a_real_query_does_is_known(spark: SparkSession, east: LocalKafka, 
     east.create_topic(topic, partitions=1)
     numbers(east.bootstrap_servers, topic, range(10), partitions=1)
     recorder = evensplit.register(spark).recorder
-    stages: list[tuple[Stage, str]] = []
+    stages: list[tuple[QueryStatus, str]] = []
 
     def start(sink: Callable[..., None]) -> StreamingQuery:
         frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest", readers=1)
@@ -151,19 +151,19 @@ def test_what_a_real_query_does_is_known(spark: SparkSession, east: LocalKafka, 
     )
     try:
         query = start(lambda *_: None)
-        wait_for(lambda: (Stage.IDLE, "") in stages)
+        wait_for(lambda: (QueryStatus.IDLE, "") in stages)
         query.stop()
-        wait_for(lambda: stages[-1] == (Stage.ENDED, ""))
+        wait_for(lambda: stages[-1] == (QueryStatus.ENDED, ""))
         query = start(fail)
         numbers(east.bootstrap_servers, topic, range(10), partitions=1)
-        wait_for(lambda: stages[-1] == (Stage.FAILED, "FOREACH_BATCH_USER_FUNCTION_ERROR"))
+        wait_for(lambda: stages[-1] == (QueryStatus.FAILED, "FOREACH_BATCH_USER_FUNCTION_ERROR"))
         for file in (tmp_path / "checkpoint" / "offsets").iterdir():
             if file.suffix == ".crc":
                 file.unlink()
             else:
                 file.write_text(re.sub(r'"evensplit": ?\d+', '"evensplit":99', file.read_text()))
         query = start(lambda *_: None)
-        wait_for(lambda: stages[-1] == (Stage.FAILED, "CheckpointVersionUnknown"))
+        wait_for(lambda: stages[-1] == (QueryStatus.FAILED, "CheckpointVersionUnknown"))
     finally:
         unsubscribe()
 

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report, encode_report
 from evensplit.core.state.state import EnumeratorState
-from evensplit.observe.recorder import Stage, Watched
+from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import Source
 from evensplit.spark.listen.failures import failure
 from evensplit.spark.listen.listener import Listener
@@ -54,13 +54,13 @@ def test_what_queries_do_is_told_and_of_an_error_only_its_class(error_class: str
     recorder = listener.registration.recorder
     listener.onQueryProgress(event(3, OURS))
     ids = {"id": UUID(int=7), "runId": UUID(int=8)}
-    stages: list[Stage] = []
+    stages: list[QueryStatus] = []
     recorder.subscribe(lambda one: stages.append(one.stage))
     listener.onQueryIdle(QueryIdleEvent(**ids, timestamp=""))
     listener.onQueryTerminated(QueryTerminatedEvent(**ids, exception=None, errorClassOnException=None))
     listener.onQueryStarted(QueryStartedEvent(**ids, name=None, timestamp="", jobTags=set()))
     listener.onQueryTerminated(QueryTerminatedEvent(**ids, exception=text, errorClassOnException=error_class))
-    assert stages == [Stage.IDLE, Stage.ENDED, Stage.STARTING, Stage.FAILED]
+    assert stages == [QueryStatus.IDLE, QueryStatus.ENDED, QueryStatus.STARTING, QueryStatus.FAILED]
     (one,) = recorder.watched()
     assert (one.failure, one.said) == (told, "")
     assert "hunter2" not in repr(one)
@@ -73,7 +73,7 @@ def test_what_queries_do_is_told_and_of_an_error_of_ours_what_it_says_and_no_mor
     ids = {"id": UUID(int=7), "runId": UUID(int=8)}
     listener.onQueryTerminated(QueryTerminatedEvent(**ids, exception=TRACEBACK, errorClassOnException=error))
     (one,) = listener.registration.recorder.begun()
-    assert (one.stage, one.failure) == (Stage.FAILED, "SubscriptionError")
+    assert (one.stage, one.failure) == (QueryStatus.FAILED, "SubscriptionError")
     assert one.said == (
         "the subscription cannot be read:\n  - topic 'a' does not exist\n  - topic 'b' does not exist\n"
         "ES-105: `evensplit explain ES-105` tells its cause and its cure"
@@ -106,12 +106,12 @@ def test_a_query_is_known_from_its_start_and_goes_on_as_its_batches_are() -> Non
     recorder = listener.registration.recorder
     listener.onQueryStarted(STARTED)
     (one,) = recorder.begun()
-    assert (one.source, one.stage) == (Source(str(UUID(int=7)), 0, "orders"), Stage.STARTING)
+    assert (one.source, one.stage) == (Source(str(UUID(int=7)), 0, "orders"), QueryStatus.STARTING)
     listener.onQueryProgress(event(3, OURS))
     assert recorder.begun() == ()
-    assert [one.stage for one in recorder.watched()] == [Stage.RUNNING]
+    assert [one.stage for one in recorder.watched()] == [QueryStatus.RUNNING]
     listener.onQueryStarted(STARTED)
-    assert (recorder.begun(), [one.stage for one in recorder.watched()]) == ((), [Stage.STARTING])
+    assert (recorder.begun(), [one.stage for one in recorder.watched()]) == ((), [QueryStatus.STARTING])
 
 
 def test_a_query_over_other_sources_is_none_of_ours_once_that_is_known() -> None:
@@ -179,11 +179,11 @@ class Idle:
         return found  # type: ignore[return-value]
 
 
-def heard_idle(listener: Listener, at: str = "2026-01-01T00:00:00.000Z") -> Watched:
+def heard_idle(listener: Listener, at: str = "2026-01-01T00:00:00.000Z") -> SourceStatus:
     """What is known after Spark has said that the query is idle."""
     listener.onQueryIdle(QueryIdleEvent(UUID(int=7), UUID(int=8), at))
     (one,) = listener.registration.recorder.watched()
-    assert one.stage is Stage.IDLE
+    assert one.stage is QueryStatus.IDLE
     return one
 
 

@@ -9,12 +9,12 @@ from starlette.testclient import TestClient
 from evensplit.observe.dashboard.app import make_app
 from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.recorder import Recorder
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.recorder_group import RecorderGroup
 from tests.support.markup import Page
 
 
 def client(recorder: Recorder, **more: Any) -> TestClient:
-    return TestClient(make_app(Shelf(recorder), Feed(), **more), base_url="http://127.0.0.1:4848")
+    return TestClient(make_app(RecorderGroup(recorder), Feed(), **more), base_url="http://127.0.0.1:4848")
 
 
 def shown(recorder: Recorder, address: str = "/", **headers: str) -> Page:

@@ -12,7 +12,7 @@ import pytest
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import MetadataRefused
 from evensplit.kafka.options.security import SecuritySettings
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
 from tests.support.clocks import Clock
 
@@ -52,8 +52,8 @@ class Document:
         ]
         self.path.write_text(json.dumps([{"streamId": "s", "clusterMetadataList": clusters}]))
 
-    def fleet(self, clock: Clock, **options: str) -> Fleet:
-        return Fleet(parse_options({"metadata": str(self.path), **options}), clock=clock)
+    def fleet(self, clock: Clock, **options: str) -> MetadataPoller:
+        return MetadataPoller(parse_options({"metadata": str(self.path), **options}), clock=clock)
 
     def accept(self, **options: str) -> list[SecuritySettings]:
         """The security settings of its clusters."""

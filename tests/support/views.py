@@ -11,7 +11,7 @@ from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source, View
 
 ORDERS = Source("query-1", 0, "orders")
@@ -75,7 +75,7 @@ def feed(
     ends: Sequence[EnumeratorState],
     reports: Sequence[Report] = (),
     source: Source = ORDERS,
-    stage: Stage = Stage.RUNNING,
+    stage: QueryStatus = QueryStatus.RUNNING,
     first: int = 0,
 ) -> View:
     """Tell the batches between these states, a second each."""

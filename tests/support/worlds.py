@@ -9,8 +9,8 @@ from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError
 from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
-from evensplit.spark.poll.cluster_monitor import World
-from evensplit.spark.poll.snapshot import View
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
@@ -71,20 +71,20 @@ class Watched:
         self.worked = Clock(0.0)
         self.ports = ports
         self.connected: list[str] = []
-        self.world = World(wanted, self._connect, clock=self.clock, worked=self.worked)
+        self.world = ClusterMonitor(wanted, self._connect, clock=self.clock, worked=self.worked)
         self.world.want(wanted.clusters)
 
     def _connect(self, cluster: ClusterOptions) -> ClusterPort:
         self.connected.append(cluster.settings.bootstrap_servers[0])
         return self.ports[cluster.settings.bootstrap_servers[0]]
 
-    def look(self, *, discover: bool = False) -> View:
+    def look(self, *, discover: bool = False) -> ClusterSnapshot:
         answer = self.world.refresh(patient=True, discover=discover)["east"]
-        assert isinstance(answer, View)
+        assert isinstance(answer, ClusterSnapshot)
         return answer
 
 
-def in_passing(one: Watched, *, discover: bool = False) -> View:
+def in_passing(one: Watched, *, discover: bool = False) -> ClusterSnapshot:
     """The next answer to a question that is not waited for, and need not be complete."""
     number = one.world.count
     answer = wait_for(
@@ -92,7 +92,7 @@ def in_passing(one: Watched, *, discover: bool = False) -> View:
             (
                 view
                 for view in one.world.refresh(patient=False, discover=discover).values()
-                if isinstance(view, View) and view.number > number
+                if isinstance(view, ClusterSnapshot) and view.number > number
             ),
             None,
         )
@@ -101,5 +101,5 @@ def in_passing(one: Watched, *, discover: bool = False) -> View:
     return answer
 
 
-def topics(view: View) -> list[str]:
+def topics(view: ClusterSnapshot) -> list[str]:
     return [f"{one.topic}/{one.partition}" for one in view.listing.partitions]

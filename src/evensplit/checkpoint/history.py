@@ -16,7 +16,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
 from evensplit.explain.split_history import BatchEnd
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source, View, advance
 
 
@@ -117,7 +117,7 @@ class Kept:
         if self.recorder is None:
             self.views[source] = advance(view, batch)
         else:
-            self.views[source] = self.recorder.add(batch, document, stage=Stage.UNKNOWN, heard_ms=batch.at_ms)
+            self.views[source] = self.recorder.add(batch, document, stage=QueryStatus.UNKNOWN, heard_ms=batch.at_ms)
 
     @staticmethod
     def _start(before: BatchEnd | None, end: BatchEnd) -> EnumeratorState | None:

@@ -44,7 +44,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class Entry:
     """One batch in which something happened, or several one after another in which the same went on reading.
 
     `changes`: what became of the split, in the words of `story.happened`. `reading`: what was read of it, if anything.
@@ -75,7 +75,7 @@ class Chapter:
 
 
 @dataclass(frozen=True, slots=True)
-class Biography:
+class SplitHistory:
     """What is known of a split.
 
     `known_from`: the first batch of which it is known what happened. `before`: how the split stood before that; None if
@@ -85,7 +85,7 @@ class Biography:
     split: SplitId
     known_from: int
     before: Split | None
-    chapters: tuple[Chapter, ...]
+    chapters: tuple[Entry, ...]
     now: Split | None
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Biography:
         }
 
 
-def biography(split: SplitId, ends: Iterable[BatchEnd]) -> Biography | None:
+def biography(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
     """The life of `split`, as far as the ends of batches tell, oldest first; None if none of them knows it.
 
     The end of batch 0 is told from the beginning. What happened in the oldest batch otherwise is not known, since its
@@ -110,7 +110,7 @@ def biography(split: SplitId, ends: Iterable[BatchEnd]) -> Biography | None:
     known_from = 0
     before: Split | None = None
     last: EnumeratorState | None = None
-    chapters: list[Chapter] = []
+    chapters: list[Entry] = []
     seen = False
     for end in ends:
         seen = seen or split in end.state.splits
@@ -118,13 +118,13 @@ def biography(split: SplitId, ends: Iterable[BatchEnd]) -> Biography | None:
             known_from, before = end.batch + 1, end.state.splits.get(split)
             lost = tuple(lost_records(loss) for loss in end.state.losses if loss.split == split)
             if lost:
-                chapters.append(Chapter(end, end, lost, None))
+                chapters.append(Entry(end, end, lost, None))
         else:
             _go_on(chapters, split, last or EnumeratorState(), end)
         last = end.state
     if last is None or not seen:
         return None
-    return Biography(split, known_from, before, tuple(chapters), last.splits.get(split))
+    return SplitHistory(split, known_from, before, tuple(chapters), last.splits.get(split))
 
 
 def describe_split(split: Split | None) -> str:
@@ -139,20 +139,20 @@ def describe_split(split: Split | None) -> str:
     return f"{at}; {'no reader yet' if split.owner is None else f'with reader {split.owner}'}"
 
 
-def _go_on(chapters: list[Chapter], split: SplitId, before: EnumeratorState, end: BatchEnd) -> None:
+def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: BatchEnd) -> None:
     """Tell the batch that `end` is the end of; plain reading is added to the chapter before if it goes on with it."""
     changes, reading = happened(split, before, end.state), _reading(split, before, end.state)
     if changes or reading is None:
         if changes:
-            chapters.append(Chapter(end, end, changes, reading))
+            chapters.append(Entry(end, end, changes, reading))
         return
     latest = chapters[-1] if chapters else None
     if latest is not None and not latest.changes and latest.reading is not None:
         earlier = latest.reading
         if (earlier.readers, earlier.end) == (reading.readers, reading.start):
-            chapters[-1] = Chapter(latest.first, end, (), replace(earlier, end=reading.end))
+            chapters[-1] = Entry(latest.first, end, (), replace(earlier, end=reading.end))
             return
-    chapters.append(Chapter(end, end, (), reading))
+    chapters.append(Entry(end, end, (), reading))
 
 
 def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> Reading | None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from evensplit.core.model import Lifecycle
 from evensplit.explain.batch import ClusterView
-from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, Stage, Watched
+from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.source_view import Source, View
 
 CLUSTERS_MAX = 100
@@ -211,7 +211,11 @@ class Names:
 
 
 def samples(
-    watched: Sequence[Watched], begun: Sequence[Begun] = (), *, partitions: bool = False, names: Names | None = None
+    watched: Sequence[SourceStatus],
+    begun: Sequence[Begun] = (),
+    *,
+    partitions: bool = False,
+    names: Names | None = None,
 ) -> Iterator[Sample]:
     """The values of all sources whose queries run, and what queries do that have had no batch yet.
 
@@ -226,7 +230,7 @@ def samples(
     sources = (*(one.view.source for one in running.values()), *(one.source for one in starting))
     called = (names or Names()).of(sources)
     for other in starting:
-        state = other.stage if other.stage in BEGINNINGS else Stage.STARTING
+        state = other.stage if other.stage in BEGINNINGS else QueryStatus.STARTING
         yield from _of_state(state.value, (called[other.source.query_id], str(other.source.number)))
     for one in running.values():
         source = one.view.source
@@ -240,18 +244,18 @@ def samples(
             yield from _of_partitions(one.view, labels)
 
 
-def _state(stage: Stage, *, waits: bool) -> str:
+def _state(stage: QueryStatus, *, waits: bool) -> str:
     """One of STATES."""
-    if stage is Stage.STARTING:
+    if stage is QueryStatus.STARTING:
         return "starting"
-    return "waiting" if waits or stage is Stage.WAITING else "running"
+    return "waiting" if waits or stage is QueryStatus.WAITING else "running"
 
 
 def _of_state(state: str, labels: tuple[str, ...]) -> Iterator[Sample]:
     return (Sample("evensplit_source_state", (*labels, one), one == state) for one in STATES)
 
 
-def _of_source(one: Watched, labels: tuple[str, ...]) -> Iterator[Sample]:
+def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
     view = one.view
     last, found, totals, settings = view.last, view.explanation, view.totals, view.last.end.settings
     even = [proof.even for proof in found.evenness]

@@ -20,7 +20,7 @@ from evensplit.core.state.codec import decode
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
-from evensplit.explain.split_history import BatchEnd, Biography, biography
+from evensplit.explain.split_history import BatchEnd, SplitHistory, biography
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 
@@ -31,7 +31,7 @@ _FAST = 1
 """The level of compression: offsets are names and numbers that repeat, and higher ones gain little."""
 
 
-class Stage(StrEnum):
+class QueryStatus(StrEnum):
     """What a query does."""
 
     STARTING = "starting"
@@ -48,15 +48,15 @@ class Stage(StrEnum):
     """It is known from a checkpoint only."""
 
 
-BEGINNINGS = frozenset({Stage.STARTING, Stage.WAITING, Stage.RUNNING})
+BEGINNINGS = frozenset({QueryStatus.STARTING, QueryStatus.WAITING, QueryStatus.RUNNING})
 """What it can do before its first batch is done: the last one is to read that batch."""
 
-RUNS = frozenset({Stage.STARTING, Stage.WAITING, Stage.RUNNING, Stage.IDLE})
+RUNS = frozenset({QueryStatus.STARTING, QueryStatus.WAITING, QueryStatus.RUNNING, QueryStatus.IDLE})
 """It has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SourceStatus:
     """A source, as far as it is known. `heard_ms`: when something of its query was heard last, by the wall clock.
 
     `failure`: of what class the error was that a query failed with, as far as it is known. `said`: what it says, with
@@ -65,7 +65,7 @@ class Watched:
     """
 
     view: View
-    stage: Stage
+    stage: QueryStatus
     heard_ms: int | None
     failure: str = ""
     run_id: str = ""
@@ -77,12 +77,12 @@ class Begun:
     """A query that was started, and of which no batch is known. `source`: the query's first one, as it stands for it.
 
     `since_ms`: when it was started, began to wait, failed or ended, whichever `stage` says; `heard_ms`, `failure`,
-    `said`, `run_id`: as in `Watched`. `awaited`: the clusters that its options name -> their bootstrap servers; empty
-    where that is not known.
+    `said`, `run_id`: as in `SourceStatus`. `awaited`: the clusters that its options name -> their bootstrap servers;
+    empty where that is not known.
     """
 
     source: Source
-    stage: Stage
+    stage: QueryStatus
     since_ms: int | None
     heard_ms: int | None
     failure: str = ""
@@ -92,7 +92,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class BatchSummary:
     """One of the last batches of a source: less than `Batch`, which has both of its states."""
 
     source: Source
@@ -116,10 +116,10 @@ class Recorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watched: OrderedDict[_Key, Watched] = OrderedDict()
+        self._watched: OrderedDict[_Key, SourceStatus] = OrderedDict()
         self._begun: dict[str, Begun] = {}
-        self._past: dict[_Key, deque[tuple[Past, bytes]]] = {}
-        self._callbacks: Callbacks[Watched] = Callbacks()
+        self._past: dict[_Key, deque[tuple[BatchSummary, bytes]]] = {}
+        self._callbacks: Callbacks[SourceStatus] = Callbacks()
         self._begun_callbacks: Callbacks[Begun] = Callbacks()
 
     def begin(
@@ -135,7 +135,7 @@ class Recorder:
         `awaited`: as in `Begun`.
         """
         query_id = source.query_id
-        begun = Begun(source, Stage.STARTING, heard_ms, heard_ms, run_id=run_id, awaited=awaited or {})
+        begun = Begun(source, QueryStatus.STARTING, heard_ms, heard_ms, run_id=run_id, awaited=awaited or {})
         with self._lock:
             is_new = all(key[0] != query_id for key in self._watched)
             if is_new:
@@ -147,7 +147,7 @@ class Recorder:
         if is_new:
             self._begun_callbacks.tell(begun, "a query that was started")
         else:
-            self.query(query_id, Stage.STARTING, heard_ms, run_id=run_id)
+            self.query(query_id, QueryStatus.STARTING, heard_ms, run_id=run_id)
 
     def resume(self, batch: Batch, heard_ms: int | None = None) -> None:
         """Say where a source goes on of which no batch is known, and what it saw when it found nothing to do.
@@ -164,12 +164,17 @@ class Recorder:
         with self._lock:
             if key in self._watched:
                 return
-            found = self._watched[key] = Watched(view, Stage.IDLE, heard_ms, "", batch.run_id)
+            found = self._watched[key] = SourceStatus(view, QueryStatus.IDLE, heard_ms, "", batch.run_id)
             self._make_latest(batch.source.query_id)
         self._tell(found)
 
     def add(
-        self, batch: Batch, end: Document | str, *, stage: Stage = Stage.RUNNING, heard_ms: int | None = None
+        self,
+        batch: Batch,
+        end: Document | str,
+        *,
+        stage: QueryStatus = QueryStatus.RUNNING,
+        heard_ms: int | None = None,
     ) -> View:
         """Take the next batch of a source, whose end is `end`, as an object or as JSON; return the view after it.
 
@@ -188,9 +193,9 @@ class Recorder:
             with self._lock:
                 known = self._watched.get(key)
                 if (None if known is None else known.view) is before:
-                    found = self._watched[key] = Watched(view, stage, heard_ms, "", _run(known, batch))
+                    found = self._watched[key] = SourceStatus(view, stage, heard_ms, "", _run(known, batch))
                     if packed is not None and view is not before:
-                        past = Past(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
+                        past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
                         self._past.setdefault(key, deque(maxlen=WORK_MAX)).append((past, packed))
                     self._make_latest(batch.source.query_id)
                     break
@@ -202,7 +207,7 @@ class Recorder:
     def query(
         self,
         query_id: str,
-        stage: Stage,
+        stage: QueryStatus,
         heard_ms: int | None = None,
         *,
         run_id: str = "",
@@ -213,15 +218,15 @@ class Recorder:
 
         `run_id`: in which of its runs, where that is known. Spark says at once that a query was started, and later that
         it had ended before: what is said of another run than the one that was started last changes nothing.
-        `failure`, `said`: as in `Watched`.
+        `failure`, `said`: as in `SourceStatus`.
         """
-        told: list[Watched] = []
+        told: list[SourceStatus] = []
         with self._lock:
             for key, known in [(key, one) for key, one in self._watched.items() if key[0] == query_id]:
-                if stage is not Stage.STARTING and run_id and known.run_id not in ("", run_id):
+                if stage is not QueryStatus.STARTING and run_id and known.run_id not in ("", run_id):
                     continue
                 run = run_id or known.run_id
-                told.append(Watched(known.view, stage, heard_ms, failure, run, said))
+                told.append(SourceStatus(known.view, stage, heard_ms, failure, run, said))
                 self._watched[key] = told[-1]
             begun = self._begun.get(query_id)
             if begun is not None and run_id in ("", begun.run_id) and begun.stage is not stage:
@@ -231,15 +236,15 @@ class Recorder:
                 begun = None
         self._tell_all(told, begun)
 
-    def begins(self, query_id: str, run_id: str, stage: Stage, at_ms: int | None = None) -> None:
+    def begins(self, query_id: str, run_id: str, stage: QueryStatus, at_ms: int | None = None) -> None:
         """Say what a query does before its first batch is done, since `at_ms`: one of BEGINNINGS.
 
         Nothing changes for one that has done a batch, or in another run.
         """
-        told: list[Watched] = []
+        told: list[SourceStatus] = []
         with self._lock:
             for key, known in self._watched.items():
-                starts = known.stage in (Stage.STARTING, Stage.WAITING) and known.stage is not stage
+                starts = known.stage in (QueryStatus.STARTING, QueryStatus.WAITING) and known.stage is not stage
                 if starts and (key[0], known.run_id) == (query_id, run_id):
                     told.append(replace(known, stage=stage, heard_ms=at_ms))
                     self._watched[key] = told[-1]
@@ -250,7 +255,7 @@ class Recorder:
                 begun = None
         self._tell_all(told, begun)
 
-    def _tell_all(self, told: Sequence[Watched], begun: Begun | None) -> None:
+    def _tell_all(self, told: Sequence[SourceStatus], begun: Begun | None) -> None:
         for one in told:
             self._tell(one)
         if begun is not None:
@@ -269,7 +274,11 @@ class Recorder:
         while True:
             with self._lock:
                 known = self._watched.get(key)
-            if known is None or (known.stage, known.run_id) != (Stage.IDLE, run_id) or known.view.last.end != state:
+            if (
+                known is None
+                or (known.stage, known.run_id) != (QueryStatus.IDLE, run_id)
+                or known.view.last.end != state
+            ):
                 return
             view = look(known.view, report, at_ms)
             if view is known.view:
@@ -299,22 +308,22 @@ class Recorder:
         with self._lock:
             return tuple(self._begun.values())
 
-    def watched(self) -> tuple[Watched, ...]:
+    def watched(self) -> tuple[SourceStatus, ...]:
         """All sources; those of the query last of which there was a batch last."""
         with self._lock:
             return tuple(self._watched.values())
 
-    def find(self, query: str, number: int = 0) -> Watched | None:
+    def find(self, query: str, number: int = 0) -> SourceStatus | None:
         """A source of a query, by the name or the id of that; of several queries of a name the last one."""
         found = [one for one in self.watched() if query in (one.view.source.query_id, one.view.source.name)]
         return next((one for one in reversed(found) if one.view.source.number == number), None)
 
-    def past(self) -> tuple[Past, ...]:
+    def past(self) -> tuple[BatchSummary, ...]:
         """The last `WORK_MAX` batches of each source, oldest first; the sources in the order of `watched`."""
         with self._lock:
             return tuple(past for key in self._watched for past, _ in self._past.get(key, ()))
 
-    def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> Biography | None:
+    def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
         """What became of a split, as far as the last `WORK_MAX` batches tell; None: none of them knows it.
 
         All of them are decoded and planned again for it: at 10,000 splits that takes seconds. `wanted` is asked before
@@ -335,7 +344,7 @@ class Recorder:
         return told if wanted is None or wanted() else None
 
     def subscribe(
-        self, callback: Callable[[Watched], object], begun: Callable[[Begun], object] | None = None
+        self, callback: Callable[[SourceStatus], object], begun: Callable[[Begun], object] | None = None
     ) -> Callable[[], None]:
         """Call `callback` with every source of which something is new; what is returned ends that.
 
@@ -368,10 +377,10 @@ class Recorder:
             del self._watched[key]
             self._past.pop(key, None)
 
-    def _tell(self, found: Watched) -> None:
+    def _tell(self, found: SourceStatus) -> None:
         self._callbacks.tell(found, f"batch {found.view.last.number}")
 
 
-def _run(known: Watched | None, batch: Batch) -> str:
+def _run(known: SourceStatus | None, batch: Batch) -> str:
     """The run that was started last: one may have been since the batch was done."""
     return batch.run_id if known is None or known.view.last.run_id != batch.run_id else known.run_id

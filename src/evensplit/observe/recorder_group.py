@@ -7,12 +7,12 @@ from collections.abc import Callable
 from weakref import ReferenceType, ref
 
 from evensplit.core.model import SplitId
-from evensplit.explain.split_history import Biography
-from evensplit.observe.recorder import RUNS, Begun, Recorder, Watched
+from evensplit.explain.split_history import SplitHistory
+from evensplit.observe.recorder import RUNS, Begun, Recorder, SourceStatus
 from evensplit.observe.source_view import Source
 
 
-class Shelf:
+class RecorderGroup:
     """What the page shows, whoever has recorded it, for as long as that is kept elsewhere. Safe for several threads."""
 
     def __init__(self, *recorders: Recorder) -> None:
@@ -28,12 +28,12 @@ class Shelf:
             self._known = (*left, ref(recorder))
             return True
 
-    def watched(self) -> tuple[Watched, ...]:
+    def watched(self) -> tuple[SourceStatus, ...]:
         """All sources: those that run last, and of these the one that was heard of last.
 
         One that two recorders know is as the later of the two has it.
         """
-        found: dict[tuple[str, int], Watched] = {}
+        found: dict[tuple[str, int], SourceStatus] = {}
         for recorder in self._recorders():
             for one in recorder.watched():
                 key = (one.view.source.query_id, one.view.source.number)
@@ -45,7 +45,7 @@ class Shelf:
         """All queries without a batch; of each recorder the one that was started last at the end."""
         return tuple(one for recorder in self._recorders() for one in recorder.begun())
 
-    def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> Biography | None:
+    def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
         """What became of a split, by the last recorder that knows it; see `Recorder.story`."""
         for recorder in reversed(self._recorders()):
             told = recorder.story(source, split, wanted)

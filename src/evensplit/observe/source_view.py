@@ -16,7 +16,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation, explain, seen_again
 from evensplit.explain.evenness import Ownership, ownership, proofs
-from evensplit.observe.timeline import Happening, Kind, of_changes, of_clusters
+from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
 from evensplit.observe.totals import Totals, added
 
 WORK_MAX = 100
@@ -127,7 +127,7 @@ class View:
     held: Ownership
     totals: Totals
     work: tuple[Work, ...]
-    happenings: tuple[Happening, ...]
+    happenings: tuple[TimelineEvent, ...]
     read: tuple[Mapping[str, int], ...]
     interval_ms: int | None = None
     away: frozenset[str] = frozenset()
@@ -149,7 +149,7 @@ class View:
         empty as long as there are not two batches of which it is known when they were planned.
 
         `until_ms`: until when it is known that nothing more was read. Whoever shows a query that is idle passes
-        `Watched.heard_ms`, or its rate stays what it was; of one that has ended there is no rate to show.
+        `SourceStatus.heard_ms`, or its rate stays what it was; of one that has ended there is no rate to show.
         """
         latest = list(zip(self.work, self.read, strict=True))[-RATE_BATCHES_MAX - 1 :]
         # Between two runs nothing was read, and nobody knows for how long.
@@ -237,7 +237,7 @@ def resumed(batch: Batch, at_ms: int | None = None) -> View:
     explanation = explain(batch.start, batch.end, batch.report, proven=proofs(held))
     away = _away(frozenset(), explanation)
     happened = (
-        Happening(batch.number, at_ms, Kind.STARTED, "the query goes on from its checkpoint", 0),
+        TimelineEvent(batch.number, at_ms, Kind.STARTED, "the query goes on from its checkpoint", 0),
         *of_clusters(batch.number, at_ms, explanation, frozenset(), away),
     )
     totals = replace(added(Totals(), None, explanation, {}), batches=0)
@@ -275,14 +275,14 @@ def _read(plan: BatchPlan) -> Mapping[str, int]:
 
 def _happened(
     view: View | None, batch: Batch, explanation: Explanation, before: frozenset[str], away: frozenset[str]
-) -> Iterator[Happening]:
+) -> Iterator[TimelineEvent]:
     """What changed with `batch`, the causes before what follows from them. `before`, `away`: see `_away`."""
     number, at_ms = batch.number, batch.at_ms
     if view is None:
         begun = "the first batch of all" if number == 0 else "the first batch that is known"
-        yield Happening(number, at_ms, Kind.STARTED, begun, 0)
+        yield TimelineEvent(number, at_ms, Kind.STARTED, begun, 0)
     elif view.last.run_id != batch.run_id:
-        yield Happening(number, at_ms, Kind.STARTED, "the query was started again", 0)
+        yield TimelineEvent(number, at_ms, Kind.STARTED, "the query was started again", 0)
     yield from of_clusters(number, at_ms, explanation, before, away)
     yield from of_changes(number, at_ms, explanation.changes)
 

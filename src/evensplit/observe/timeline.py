@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class TimelineEvent:
     """Something that changed with one batch. `text`: one line that says what and why. `splits`: how many it is about.
 
     `clusters`: those that it is about, in order.
@@ -46,31 +46,31 @@ class Happening:
     clusters: tuple[str, ...] = ()
 
 
-def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[Happening]:
+def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[TimelineEvent]:
     """What the batch `number`, planned at `at_ms`, changed, the causes before what follows from them."""
     for kind, groups in _grouped(found):
         for keys, text in groups[: _shown(groups)]:
-            yield Happening(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))
+            yield TimelineEvent(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))
         more = [key for keys, _ in groups[_shown(groups) :] for key in keys]
         if more:
             text = f"{counted(len(more), 'more split')} {_SAID[kind][len(more) > 1]}"
-            yield Happening(number, at_ms, kind, text, len(more), _clusters(more))
+            yield TimelineEvent(number, at_ms, kind, text, len(more), _clusters(more))
 
 
 def of_clusters(
     number: int, at_ms: int | None, explanation: Explanation, before: frozenset[str], away: frozenset[str]
-) -> Iterator[Happening]:
+) -> Iterator[TimelineEvent]:
     """Which clusters do not answer any more, and which do again.
 
     `before`, `away`: those that did not answer the last time that it was known, and now.
     """
     for kind, ones in _reached(explanation, before, away):
         for name, text in ones[: _shown(ones)]:
-            yield Happening(number, at_ms, kind, f"cluster {name} {text}", 0, (name,))
+            yield TimelineEvent(number, at_ms, kind, f"cluster {name} {text}", 0, (name,))
         left = [name for name, _ in ones[_shown(ones) :]]
         if left:
             what = "do not answer" if kind is Kind.UNREACHABLE else "answer again"
-            yield Happening(number, at_ms, kind, f"{len(left)} more clusters {what}", 0, tuple(sorted(left)))
+            yield TimelineEvent(number, at_ms, kind, f"{len(left)} more clusters {what}", 0, tuple(sorted(left)))
 
 
 _SAID = {

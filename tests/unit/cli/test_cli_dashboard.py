@@ -23,8 +23,8 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
 from evensplit.observe.dashboard.app import make_app
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.recorder import Recorder, Stage
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.recorder import QueryStatus, Recorder
+from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import View
 from tests.support.histories import line, write_batch
 from tests.support.views import PLANNED_MS, dealt, keys_of, state
@@ -44,7 +44,7 @@ def write(checkpoint: Path, batch: int, *lines: str, committed: bool = True) -> 
 
 def only(recorder: Recorder) -> View:
     (found,) = recorder.watched()
-    assert found.stage is Stage.UNKNOWN
+    assert found.stage is QueryStatus.UNKNOWN
     return found.view
 
 
@@ -70,7 +70,7 @@ def test_the_batches_that_are_kept(checkpoint: Path) -> None:
 def test_what_a_checkpoint_does_not_tell_is_not_known(checkpoint: Path) -> None:
     recorder = Recorder()
     look(Kept(checkpoint, recorder))
-    with TestClient(make_app(Shelf(recorder), Feed()), base_url="http://localhost") as browser:
+    with TestClient(make_app(RecorderGroup(recorder), Feed()), base_url="http://localhost") as browser:
         text = " ".join(browser.get("/").text.split())
     assert "from a checkpoint" in text
     assert "not known whether it answers" in text

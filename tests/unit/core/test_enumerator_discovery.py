@@ -10,8 +10,8 @@ from evensplit.core.machine.effects import ReportLoss, ResolveStart, Revoke
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     ListedCluster,
     OffsetsResolved,
     PartitionsListed,
@@ -156,7 +156,7 @@ def test_answers_that_are_not_complete_neither_count_nor_remove() -> None:
     before = one.state
     for number in range(1, 5):
         one.tell(TimePassed(number * INTERVAL_MS), PartitionsListed("east", (), complete=False))
-        one.tell(ClusterUnreachable("east", "nobody is there"))
+        one.tell(ClusterPollFailed("east", "nobody is there"))
     assert one.state == before
     assert one.state.session.unreachable == {"east": "nobody is there"}
     one.tell(PartitionsListed("east", listed("t", 2, "id-t")))

@@ -9,8 +9,8 @@ import pytest
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     OffsetsResolved,
     ParallelismChanged,
@@ -70,7 +70,7 @@ def everything() -> Enumeration:
         (SplitsFinished(0, 1, {ONE: -1}), "east/t/0 was finished at -1"),
         (SplitsFinished(0, 1, {ONE: 20}), "east/t/0 was finished at 20; expected its stop at 50"),
         (ClustersListed((EAST, WEST, EAST)), "listed twice: east; expected each id once"),
-        (ClusterUnreachable("north", "?"), "cluster 'north' answered, but the metadata names only: east"),
+        (ClusterPollFailed("north", "?"), "cluster 'north' answered, but the metadata names only: east"),
         (PartitionsListed("north", ()), "cluster 'north' answered, but the metadata names only: east"),
         (PartitionsListed("east", (ListedPartition("t", -1),)), "listed as t/-1; expected numbers of at least 0"),
         (OffsetsResolved({SplitId("north", "t", 0): 1}), "has not been discovered"),

@@ -8,8 +8,8 @@ from evensplit.core.machine.effects import Forget, ReportLoss, ResolveStart
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     ListedCluster,
     OffsetsResolved,
@@ -63,7 +63,7 @@ def test_without_retention_it_is_forgotten_at_once() -> None:
     # Answers on their way when the cluster was forgotten.
     before = one.state
     one.tell(PartitionsListed("west", listed("t", 1)), OffsetsResolved({SplitId("west", "t", 0): 1}))
-    one.tell(ClusterUnreachable("west", "nobody is there"))
+    one.tell(ClusterPollFailed("west", "nobody is there"))
     assert one.state == before
     one.tell(ReaderRegistered(0, 99, {SplitId("west", "t", 0): 5}))
     assert SplitId("west", "t", 0) not in one.state.splits

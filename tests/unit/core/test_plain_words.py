@@ -20,7 +20,7 @@ from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.wire.api import FIND_COORDINATOR, METADATA, SASL_HANDSHAKE
 from evensplit.kafka.wire.responses import SaslAuthenticate, SaslHandshake
 from evensplit.metadata import ClusterMetadata, Metadata, Stream, parse_document
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
 from tests.support.client_options import TOKENS, understood
 from tests.support.metadata_hosts import Service
@@ -129,7 +129,7 @@ def test_properties_that_a_document_names() -> None:
     ],
 )
 def test_what_a_service_says(answer: Metadata | Exception) -> None:
-    fleet = Fleet(parse_options({"metadata": "f.yaml"}), opened=lambda _: Service(answer))
+    fleet = MetadataPoller(parse_options({"metadata": "f.yaml"}), opened=lambda _: Service(answer))
     with pytest.raises(MetadataError) as caught:
         fleet.refresh(EnumeratorState(), patient=True)
     assert is_plain(str(caught.value), 10_000)

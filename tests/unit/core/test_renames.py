@@ -13,8 +13,8 @@ from evensplit.core.machine.effects import Assign, Effect, Forget, RefuseCluster
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     ListedCluster,
     LogsObserved,
     OffsetsResolved,
@@ -146,7 +146,7 @@ def test_what_was_missing_or_short_under_the_old_name_is_looked_at_anew() -> Non
     one = known_as_east(loss="declare")
     one.tell(answer("east", count=1), LogsObserved("east", {ONE: 5}, answer=90))
     one.tell(
-        LogsObserved("east", {ONE: 5}, answer=91, epochs={ONE: (EpochStart(3, 0),)}), ClusterUnreachable("east", "-")
+        LogsObserved("east", {ONE: 5}, answer=91, epochs={ONE: (EpochStart(3, 0),)}), ClusterPollFailed("east", "-")
     )
     one.tell(TimePassed(9 * INTERVAL_MS), ClustersListed((NORTH,)), answer("north"), answer("north", count=1))
     one.tell(LogsObserved("north", {N_ONE: 5}, answer=92))

@@ -7,8 +7,8 @@ import pytest
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     ListedCluster,
     OffsetsResolved,
@@ -88,7 +88,7 @@ def test_a_cluster_is_not_removed_while_a_listed_one_may_be_it() -> None:
     assert (one.lives()["east/t/0"], one.state.session.leaving) == ("assigned", ("east",))
     for number in range(1, 4):
         one.tell(TimePassed(200_000 + number * INTERVAL_MS), ClustersListed((NORTH,)))
-        one.tell(ClusterUnreachable("north", "not there yet"))
+        one.tell(ClusterPollFailed("north", "not there yet"))
     assert (one.lives()["east/t/0"], one.state.session.leaving) == ("assigned", ("east",))
     one.tell(answer("north"))
     assert (set(one.lives()), one.state.session.leaving) == ({"north/t/0", "north/t/1"}, ())

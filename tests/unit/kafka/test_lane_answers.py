@@ -12,7 +12,7 @@ import pytest
 from evensplit._kernel import FetchedResponse
 from evensplit.errors import BatchTooLarge, BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
-from evensplit.kafka.fetch.response import EMPTIES_TO_SETTLE, Answer, sort_out
+from evensplit.kafka.fetch.response import EMPTIES_TO_SETTLE, Answer, apply_response
 from evensplit.kafka.wire import api
 from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 
@@ -47,7 +47,7 @@ def take(asked: Sequence[PartitionRead], *came: Came, now_s: float = 5.0, **how:
         one.records_begin = len(data)
         data += one.records
         one.records_end = len(data)
-    return sort_out(
+    return apply_response(
         asked,
         cast("FetchedResponse", Response(list(came))),
         data,

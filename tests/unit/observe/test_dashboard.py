@@ -9,8 +9,8 @@ import pytest
 
 from evensplit.core.model import Cause, Loss, SplitId
 from evensplit.core.state.observation import Report
-from evensplit.observe.recorder import Recorder, Stage
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.recorder import QueryStatus, Recorder
+from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source
 from tests.support.browsers import shown
 from tests.support.markup import Page
@@ -139,8 +139,8 @@ def test_several_sources_can_be_chosen(recorder: Recorder) -> None:
     found = Recorder()
     small(found, 2)
     ends = states({("north", "other"): 3}, 1, 2, lambda key, batch: 5)
-    feed(found, ends, source=Source("query-9", 0, "other"), stage=Stage.ENDED)
-    feed(found, ends, source=Source("query-9", 1, "other"), stage=Stage.ENDED)
+    feed(found, ends, source=Source("query-9", 0, "other"), stage=QueryStatus.ENDED)
+    feed(found, ends, source=Source("query-9", 1, "other"), stage=QueryStatus.ENDED)
     page = shown(found)
     options = [found["value"] for tag, found in page.elements if tag == "option"]
     assert sorted(filter(None, options)) == ["0:query-1", "0:query-9", "1:query-9"]
@@ -168,8 +168,8 @@ def test_the_first_source_is_one_that_runs_and_was_heard_of_last() -> None:
     ends = states({("north", "other"): 3}, 1, 2, lambda key, batch: 5)
     feed(early, ends, source=Source("query-1", 0, "runs"), first=5)
     feed(early, ends, source=Source("query-2", 0, "runs too"), first=2)
-    feed(late, ends, source=Source("query-3", 0, "is over"), first=99, stage=Stage.ENDED)
-    assert [str(one.view.source) for one in Shelf(early, late).watched()] == ["is over", "runs too", "runs"]
+    feed(late, ends, source=Source("query-3", 0, "is over"), first=99, stage=QueryStatus.ENDED)
+    assert [str(one.view.source) for one in RecorderGroup(early, late).watched()] == ["is over", "runs too", "runs"]
 
 
 def tile(page: Page, name: str) -> str:
@@ -183,9 +183,9 @@ def test_what_has_ended_has_no_rate_and_what_is_idle_had_one() -> None:
     found = Recorder()
     small(found, 4)
     assert "over the last batches" in tile(shown(found), "Rate")
-    found.query("query-1", Stage.IDLE, 1_790_000_099_000)
+    found.query("query-1", QueryStatus.IDLE, 1_790_000_099_000)
     assert tile(shown(found), "Rate") == "0 offsets/s 3.6k/s until 2026-09-21 14:13:23 UTC"
-    for stage in (Stage.ENDED, Stage.FAILED):
+    for stage in (QueryStatus.ENDED, QueryStatus.FAILED):
         found.query("query-1", stage, 1_790_000_099_000)
         page = shown(found)
         assert tile(page, "Rate") == "- nothing is read any more"

@@ -8,7 +8,7 @@ from itertools import pairwise
 from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source
 from tests.support.browsers import client, shown
 from tests.support.markup import Page
@@ -45,41 +45,43 @@ def test_a_query_that_was_started_is_there_at_once() -> None:
 
 def test_a_query_that_waits_says_for_whom_and_since_when() -> None:
     recorder = begun()
-    recorder.begins("query-9", "run-1", Stage.WAITING, AT_MS + 1_000)
+    recorder.begins("query-9", "run-1", QueryStatus.WAITING, AT_MS + 1_000)
     assert status(recorder) == "▲ waiting for east (east-1:9092, east-2:9092) since 2026-09-21 14:13:21 UTC"
     assert "There has been no answer since 2026-09-21 14:13:21 UTC" in shown(recorder).text
-    recorder.begins("query-9", "run-1", Stage.STARTING, AT_MS + 3_000)
+    recorder.begins("query-9", "run-1", QueryStatus.STARTING, AT_MS + 3_000)
     assert status(recorder) == "○ starting since 2026-09-21 14:13:23 UTC"
 
 
 def test_a_query_that_reads_its_first_batch_asks_nobody() -> None:
     recorder = begun()
-    recorder.begins("query-9", "run-1", Stage.WAITING, AT_MS + 1_000)
-    recorder.begins("query-9", "run-1", Stage.RUNNING, AT_MS + 2_000)
+    recorder.begins("query-9", "run-1", QueryStatus.WAITING, AT_MS + 1_000)
+    recorder.begins("query-9", "run-1", QueryStatus.RUNNING, AT_MS + 2_000)
     assert status(recorder) == "● reading its first batch since 2026-09-21 14:13:22 UTC"
     page = shown(recorder).text
     assert "its tasks read it from east (east-1:9092, east-2:9092)" in page
     assert "which partitions there are" not in page
-    recorder.begins("query-9", "run-1", Stage.STARTING, AT_MS + 3_000)
+    recorder.begins("query-9", "run-1", QueryStatus.STARTING, AT_MS + 3_000)
     assert status(recorder) == "○ starting since 2026-09-21 14:13:23 UTC"
 
 
 def test_where_nobody_knows_the_clusters_they_are_its_clusters() -> None:
     recorder = begun({})
-    recorder.begins("query-9", "run-1", Stage.WAITING, AT_MS)
+    recorder.begins("query-9", "run-1", QueryStatus.WAITING, AT_MS)
     assert "waiting for its clusters" in status(recorder)
 
 
 def test_of_many_clusters_and_servers_some_are_named() -> None:
     recorder = begun({f"c{one}": tuple(f"h{other}:1" for other in range(5)) for one in range(6)})
-    recorder.begins("query-9", "run-1", Stage.WAITING, AT_MS)
+    recorder.begins("query-9", "run-1", QueryStatus.WAITING, AT_MS)
     assert "waiting for c0 (h0:1, h1:1, h2:1, …), c1 (h0:1, h1:1, h2:1, …), c2 (" in status(recorder)
     assert "and 3 more since" in status(recorder)
 
 
 def test_a_query_that_failed_before_its_first_batch_stays_with_its_error() -> None:
     recorder = begun()
-    recorder.query("query-9", Stage.FAILED, AT_MS + 5_000, run_id="run-1", failure="ClusterUnreachable", said=SAID)
+    recorder.query(
+        "query-9", QueryStatus.FAILED, AT_MS + 5_000, run_id="run-1", failure="ClusterUnreachable", said=SAID
+    )
     assert status(recorder) == "▲ failed ClusterUnreachable since 2026-09-21 14:13:25 UTC"
     assert SAID.replace("\n", " ") in shown(recorder).text
     assert "The query failed before its first batch." in shown(recorder).text
@@ -91,14 +93,14 @@ def test_a_query_that_failed_before_its_first_batch_stays_with_its_error() -> No
 
 def test_an_error_of_elsewhere_is_in_the_log() -> None:
     recorder = begun()
-    recorder.query("query-9", Stage.FAILED, AT_MS, run_id="run-1", failure="DIVIDE_BY_ZERO")
+    recorder.query("query-9", QueryStatus.FAILED, AT_MS, run_id="run-1", failure="DIVIDE_BY_ZERO")
     assert "failed DIVIDE_BY_ZERO" in status(recorder)
     assert "What it says is in the log of the driver" in shown(recorder).text
 
 
 def test_a_query_that_was_stopped_before_its_first_batch() -> None:
     recorder = begun()
-    recorder.query("query-9", Stage.ENDED, AT_MS, run_id="run-1")
+    recorder.query("query-9", QueryStatus.ENDED, AT_MS, run_id="run-1")
     assert "○ ended" in status(recorder)
     assert "The query was stopped before its first batch." in shown(recorder).text
 
@@ -106,7 +108,7 @@ def test_a_query_that_was_stopped_before_its_first_batch() -> None:
 def test_a_query_that_has_failed_after_batches_shows_its_error_too() -> None:
     recorder = Recorder()
     small(recorder, 3)
-    recorder.query("query-1", Stage.FAILED, AT_MS, run_id="run-1", failure="ClusterUnreachable", said=SAID)
+    recorder.query("query-1", QueryStatus.FAILED, AT_MS, run_id="run-1", failure="ClusterUnreachable", said=SAID)
     page = shown(recorder)
     assert page.by_id("error") == SAID.replace("\n", " ")
     assert page.cells()
@@ -114,7 +116,7 @@ def test_a_query_that_has_failed_after_batches_shows_its_error_too() -> None:
 
 def test_names_and_errors_stay_text() -> None:
     recorder = begun({NASTY: (NASTY,)})
-    recorder.query("query-9", Stage.FAILED, AT_MS, failure=NASTY, said=NASTY)
+    recorder.query("query-9", QueryStatus.FAILED, AT_MS, failure=NASTY, said=NASTY)
     page = shown(recorder)
     assert not [tag for tag, found in page.elements if tag == "script" and not found.get("src")]
     assert "<script>alert(1)</script>" in page.text
@@ -122,7 +124,7 @@ def test_names_and_errors_stay_text() -> None:
 
 def test_what_runs_comes_before_what_has_failed_and_both_can_be_chosen() -> None:
     recorder = begun()
-    recorder.query("query-9", Stage.FAILED, AT_MS + 99_000, run_id="run-1")
+    recorder.query("query-9", QueryStatus.FAILED, AT_MS + 99_000, run_id="run-1")
     small(recorder, 2)
     page = shown(recorder)
     assert [found["value"] for tag, found in page.elements if tag == "option"] == ["0:query-1", "0:query-9"]
@@ -146,7 +148,7 @@ def test_there_is_no_story_before_a_batch() -> None:
     assert "No batch yet" in shown(begun(), address, **alone).text
 
 
-def away(stage: Stage = Stage.IDLE, *names: str) -> Recorder:
+def away(stage: QueryStatus = QueryStatus.IDLE, *names: str) -> Recorder:
     """East and west, of which `names` do not answer."""
     ends = states({("east", "orders"): 2, ("west", "orders"): 2}, 2, 4, lambda *_: 50)
     report = replace(
@@ -170,7 +172,7 @@ def rates(page: Page) -> list[str]:
 
 
 def test_a_query_all_of_whose_clusters_are_away_waits_and_reads_nothing() -> None:
-    for stage in (Stage.IDLE, Stage.RUNNING):
+    for stage in (QueryStatus.IDLE, QueryStatus.RUNNING):
         recorder = away(stage, "east", "west")
         assert status(recorder).startswith(
             "▲ waiting for east (east:9092) and west (west:9092) since 2026-09-21 14:13:22 UTC batch 3"
@@ -179,18 +181,18 @@ def test_a_query_all_of_whose_clusters_are_away_waits_and_reads_nothing() -> Non
 
 
 def test_a_query_that_goes_on_without_a_cluster_says_so() -> None:
-    recorder = away(Stage.RUNNING, "east")
+    recorder = away(QueryStatus.RUNNING, "east")
     assert status(recorder).startswith("▲ running, east is away batch 3")
     assert rates(shown(recorder)) == ["100", "0/s", "100/s"]
-    assert status(away(Stage.IDLE, "west")).startswith("▲ running, west is away")
-    assert "nothing new" in status(away(Stage.IDLE))
+    assert status(away(QueryStatus.IDLE, "west")).startswith("▲ running, west is away")
+    assert "nothing new" in status(away(QueryStatus.IDLE))
 
 
 def test_a_query_that_is_started_again_is_starting_and_waits_for_all_that_it_reads() -> None:
-    recorder = away(Stage.ENDED, "east")
+    recorder = away(QueryStatus.ENDED, "east")
     recorder.begin(Source("query-1", 0, "orders"), AT_MS + 90_000, run_id="run-2")
     assert status(recorder).startswith("○ starting since 2026-09-21 14:14:50 UTC batch 3")
-    recorder.begins("query-1", "run-2", Stage.WAITING, AT_MS + 91_000)
+    recorder.begins("query-1", "run-2", QueryStatus.WAITING, AT_MS + 91_000)
     assert status(recorder).startswith("▲ waiting for east (east:9092) and west (west:9092) since")
     assert rates(shown(recorder))[0] == "0"
 
@@ -214,13 +216,13 @@ def test_a_query_that_begins_waits_or_fails_is_news() -> None:
     revisions = [news.revision]
     recorder.begin(NEW, 1, run_id="run-1")
     revisions.append(news.revision)
-    for stage in (Stage.STARTING, Stage.WAITING, Stage.WAITING, Stage.STARTING):
+    for stage in (QueryStatus.STARTING, QueryStatus.WAITING, QueryStatus.WAITING, QueryStatus.STARTING):
         recorder.begins("query-9", "run-1", stage, 2)
         revisions.append(news.revision)
-    for stage in (Stage.IDLE, Stage.IDLE, Stage.FAILED):
+    for stage in (QueryStatus.IDLE, QueryStatus.IDLE, QueryStatus.FAILED):
         recorder.query("query-9", stage, 3, run_id="run-1")
         revisions.append(news.revision)
-    recorder.begins("query-9", "run-1", Stage.WAITING, 4)
+    recorder.begins("query-9", "run-1", QueryStatus.WAITING, 4)
     revisions.append(news.revision)
     changed = [one != other for one, other in pairwise(revisions)]
     assert changed == [True, False, True, False, True, True, False, True, False]

@@ -10,7 +10,7 @@ from starlette.types import Message
 
 from evensplit.observe.dashboard.app import make_app
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.recorder_group import RecorderGroup
 from tests.support.views import recorder_of, small
 
 TOKEN = "correct-horse"
@@ -19,7 +19,7 @@ PATHS = ("/", "/news", "/assets/htmx.min.js", "/?split=east&split=orders&split=1
 
 
 def client(*, loopback: bool = True, token: str | None = None, base: str = "http://127.0.0.1:4848") -> TestClient:
-    return TestClient(make_app(Shelf(RECORDER), Feed(), loopback=loopback, token=token), base_url=base)
+    return TestClient(make_app(RecorderGroup(RECORDER), Feed(), loopback=loopback, token=token), base_url=base)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_address_after_the_token_is_of_this_host(known: bool) -> None:
         sent.append(message)
 
     async def run() -> None:
-        await make_app(Shelf(), Feed(), loopback=False, token=TOKEN)(scope, receive, send)
+        await make_app(RecorderGroup(), Feed(), loopback=False, token=TOKEN)(scope, receive, send)
 
     asyncio.run(run())
     assert sent[0]["status"] == (303 if known else 200)

@@ -9,7 +9,7 @@ from evensplit.core.text import counted
 from evensplit.observe.dashboard.view.chart import HEIGHT, WIDTH, make_chart
 from evensplit.observe.dashboard.view.formatting import exact, lasted, short, stamp, utc
 from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, make_grid
-from evensplit.observe.dashboard.view.query import BadWish, Shade, Wish
+from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
 from evensplit.observe.hosts import is_loopback
 from evensplit.observe.source_view import SplitView, Work
 from evensplit.observe.timeline import Kind
@@ -105,27 +105,29 @@ def test_times_and_those_that_no_calendar_has() -> None:
 
 
 WISHES = [
-    Wish(),
-    Wish(("a:b&c", 3), Shade.RATE, -1, "é\n", "x&y=z", "<b>", 2, (Kind.MOVED, Kind.LOST), 25, SplitId("c", "/?#", 5)),
-    Wish(reader=7, find=" "),
+    PageQuery(),
+    PageQuery(
+        ("a:b&c", 3), Shade.RATE, -1, "é\n", "x&y=z", "<b>", 2, (Kind.MOVED, Kind.LOST), 25, SplitId("c", "/?#", 5)
+    ),
+    PageQuery(reader=7, find=" "),
 ]
 
 
 @pytest.mark.parametrize("wish", WISHES)
-def test_an_address_is_all_of_a_wish(wish: Wish) -> None:
-    assert Wish.of(list(wish.pairs())) == wish
+def test_an_address_is_all_of_a_wish(wish: PageQuery) -> None:
+    assert PageQuery.of(list(wish.pairs())) == wish
 
 
 def test_kinds_are_chosen_and_taken_back() -> None:
-    wish = Wish(older=25).toggled(Kind.LOST).toggled(Kind.MOVED)
+    wish = PageQuery(older=25).toggled(Kind.LOST).toggled(Kind.MOVED)
     assert (wish.kinds, wish.older) == ((Kind.MOVED, Kind.LOST), 0)
     assert wish.toggled(Kind.LOST).kinds == (Kind.MOVED,)
 
 
 @pytest.mark.parametrize("text", ["٣", "1_0", " 1", "", "1e3", "9" * 20])
 def test_numbers_of_an_address_are_plain(text: str) -> None:
-    with pytest.raises(BadWish, match="expected a number"):
-        Wish.of([("page", text)])
+    with pytest.raises(BadPageQuery, match="expected a number"):
+        PageQuery.of([("page", text)])
 
 
 def test_which_hosts_are_this_machine_alone() -> None:
@@ -140,12 +142,12 @@ def many(clusters: int, topics: int, partitions: int, readers: int) -> list[Spli
     return [SplitView(key, Lifecycle.ASSIGNED, at % readers, 5, 9, 4, 1, None) for at, key in enumerate(keys)]
 
 
-def behind_it(splits: list[SplitView], readers: int, wish: Wish) -> tuple[list[Cell], int, int]:
+def behind_it(splits: list[SplitView], readers: int, wish: PageQuery) -> tuple[list[Cell], int, int]:
     """The cells of all pages of a wish, and how many splits and rows it has."""
     cells: list[Cell] = []
     loads = dict.fromkeys(range(readers), 1)
     rows = 0
-    following: Wish | None = wish
+    following: PageQuery | None = wish
     while following is not None:
         grid = make_grid(splits, following, loads)
         here = [cell for row in grid.rows for group in row.groups for cell in group.cells]
@@ -170,7 +172,7 @@ def behind_it(splits: list[SplitView], readers: int, wish: Wish) -> tuple[list[C
 )
 def test_every_cell_leads_to_less_or_to_a_story(clusters: int, topics: int, partitions: int, readers: int) -> None:
     splits = many(clusters, topics, partitions, readers)
-    for begin in (Wish(), Wish(find="t"), Wish(find="0", shade=Shade.RATE), Wish(reader=0)):
+    for begin in (PageQuery(), PageQuery(find="t"), PageQuery(find="0", shade=Shade.RATE), PageQuery(reader=0)):
         todo, told = [begin], set()
         while todo:
             wish = todo.pop()
@@ -187,10 +189,10 @@ def test_every_cell_leads_to_less_or_to_a_story(clusters: int, topics: int, part
 
 
 def test_pages_of_groups_have_all_of_them() -> None:
-    cells, count, _ = behind_it(many(1, 1_000, 2, 1), 1, Wish())
+    cells, count, _ = behind_it(many(1, 1_000, 2, 1), 1, PageQuery())
     assert count == 2_000
     assert [cell.wish.topic for cell in cells] == [f"t{one}" for one in range(1_000)]
-    cells, _, _ = behind_it(many(500, 1, 1, 1), 1, Wish())
+    cells, _, _ = behind_it(many(500, 1, 1, 1), 1, PageQuery())
     assert len({cell.wish.cluster for cell in cells}) == 500
-    first = make_grid(many(1, 1_000, 2, 1), Wish(), {0: 1})
+    first = make_grid(many(1, 1_000, 2, 1), PageQuery(), {0: 1})
     assert (first.pages, first.rows[0].note) == (3, "2,000 splits, read 1 offset")

@@ -25,7 +25,7 @@ from evensplit.observe.dashboard import feed as feed_module
 from evensplit.observe.dashboard.connections import CONNECTIONS_MAX
 from evensplit.observe.dashboard.feed import BROWSERS_MAX, Feed
 from evensplit.observe.dashboard.view import page
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
 from tests.support.batches import orders
 from tests.support.batches import taken as taken_in
@@ -119,7 +119,7 @@ def test_news_reach_a_browser(served: Dashboard, recorder: Recorder) -> None:
         first = heard(browser, b"event: batch\ndata: ")
         assert b"text/event-stream" in first
         assert b"retry: 2000\n\n" in first
-        recorder.query("query-1", Stage.ENDED)
+        recorder.query("query-1", QueryStatus.ENDED)
         heard(browser, b"event: batch\ndata: ")
         assert "ended" in read(served.url)
 
@@ -130,7 +130,7 @@ def test_a_browser_that_is_slow_or_gone_holds_nothing_up(served: Dashboard, reco
     gone.close()
     began_s = time.perf_counter()
     for number in range(10_000):
-        recorder.query("query-1", Stage.RUNNING if number % 2 else Stage.IDLE)
+        recorder.query("query-1", QueryStatus.RUNNING if number % 2 else QueryStatus.IDLE)
     assert time.perf_counter() - began_s < 10
     wait_for(lambda: served._feed.browsers == 1, what="one browser left")
     with slow:
@@ -187,7 +187,7 @@ def test_that_a_query_still_waits_is_no_news_but_what_it_sees_is() -> None:
     revisions: list[str] = []
 
     def idle(report: Report) -> None:
-        recorder.query("query-1", Stage.IDLE, 2, run_id="run-1")
+        recorder.query("query-1", QueryStatus.IDLE, 2, run_id="run-1")
         recorder.look("query-1", "run-1", 0, one.end, report, 3)
         revisions.append(news.revision)
 
@@ -347,19 +347,19 @@ def test_recorders_are_not_kept(recorder: Recorder) -> None:
         assert gone() is None
         assert len(served._unsubscribe) == 1
         served.watch(recorder)
-        recorder.query("query-1", Stage.ENDED)
+        recorder.query("query-1", QueryStatus.ENDED)
         assert "query-2" not in read(served.url)
 
 
 def test_that_a_source_still_waits_is_no_news(recorder: Recorder) -> None:
     with Dashboard(recorder, port=0) as served:
 
-        def changed(stage: Stage, heard_ms: int) -> bool:
+        def changed(stage: QueryStatus, heard_ms: int) -> bool:
             before = served._feed.revision
             recorder.query("query-1", stage, heard_ms)
             return served._feed.revision != before
 
-        stages = [Stage.IDLE, Stage.IDLE, Stage.IDLE, Stage.ENDED, Stage.IDLE]
+        stages = [QueryStatus.IDLE, QueryStatus.IDLE, QueryStatus.IDLE, QueryStatus.ENDED, QueryStatus.IDLE]
         assert [changed(stage, at) for at, stage in enumerate(stages)] == [True, False, False, True, True]
 
 

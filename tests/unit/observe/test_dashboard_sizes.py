@@ -12,9 +12,9 @@ import pytest
 from evensplit.observe.dashboard.app import PAGES_MAX, Pages
 from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.dashboard.view import page as page_module
-from evensplit.observe.dashboard.view.query import Wish
-from evensplit.observe.recorder import Recorder, Watched
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.dashboard.view.query import PageQuery
+from evensplit.observe.recorder import Recorder, SourceStatus
+from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source
 from tests.support.browsers import client, shown
 from tests.support.views import dealt, feed, keys_of, large, recorder_of, small, state, states
@@ -77,27 +77,27 @@ def test_all_pages_of_one_topic_together_have_all_its_splits() -> None:
 
 
 def test_what_many_look_at_is_made_once(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Wish] = []
+    made: list[PageQuery] = []
     live = page_module.live
 
-    def counted(watched: Watched, wish: Wish, splits: page_module.Splits) -> dict[str, Any]:
+    def counted(watched: SourceStatus, wish: PageQuery, splits: page_module.Splits) -> dict[str, Any]:
         made.append(wish)
         return live(watched, wish, splits)
 
     monkeypatch.setattr(page_module, "live", counted)
     news = Feed()
-    pages = Pages(Shelf(recorder), news, tuple)
+    pages = Pages(RecorderGroup(recorder), news, tuple)
 
     async def look() -> None:
-        answers = await asyncio.gather(*(pages._shared(Wish(), "live") for _ in range(10)))
+        answers = await asyncio.gather(*(pages._shared(PageQuery(), "live") for _ in range(10)))
         assert len(set(answers)) == 1
         assert len(made) == 1
-        await pages._shared(Wish(), "live")
-        await asyncio.gather(*(pages._shared(Wish(page=one), "live") for one in range(1, 100)))
+        await pages._shared(PageQuery(), "live")
+        await asyncio.gather(*(pages._shared(PageQuery(page=one), "live") for one in range(1, 100)))
         assert len(made) == 100
         assert len(pages._made) <= PAGES_MAX
         news.news()
-        await pages._shared(Wish(), "live")
+        await pages._shared(PageQuery(), "live")
         assert len(made) == 101
 
     asyncio.run(look())

@@ -18,7 +18,7 @@ from evensplit.core.model import SplitId
 from evensplit.core.state.codec import encode
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, samples
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from tests.support.batches import Script, orders
 from tests.support.promtool import promtool
 
@@ -133,9 +133,9 @@ class Scene:
                 batch = replace(script.batch(seconds=60), duration_ms=self.duration_ms(minute))
                 recorder.add(batch, encode(batch.end), heard_ms=batch.at_ms)
             elif self.idle:
-                recorder.query("query-1", Stage.IDLE, minute * 60_000)
+                recorder.query("query-1", QueryStatus.IDLE, minute * 60_000)
             if minute >= self.ends:
-                recorder.query("query-1", Stage.ENDED)
+                recorder.query("query-1", QueryStatus.ENDED)
             for one in samples(recorder.watched()):
                 names = next(metric.labels for metric in METRICS if metric.name == one.name)
                 labels = ", ".join(f'{name}="{label}"' for name, label in zip(names, one.labels, strict=True))

@@ -17,7 +17,7 @@ from evensplit.core.state.codec import encode
 from evensplit.observe import metrics as module
 from evensplit.observe.metrics import METRICS, OTHERS, STATES, Metric, Names, samples
 from evensplit.observe.prometheus import EvenSplitCollector
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
 from tests.support.batches import Script, eventful, orders, taken
 from tests.support.scrapes import Exported, parsed, value
@@ -123,13 +123,13 @@ def test_names_are_as_prometheus_wants_them(metric: Metric) -> None:
     assert metric.help.endswith(".")
 
 
-@pytest.mark.parametrize("stage", [Stage.ENDED, Stage.FAILED])
-def test_a_query_that_has_ended_has_no_series(recorder: Recorder, stage: Stage) -> None:
-    recorder.query("query-1", Stage.IDLE, 5_000)
+@pytest.mark.parametrize("stage", [QueryStatus.ENDED, QueryStatus.FAILED])
+def test_a_query_that_has_ended_has_no_series(recorder: Recorder, stage: QueryStatus) -> None:
+    recorder.query("query-1", QueryStatus.IDLE, 5_000)
     assert value(parsed(exported(recorder)), "heard_timestamp_seconds") == 5
     recorder.query("query-1", stage)
     assert parsed(exported(recorder, partitions=True)) == {}
-    recorder.query("query-1", Stage.STARTING, 9_000)
+    recorder.query("query-1", QueryStatus.STARTING, 9_000)
     assert value(parsed(exported(recorder)), "batches_total") == 2
 
 
@@ -145,21 +145,21 @@ def test_what_a_source_does() -> None:
     recorder.begin(Source("query-1", 0, "orders"), 1, run_id="run-1")
     recorder.begin(Source("query-2", 0, "orders"), 1, run_id="run-1")
     assert (state(), state("query-2")) == (["starting"], ["starting"])
-    recorder.begins("query-1", "run-1", Stage.WAITING, 2)
+    recorder.begins("query-1", "run-1", QueryStatus.WAITING, 2)
     assert state() == ["waiting"]
-    recorder.query("query-2", Stage.FAILED, 3, run_id="run-1")
+    recorder.query("query-2", QueryStatus.FAILED, 3, run_id="run-1")
     assert state("query-2") == []
     script = orders({"east": 1})
     one = script.batch()
     taken(recorder, [one])
     assert state() == ["running"]
-    recorder.query("query-1", Stage.IDLE, 4, run_id="run-1")
+    recorder.query("query-1", QueryStatus.IDLE, 4, run_id="run-1")
     assert state() == ["running"]
     recorder.look("query-1", "run-1", 0, one.end, replace(one.report, unreachable={"east": "refused"}), 5)
     assert state() == ["waiting"]
-    recorder.query("query-1", Stage.STARTING, 6, run_id="run-2")
+    recorder.query("query-1", QueryStatus.STARTING, 6, run_id="run-2")
     assert state() == ["starting"]
-    recorder.begins("query-1", "run-2", Stage.WAITING, 7)
+    recorder.begins("query-1", "run-2", QueryStatus.WAITING, 7)
     assert state() == ["waiting"]
 
 
@@ -188,13 +188,13 @@ def test_a_query_is_called_the_same_as_long_as_it_runs() -> None:
     assert called() == {"a": "orders", "b": "b"}
     taken(recorder, [scripts["a"].batch()])
     assert called() == {"a": "orders", "b": "b"}
-    recorder.query("a", Stage.ENDED)
+    recorder.query("a", QueryStatus.ENDED)
     assert called() == {"b": "b"}
     taken(recorder, [scripts["c"].batch()])
     assert called() == {"b": "b", "c": "orders"}
-    recorder.query("a", Stage.STARTING)
+    recorder.query("a", QueryStatus.STARTING)
     assert called() == {"a": "a", "b": "b", "c": "orders"}
-    recorder.query("c", Stage.FAILED)
+    recorder.query("c", QueryStatus.FAILED)
     assert called() == {"a": "a", "b": "b"}
     assert set(names._labels) == {"a", "b"}, "of those that have ended nothing is kept"
 

@@ -14,7 +14,7 @@ from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report
 from evensplit.errors import CheckpointError
 from evensplit.observe import recorder as module
-from evensplit.observe.recorder import QUERIES_MAX, Recorder, Stage, Watched
+from evensplit.observe.recorder import QUERIES_MAX, QueryStatus, Recorder, SourceStatus
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 from tests.support.batches import Script, orders, taken
 
@@ -28,7 +28,7 @@ def test_views_by_source_and_by_name() -> None:
     assert [str(one.view.source) for one in recorder.watched()] == ["query-2, source 1", "orders"]
     found = recorder.find("orders")
     assert found is not None
-    assert (found.view.last.number, found.stage, found.heard_ms) == (1, Stage.RUNNING, mine.at_ms + 400)
+    assert (found.view.last.number, found.stage, found.heard_ms) == (1, QueryStatus.RUNNING, mine.at_ms + 400)
     assert recorder.find("query-1") == found
     assert recorder.find("query-2") is None
     assert recorder.find("query-2", 1) is not None
@@ -63,41 +63,45 @@ def test_the_end_comes_as_an_object_or_as_text() -> None:
 def test_what_queries_do() -> None:
     recorder = Recorder()
     script = orders({"east": 1})
-    heard: list[tuple[Stage, int | None, str]] = []
+    heard: list[tuple[QueryStatus, int | None, str]] = []
     recorder.subscribe(lambda one: heard.append((one.stage, one.heard_ms, one.failure)))
-    recorder.query("query-1", Stage.RUNNING, 1, run_id="run-1")
+    recorder.query("query-1", QueryStatus.RUNNING, 1, run_id="run-1")
     assert (recorder.watched(), heard) == ((), [])
     taken(recorder, [script.batch()])
-    recorder.query("query-1", Stage.IDLE, 2, run_id="run-1")
-    recorder.query("query-1", Stage.FAILED, 3, run_id="run-1", failure="DataLossError")
-    recorder.query("query-1", Stage.STARTING, 4, run_id="run-2")
-    assert heard[1:] == [(Stage.IDLE, 2, ""), (Stage.FAILED, 3, "DataLossError"), (Stage.STARTING, 4, "")]
+    recorder.query("query-1", QueryStatus.IDLE, 2, run_id="run-1")
+    recorder.query("query-1", QueryStatus.FAILED, 3, run_id="run-1", failure="DataLossError")
+    recorder.query("query-1", QueryStatus.STARTING, 4, run_id="run-2")
+    assert heard[1:] == [
+        (QueryStatus.IDLE, 2, ""),
+        (QueryStatus.FAILED, 3, "DataLossError"),
+        (QueryStatus.STARTING, 4, ""),
+    ]
 
 
 def test_a_query_is_known_from_its_start_on() -> None:
     recorder = Recorder()
-    heard: list[tuple[Stage, int | None]] = []
+    heard: list[tuple[QueryStatus, int | None]] = []
     end = recorder.subscribe(lambda _: None, lambda one: heard.append((one.stage, one.since_ms)))
     source = Source("query-1", 0, "orders")
     recorder.begin(source, 1, run_id="run-1", awaited={"east": ("e:9092",)})
-    recorder.begins("query-1", "run-2", Stage.WAITING, 2)
-    recorder.begins("query-1", "run-1", Stage.WAITING, 3)
-    recorder.query("query-1", Stage.ENDED, 4, run_id="run-0")
-    recorder.query("query-1", Stage.FAILED, 5, run_id="run-1", failure="OptionError", said="wrong")
-    recorder.begins("query-1", "run-1", Stage.WAITING, 6)
+    recorder.begins("query-1", "run-2", QueryStatus.WAITING, 2)
+    recorder.begins("query-1", "run-1", QueryStatus.WAITING, 3)
+    recorder.query("query-1", QueryStatus.ENDED, 4, run_id="run-0")
+    recorder.query("query-1", QueryStatus.FAILED, 5, run_id="run-1", failure="OptionError", said="wrong")
+    recorder.begins("query-1", "run-1", QueryStatus.WAITING, 6)
     (one,) = recorder.begun()
     assert (one.source, one.failure, one.said, one.awaited) == (source, "OptionError", "wrong", {"east": ("e:9092",)})
-    assert heard == [(Stage.STARTING, 1), (Stage.WAITING, 3), (Stage.FAILED, 5)]
+    assert heard == [(QueryStatus.STARTING, 1), (QueryStatus.WAITING, 3), (QueryStatus.FAILED, 5)]
     recorder.begin(source, 7, run_id="run-2")
     (one,) = recorder.begun()
-    assert (one.stage, one.failure, one.said, one.run_id) == (Stage.STARTING, "", "", "run-2")
+    assert (one.stage, one.failure, one.said, one.run_id) == (QueryStatus.STARTING, "", "", "run-2")
     end()
     taken(recorder, [orders({"east": 1}).batch()])
     assert recorder.begun() == ()
     assert len(heard) == 4
     recorder.begin(source, 9, run_id="run-3")
     (two,) = recorder.watched()
-    assert (two.stage, two.run_id, recorder.begun()) == (Stage.STARTING, "run-3", ())
+    assert (two.stage, two.run_id, recorder.begun()) == (QueryStatus.STARTING, "run-3", ())
 
 
 def test_a_query_that_is_dismissed_or_forgotten_is_none() -> None:
@@ -114,7 +118,7 @@ def test_of_queries_without_a_batch_those_that_run_are_kept() -> None:
     recorder.begin(Source("runs"))
     for number in range(QUERIES_MAX + 5):
         recorder.begin(Source(f"query-{number}"))
-        recorder.query(f"query-{number}", Stage.FAILED, number)
+        recorder.query(f"query-{number}", QueryStatus.FAILED, number)
     kept = [one.source.query_id for one in recorder.begun()]
     assert len(kept) == QUERIES_MAX
     assert kept[:2] == ["runs", "query-6"]
@@ -129,7 +133,7 @@ def test_a_source_that_goes_on_from_a_checkpoint_is_resumed_once() -> None:
     recorder.resume(last, 2)
     recorder.resume(replace(last, number=9), 3)
     (found,) = recorder.watched()
-    assert (found.stage, found.heard_ms, found.run_id, found.view.last) == (Stage.IDLE, 2, "run-1", last)
+    assert (found.stage, found.heard_ms, found.run_id, found.view.last) == (QueryStatus.IDLE, 2, "run-1", last)
     assert (recorder.begun(), recorder.past()) == ((), ())
     taken(recorder, [two])
     assert recorder.watched()[0].view.totals.batches == 1
@@ -155,16 +159,16 @@ def test_a_run_that_ended_before_the_next_one_began_does_not_end_that() -> None:
     script = orders({"east": 1})
     taken(recorder, [script.batch()])
     late = script.batch()
-    recorder.query("query-1", Stage.STARTING, 4, run_id="run-2")
+    recorder.query("query-1", QueryStatus.STARTING, 4, run_id="run-2")
     taken(recorder, [late])
-    recorder.query("query-1", Stage.ENDED, 5, run_id="run-1")
+    recorder.query("query-1", QueryStatus.ENDED, 5, run_id="run-1")
     (one,) = recorder.watched()
-    assert (one.stage, one.run_id) == (Stage.RUNNING, "run-2")
+    assert (one.stage, one.run_id) == (QueryStatus.RUNNING, "run-2")
     script.restart()
     taken(recorder, [script.batch()])
-    recorder.query("query-1", Stage.ENDED, 6, run_id="run-2")
+    recorder.query("query-1", QueryStatus.ENDED, 6, run_id="run-2")
     (one,) = recorder.watched()
-    assert (one.stage, one.run_id) == (Stage.ENDED, "run-2")
+    assert (one.stage, one.run_id) == (QueryStatus.ENDED, "run-2")
 
 
 def test_what_a_query_with_nothing_to_do_has_seen() -> None:
@@ -172,8 +176,8 @@ def test_what_a_query_with_nothing_to_do_has_seen() -> None:
     script = orders({"east": 1})
     one = script.batch()
     taken(recorder, [one])
-    recorder.query("query-1", Stage.IDLE, 2)
-    told: list[Watched] = []
+    recorder.query("query-1", QueryStatus.IDLE, 2)
+    told: list[SourceStatus] = []
     recorder.subscribe(told.append)
     away = replace(one.report, unreachable={"east": "refused"})
     recorder.look("query-1", "run-1", 0, one.start, away, 3)
@@ -185,9 +189,9 @@ def test_what_a_query_with_nothing_to_do_has_seen() -> None:
     recorder.look("query-1", "run-1", 0, one.end, away, 3)
     recorder.look("query-1", "run-1", 0, one.end, away, 4)
     (found,) = told
-    assert (found.stage, found.view.explanation.clusters[0].unreachable) == (Stage.IDLE, "refused")
+    assert (found.stage, found.view.explanation.clusters[0].unreachable) == (QueryStatus.IDLE, "refused")
     assert (recorder.watched(), recorder.past()[0].explanation.clusters[0].unreachable) == ((found,), "")
-    recorder.query("query-1", Stage.ENDED, 5)
+    recorder.query("query-1", QueryStatus.ENDED, 5)
     recorder.look("query-1", "run-1", 0, one.end, one.report, 6)
     assert recorder.watched()[0].view.away == {"east"}
 
@@ -197,7 +201,7 @@ def test_what_was_seen_does_not_undo_a_batch_that_comes_meanwhile(monkeypatch: p
     script = orders({"east": 1})
     one, two = script.batch(), script.batch()
     taken(recorder, [one])
-    recorder.query("query-1", Stage.IDLE, 2)
+    recorder.query("query-1", QueryStatus.IDLE, 2)
 
     def slow(view: View, report: Report, at_ms: int | None) -> View:
         if view.last is one:
@@ -214,7 +218,7 @@ def test_a_repetition_is_not_news() -> None:
     recorder = Recorder()
     script = orders({"east": 1})
     one, two = script.batch(), script.batch()
-    heard: list[Watched] = []
+    heard: list[SourceStatus] = []
     taken(recorder, [one, two])
     recorder.subscribe(heard.append)
     view = recorder.add(one, {}, heard_ms=7)
@@ -222,8 +226,8 @@ def test_a_repetition_is_not_news() -> None:
     assert heard == []
     assert recorder.watched()[0].heard_ms == 7
     assert len(recorder.past()) == 2
-    recorder.add(one, {}, stage=Stage.ENDED)
-    assert [found.stage for found in heard] == [Stage.ENDED]
+    recorder.add(one, {}, stage=QueryStatus.ENDED)
+    assert [found.stage for found in heard] == [QueryStatus.ENDED]
 
 
 def test_a_batch_that_is_none_changes_nothing() -> None:
@@ -258,12 +262,12 @@ def test_the_latest_are_kept_and_the_oldest_dropped() -> None:
     assert recorder.story(first.source, ORDERS) is None
 
 
-@pytest.mark.parametrize("stage", [Stage.ENDED, Stage.FAILED, Stage.UNKNOWN])
-def test_queries_that_run_are_kept_before_those_that_do_not(stage: Stage) -> None:
+@pytest.mark.parametrize("stage", [QueryStatus.ENDED, QueryStatus.FAILED, QueryStatus.UNKNOWN])
+def test_queries_that_run_are_kept_before_those_that_do_not(stage: QueryStatus) -> None:
     """Of one that is idle there are no batches, however long it runs."""
     recorder = Recorder()
     taken(recorder, [Script(query="idle").batch()])
-    recorder.query("idle", Stage.IDLE)
+    recorder.query("idle", QueryStatus.IDLE)
     for number in range(QUERIES_MAX + 5):
         taken(recorder, [Script(query=f"other-{number}").batch()])
         recorder.query(f"other-{number}", stage)
@@ -275,7 +279,7 @@ def test_callbacks_that_fail_are_logged_and_stop_nobody(caplog: pytest.LogCaptur
     recorder = Recorder()
     heard: list[int] = []
 
-    def fails(one: Watched) -> None:
+    def fails(one: SourceStatus) -> None:
         raise OSError("planted")
 
     recorder.subscribe(fails)
@@ -296,7 +300,7 @@ def test_a_callback_may_ask_and_add_itself() -> None:
     seen: list[int] = []
     end: list[Callable[[], None]] = []
 
-    def callback(one: Watched) -> None:
+    def callback(one: SourceStatus) -> None:
         seen.append(len(recorder.watched()))
         end[0]()
 
@@ -322,7 +326,7 @@ def test_nobody_who_reads_waits_for_a_batch_that_is_taken_in(monkeypatch: pytest
     assert inside.wait(60)
     # Were the lock held, this would never return.
     assert recorder.watched()[0].view.last.number == 0
-    recorder.query("query-1", Stage.IDLE, 5)
+    recorder.query("query-1", QueryStatus.IDLE, 5)
     go_on.set()
     thread.join(60)
     assert recorder.watched()[0].view.last.number == 1

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
 from evensplit.spark.listen import beginnings as module
 from evensplit.spark.listen.beginnings import Beginnings, clusters_of
@@ -108,24 +108,24 @@ def test_a_query_that_asks_for_more_than_a_second_waits_and_no_longer_than_that(
     clock, query = Clock(100.0), Query()
     recorder, one = started(query, clock=clock)
 
-    def stood() -> tuple[Stage, int | None]:
+    def stood() -> tuple[QueryStatus, int | None]:
         assert one.look()
         (found,) = recorder.begun()
         return found.stage, found.since_ms
 
-    assert stood() == (Stage.STARTING, 0)
+    assert stood() == (QueryStatus.STARTING, 0)
     query.message = ASKS
     for clock.now_s in (101.0, 101.9):
-        assert stood() == (Stage.STARTING, 0)
+        assert stood() == (QueryStatus.STARTING, 0)
     for clock.now_s in (102.0, 109.0):
-        assert stood() == (Stage.WAITING, 101_000), "since it asked"
+        assert stood() == (QueryStatus.WAITING, 101_000), "since it asked"
     for query.message, clock.now_s in ((STARTS, 110.0), (ASKS, 110.0), (ASKS, 111.0), (LISTS, 120.0)):
         found = stood()
-    assert found == (Stage.STARTING, 120_000)
+    assert found == (QueryStatus.STARTING, 120_000)
     query.message, clock.now_s = WORKS, 130.0
-    assert stood() == (Stage.RUNNING, 130_000), "its first batch"
+    assert stood() == (QueryStatus.RUNNING, 130_000), "its first batch"
     clock.now_s = 140.0
-    assert stood() == (Stage.RUNNING, 130_000)
+    assert stood() == (QueryStatus.RUNNING, 130_000)
 
 
 def test_what_is_left_ends_or_cannot_be_asked_is_not_followed() -> None:
@@ -139,7 +139,7 @@ def test_what_is_left_ends_or_cannot_be_asked_is_not_followed() -> None:
     recorder, over = started(query, clock=clock)
     query.message = ""
     assert not over.look()
-    assert recorder.begun()[0].stage is Stage.STARTING
+    assert recorder.begun()[0].stage is QueryStatus.STARTING
 
 
 def test_one_that_cannot_be_asked_takes_no_other_with_it() -> None:
@@ -156,10 +156,10 @@ def test_a_query_that_has_a_batch_meanwhile_is_not_said_to_wait() -> None:
     clock, query = Clock(1.0), Query(ASKS)
     recorder, one = started(query, clock=clock)
     one.look()
-    recorder.query(str(query.id), Stage.IDLE, 5, run_id=str(query.runId))
+    recorder.query(str(query.id), QueryStatus.IDLE, 5, run_id=str(query.runId))
     clock.now_s = 9.0
     one.look()
-    assert recorder.begun()[0].stage is Stage.IDLE
+    assert recorder.begun()[0].stage is QueryStatus.IDLE
 
 
 def test_there_is_a_thread_as_long_as_there_is_something_to_follow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from evensplit.core.state.offset_strategies import (
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import MetadataError
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
 from tests.support.clocks import Clock
 from tests.support.metadata_answers import metadata
@@ -52,11 +52,11 @@ class Service:
         self.closed = True
 
 
-def fleet(service: Service, clock: Callable[[], float], **options: str) -> Fleet:
-    return Fleet(parse_options({"metadata": "f.yaml", **options}), opened=lambda _: service, clock=clock)
+def fleet(service: Service, clock: Callable[[], float], **options: str) -> MetadataPoller:
+    return MetadataPoller(parse_options({"metadata": "f.yaml", **options}), opened=lambda _: service, clock=clock)
 
 
-def ids(one: Fleet) -> list[str]:
+def ids(one: MetadataPoller) -> list[str]:
     return [cluster.id for cluster in one.clusters]
 
 
@@ -66,7 +66,7 @@ def clock() -> Clock:
 
 
 def test_without_metadata_the_options_are_the_only_answer_and_a_sure_one() -> None:
-    one = Fleet(parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t"}))
+    one = MetadataPoller(parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t"}))
     one.refresh(NONE, patient=True)
     assert (ids(one), one.answers, one.confirmed) == (["default"], 1, True)
 

@@ -11,7 +11,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.explain.batch import explain
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.driver.hanging import Hanging
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source
@@ -123,10 +123,10 @@ def test_an_open_transaction_without_a_record_behind_it_hangs_nothing(clock: Clo
     assert said(source) == ()
 
 
-def view(number: int, *hanging: int, latest: int = 4) -> View:
+def view(number: int, *hanging: int, latest: int = 4) -> ClusterSnapshot:
     """An answer of a cluster in whose partitions `hanging` a transaction is open."""
     ends = {("t", partition): latest for partition in hanging}
-    return View(Listing("", ()), True, dict.fromkeys(ends, 0), ends, number, dict.fromkeys(ends, 10))
+    return ClusterSnapshot(Listing("", ()), True, dict.fromkeys(ends, 0), ends, number, dict.fromkeys(ends, 10))
 
 
 def hanging(clock: Clock) -> Hanging:
@@ -168,17 +168,17 @@ def test_of_many_partitions_some_are_named_and_those_that_come_later_have_a_line
 
 def test_time_without_an_answer_proves_nothing(clock: Clock) -> None:
     one = hanging(clock)
-    old: dict[str, Answer] = {"east": view(1, 0)}
+    old: dict[str, PollResult] = {"east": view(1, 0)}
     one.look(old, at(clock))
     clock.now_s += 1000
     one.look(old, at(clock))
     assert told(one) == ()
     assert not one.has_news(old)
-    away: dict[str, Answer] = {"east": ClusterUnreachable("east", "nobody is there")}
+    away: dict[str, PollResult] = {"east": ClusterUnreachable("east", "nobody is there")}
     one.look(away, at(clock))
     assert not one.has_news(away)
     # But a last stable offset that stands where it stood was held there all the time.
-    new: dict[str, Answer] = {"east": view(2, 0)}
+    new: dict[str, PollResult] = {"east": view(2, 0)}
     assert one.has_news(new)
     one.look(new, at(clock))
     assert told(one) == (notice(10),)
@@ -212,6 +212,6 @@ def test_only_what_hangs_is_looked_at(clock: Clock) -> None:
     one = hanging(clock)
     latest = Heavy({("t", partition): 4 for partition in range(3)})
     for number, undecided in enumerate([{}, {("t", 1): 10}, {("t", 1): 12}, {}]):
-        one.look({"east": View(Listing("", ()), True, {}, latest, number + 1, undecided)}, at(clock))
+        one.look({"east": ClusterSnapshot(Listing("", ()), True, {}, latest, number + 1, undecided)}, at(clock))
         assert len(one.notices) == (number == 2)
         clock.now_s += 600

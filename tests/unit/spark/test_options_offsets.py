@@ -19,13 +19,13 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.errors import OptionError
 from evensplit.spark.options.parse import parse_options
-from evensplit.spark.options.start_stop import Said, undemanding
+from evensplit.spark.options.start_stop import ParsedOffsets, undemanding
 from tests.support.options import T0, T1, cluster, problems, two
 
 
 def plain(strategy: Strategy | None) -> Strategy | None:
     """`strategy`, but that it need not name all partitions."""
-    said = undemanding(Said("", strategy))
+    said = undemanding(ParsedOffsets("", strategy))
     return None if said is None else said.strategy
 
 

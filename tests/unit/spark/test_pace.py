@@ -8,7 +8,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, REST_FACTOR, REST_MAX_S
 from evensplit.spark.poll.pace import Pace
-from evensplit.spark.poll.snapshot import View
+from evensplit.spark.poll.snapshot import ClusterSnapshot
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
 from tests.support.worlds import ChangingKafka, Watched, options
@@ -108,5 +108,5 @@ def test_a_look_that_nobody_waits_for_any_more_does_not_count() -> None:
 
 def _end(one: Watched) -> int:
     view = one.world.refresh(patient=False)["east"]
-    assert isinstance(view, View)
+    assert isinstance(view, ClusterSnapshot)
     return view.latest["t", 0]

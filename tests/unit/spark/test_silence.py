@@ -12,8 +12,8 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.driver.silence import Silence
-from evensplit.spark.poll.cluster_monitor import World
-from evensplit.spark.poll.snapshot import View
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source
@@ -262,7 +262,7 @@ def test_where_all_ends_are_there_sizes_alone_are_compared(clock: Clock) -> None
 
         keys = values = items = __iter__  # type: ignore[assignment]
 
-    world: World = Watched({"e:9092": FakeKafka("east")}, options()).world
+    world: ClusterMonitor = Watched({"e:9092": FakeKafka("east")}, options()).world
     one = Silence(world, 600_000, clock)
     keys = [SplitId("east", "t", partition) for partition in range(3)]
     state = EnumeratorState(splits=Heavy({key: Split(key, position=0) for key in keys}))
@@ -274,6 +274,6 @@ def test_where_all_ends_are_there_sizes_alone_are_compared(clock: Clock) -> None
             raise AssertionError("all partitions are looked at")
 
     latest = Heavy({("t", partition): 4 for partition in range(3)})
-    view = View(Listing("", Listed(keys)), True, {}, latest, 1)
+    view = ClusterSnapshot(Listing("", Listed(keys)), True, {}, latest, 1)
     one.look(state, {"east": view})
     assert not one.has_news({"east": view})

@@ -20,8 +20,8 @@ from evensplit.core.model import (
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
-from evensplit.spark.driver.skipped_records import SkipCheck
-from evensplit.spark.poll.snapshot import View
+from evensplit.spark.driver.skipped_records import SkippedRecords
+from evensplit.spark.poll.snapshot import ClusterSnapshot
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, restored
@@ -38,11 +38,11 @@ def state(*positions: int) -> EnumeratorState:
     return EnumeratorState(1, CLUSTERS, splits, begun=True)
 
 
-def view(*starts: int | None, number: int = 1, topic_id: str = "id", whole: bool = True) -> View:
+def view(*starts: int | None, number: int = 1, topic_id: str = "id", whole: bool = True) -> ClusterSnapshot:
     """Partitions from 0 on, each with its start; None: its leader does not say."""
     listed = tuple(ListedPartition("t", partition, topic_id) for partition in range(len(starts)))
     earliest = {("t", partition): start for partition, start in enumerate(starts) if start is not None}
-    return View(
+    return ClusterSnapshot(
         Listing("k", listed), whole, earliest, dict.fromkeys(earliest, 1000), number, discovery=number if whole else 0
     )
 
@@ -57,18 +57,18 @@ def now(seconds: float, subscription: Subscription | None = None) -> EnumeratorS
 
 
 @pytest.fixture
-def check() -> SkipCheck:
-    one = SkipCheck(skips=True)
+def check() -> SkippedRecords:
+    one = SkippedRecords(skips=True)
     one.add(state(0, 0, 0), state(10, 20, 0))
     return one
 
 
-def test_what_is_still_there_was_read(check: SkipCheck) -> None:
+def test_what_is_still_there_was_read(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({"east": view(0, 0, 5)}, now(0)) == ()
 
 
-def test_what_is_gone_may_have_been_skipped(check: SkipCheck) -> None:
+def test_what_is_gone_may_have_been_skipped(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({"east": view(4, 50, 5)}, now(0)) == (
         Loss(KEYS[0], Cause.AGED_OUT, 0, 4, 4, EARLIER),
@@ -77,7 +77,7 @@ def test_what_is_gone_may_have_been_skipped(check: SkipCheck) -> None:
     assert check.losses({"east": view(4, 50, 5, number=2)}, now(0)) == (), "once"
 
 
-def test_a_topic_that_is_another_one(check: SkipCheck) -> None:
+def test_a_topic_that_is_another_one(check: SkippedRecords) -> None:
     check.asked(0)
     losses = check.losses({"east": view(0, 0, topic_id="other")}, now(0))
     assert losses == (
@@ -89,7 +89,7 @@ def test_a_topic_that_is_another_one(check: SkipCheck) -> None:
 GONE = Loss(KEYS[1], Cause.DELETED, 0, None, 20, EARLIER)
 
 
-def test_what_two_complete_answers_lack_is_gone(check: SkipCheck) -> None:
+def test_what_two_complete_answers_lack_is_gone(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({"east": view(0)}, now(0)) == ()
     assert check.missing_since == (0,)
@@ -101,7 +101,7 @@ def test_what_two_complete_answers_lack_is_gone(check: SkipCheck) -> None:
     assert not check.missing_since
 
 
-def test_what_one_stale_answer_lacks_was_read(check: SkipCheck) -> None:
+def test_what_one_stale_answer_lacks_was_read(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({"east": view(0)}, now(0)) == ()
     assert check.losses({"east": view(0, 0, number=2)}, now(10)) == ()
@@ -109,7 +109,7 @@ def test_what_one_stale_answer_lacks_was_read(check: SkipCheck) -> None:
     assert not check.missing_since
 
 
-def test_an_answer_with_gaps_does_not_say_what_is_deleted(check: SkipCheck) -> None:
+def test_an_answer_with_gaps_does_not_say_what_is_deleted(check: SkippedRecords) -> None:
     check.asked(0)
     for seconds in (0, 30, 60):
         assert check.losses({"east": view(0, number=1 + seconds, whole=False)}, now(seconds)) == ()
@@ -117,14 +117,14 @@ def test_an_answer_with_gaps_does_not_say_what_is_deleted(check: SkipCheck) -> N
     assert check.losses({"east": view(0, 7, number=99)}, now(60)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7, EARLIER),)
 
 
-def test_where_the_log_begins_is_not_known_without_a_leader(check: SkipCheck) -> None:
+def test_where_the_log_begins_is_not_known_without_a_leader(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({"east": view(0, None, whole=False)}, now(0)) == ()
     assert check.unchecked == ("east",)
     assert check.losses({"east": view(0, 7, number=2)}, now(1)) == (Loss(KEYS[1], Cause.AGED_OUT, 0, 7, 7, EARLIER),)
 
 
-def test_what_nobody_asks_for_any_more_was_not_deleted(check: SkipCheck) -> None:
+def test_what_nobody_asks_for_any_more_was_not_deleted(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({"east": view(0)}, now(0)) == ()
     assert check.losses({"east": view(0, number=2)}, now(30, Topics(("u",)))) == ()
@@ -136,7 +136,7 @@ def test_what_nobody_asks_for_any_more_was_not_deleted(check: SkipCheck) -> None
     assert check.missing_since == (31_000,)
 
 
-def test_of_what_is_missing_all_that_was_read_is_gone(check: SkipCheck) -> None:
+def test_of_what_is_missing_all_that_was_read_is_gone(check: SkippedRecords) -> None:
     check.add(state(10, 20, 0), state(10, 25, 0))
     check.asked(0)
     assert check.losses({"east": view(0)}, now(0)) == ()
@@ -147,14 +147,16 @@ def test_of_what_is_missing_all_that_was_read_is_gone(check: SkipCheck) -> None:
 
 
 @pytest.mark.parametrize("seconds, waits", [(0, True), (89, True), (90, False)])
-def test_a_run_to_the_end_waits_for_certainty_but_not_for_ever(check: SkipCheck, seconds: int, waits: bool) -> None:
+def test_a_run_to_the_end_waits_for_certainty_but_not_for_ever(
+    check: SkippedRecords, seconds: int, waits: bool
+) -> None:
     check.asked(0)
     assert not check.waits(now(seconds))
     check.losses({"east": view(0)}, now(0))
     assert check.waits(now(seconds)) == waits
 
 
-def test_a_look_from_before_the_reading_says_nothing(check: SkipCheck) -> None:
+def test_a_look_from_before_the_reading_says_nothing(check: SkippedRecords) -> None:
     assert check.losses({"east": view(4)}, now(0)) == ()
     check.asked(7)
     assert not check.pending
@@ -163,7 +165,9 @@ def test_a_look_from_before_the_reading_says_nothing(check: SkipCheck) -> None:
     assert len(check.losses({"east": view(4, 0, 0, number=8)}, now(0))) == 1
 
 
-def test_an_answer_that_says_what_the_one_before_said_is_news_to_what_was_read_between_them(check: SkipCheck) -> None:
+def test_an_answer_that_says_what_the_one_before_said_is_news_to_what_was_read_between_them(
+    check: SkippedRecords,
+) -> None:
     earlier, later = view(4, 0, 0, number=7), view(4, 0, 0, number=8)
     assert not check.has_news({"east": earlier}), "it was asked for before anybody had read"
     check.asked(7)
@@ -175,13 +179,13 @@ def test_an_answer_that_says_what_the_one_before_said_is_news_to_what_was_read_b
 
 
 def test_where_losses_end_the_run_nothing_is_checked() -> None:
-    one = SkipCheck(skips=False)
+    one = SkippedRecords(skips=False)
     one.add(state(0), state(10))
     one.restore(state(10))
     assert not one.pending
 
 
-def test_of_a_cluster_that_stays_away_the_next_batch_is_checked_as_well(check: SkipCheck) -> None:
+def test_of_a_cluster_that_stays_away_the_next_batch_is_checked_as_well(check: SkippedRecords) -> None:
     check.asked(0)
     check.add(state(10, 20, 0), replace(state(10, 20, 9)))
     assert check.pending
@@ -201,7 +205,7 @@ def read(start: int, end: int) -> EnumeratorState:
 @pytest.mark.parametrize("start", [0, 10, 30])
 def test_what_this_process_has_handed_out_is_compared_once(start: int) -> None:
     """A batch over others that no log has is planned again; its end says only what the last of them had read."""
-    one = SkipCheck(skips=True)
+    one = SkippedRecords(skips=True)
     one.add(state(start), state(40))
     one.restore(read(30, 40))
     one.asked(0)
@@ -209,7 +213,7 @@ def test_what_this_process_has_handed_out_is_compared_once(start: int) -> None:
 
 
 def test_what_this_process_has_not_handed_out_was_handed_out_before_the_restart() -> None:
-    one = SkipCheck(skips=True)
+    one = SkippedRecords(skips=True)
     one.add(state(0), state(35))
     one.restore(read(30, 40))
     one.asked(0)
@@ -219,7 +223,7 @@ def test_what_this_process_has_not_handed_out_was_handed_out_before_the_restart(
     )
 
 
-def test_what_was_looked_at_is_settled(check: SkipCheck) -> None:
+def test_what_was_looked_at_is_settled(check: SkippedRecords) -> None:
     assert not check.settles(read(0, 10))
     check.asked(0)
     assert not check.settles(read(0, 10))
@@ -264,7 +268,7 @@ def named(name: str) -> EnumeratorState:
     return replace(one, clusters={name: replace(CLUSTERS["east"], id=name)})
 
 
-def test_what_was_read_of_a_renamed_cluster_is_compared_under_its_new_name(check: SkipCheck) -> None:
+def test_what_was_read_of_a_renamed_cluster_is_compared_under_its_new_name(check: SkippedRecords) -> None:
     check.asked(0)
     assert check.losses({}, named("north")) == ()
     assert check.unchecked == ("north",)
@@ -276,7 +280,7 @@ def test_what_was_read_of_a_renamed_cluster_is_compared_under_its_new_name(check
     assert not check.unchecked
 
 
-def test_since_when_something_is_missing_is_counted_anew_under_another_name(check: SkipCheck) -> None:
+def test_since_when_something_is_missing_is_counted_anew_under_another_name(check: SkippedRecords) -> None:
     check.asked(0)
     check.losses({"east": view(0)}, now(0))
     assert len(check.missing_since) == 1
@@ -284,7 +288,7 @@ def test_since_when_something_is_missing_is_counted_anew_under_another_name(chec
     assert not check.missing_since
 
 
-def test_of_a_cluster_that_is_forgotten_nothing_is_compared(check: SkipCheck) -> None:
+def test_of_a_cluster_that_is_forgotten_nothing_is_compared(check: SkippedRecords) -> None:
     check.asked(0)
     check.losses({}, replace(named("north"), clusters={}))
     assert not check.unchecked

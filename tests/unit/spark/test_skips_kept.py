@@ -12,7 +12,7 @@ from evensplit.core.state.settings import DECLARE, FAIL
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable, DataLossError
 from evensplit.spark.driver import coordinator
-from evensplit.spark.driver.skipped_records import SkipCheck
+from evensplit.spark.driver.skipped_records import SkippedRecords
 from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
@@ -73,7 +73,7 @@ def test_of_what_has_no_start_nothing_was_handed_out() -> None:
 
 
 def test_what_is_not_compared_begins_with_the_oldest_range() -> None:
-    one = SkipCheck(skips=True)
+    one = SkippedRecords(skips=True)
     assert one.uncompared(state(0)) == {}
     one.add(state(0, 0), state(10, 10))
     one.add(state(10, 10), state(20, 10))
@@ -95,7 +95,7 @@ def created_anew(position: int, topic_id: str = "other") -> EnumeratorState:
 
 def test_of_a_topic_that_is_another_one_by_now_all_is_said_at_once() -> None:
     """The answer by which that is known can be from before the batch was read, and the state has no place for it."""
-    one = SkipCheck(skips=True)
+    one = SkippedRecords(skips=True)
     one.add(state(0, 0), state(10, 20))
     assert one.losses({}, created_anew(0)) == (), "it is still being read"
     assert one.uncompared(created_anew(5)) == {}
@@ -128,7 +128,7 @@ def test_of_a_topic_that_is_another_one_by_now_all_is_said_at_once() -> None:
 def test_of_what_was_read_only_what_nobody_knows_of_is_compared_anew(
     known: tuple[int, int], left: list[tuple[int, int]]
 ) -> None:
-    one = SkipCheck(skips=True)
+    one = SkippedRecords(skips=True)
     one.add(state(known[0]), state(known[1]))
     one.asked(0)
     one.restore(read(30, 40))
@@ -140,7 +140,7 @@ def test_of_what_was_read_only_what_nobody_knows_of_is_compared_anew(
 
 def test_what_this_process_has_read_without_skipping_is_not_compared() -> None:
     """Batches are done again after a crash, and now a task that misses something fails."""
-    one = SkipCheck(skips=False)
+    one = SkippedRecords(skips=False)
     one.add(state(30), state(40))
     one.restore(read(20, 40))
     one.asked(0)
@@ -313,7 +313,7 @@ def test_a_batch_that_fails_on_losses_and_is_done_again_without_is_not_forgotten
 
 
 def test_what_lies_beyond_the_position_is_not_said_again_and_again() -> None:
-    one = SkipCheck(skips=True)
+    one = SkippedRecords(skips=True)
     one.add(state(20), state(30))
     assert one.is_unsaid(read(25, 30))
     assert not one.is_unsaid(read(20, 30))

@@ -13,7 +13,7 @@ from evensplit.errors import ClusterError, ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.kafka.background import in_background
 from evensplit.spark.poll import cluster_monitor
-from evensplit.spark.poll.snapshot import View
+from evensplit.spark.poll.snapshot import ClusterSnapshot
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
 from tests.support.worlds import ChangingKafka, Watched, in_passing, options, topics, with_two_partitions
@@ -192,7 +192,7 @@ def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_o
     assert one.world.count == 1
     hold.set()
     found = one.world.refresh(patient=True, since={"east": 1})["east"]
-    assert isinstance(found, View)
+    assert isinstance(found, ClusterSnapshot)
     assert found.number == 2
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.cli.usage import ending, time_of, watched
 from evensplit.core.model import SplitId
-from evensplit.explain.split_history import Biography, Chapter, biography, describe_split
+from evensplit.explain.split_history import Entry, SplitHistory, biography, describe_split
 
 SUGGESTIONS_MAX = 5
 
@@ -88,7 +88,7 @@ def why(checkpoint: Path, split: Wanted, form: str) -> None:
         Console().print(_page(log, found))
 
 
-def _story(log: OffsetLog, source: str, key: SplitId) -> Biography | None:
+def _story(log: OffsetLog, source: str, key: SplitId) -> SplitHistory | None:
     return biography(key, watched("batches", log.ends(source), len(log.files)))
 
 
@@ -112,7 +112,7 @@ def _listed(things: Sequence[object]) -> str:
     return f"{verb} {shown}{f', … {len(things)} in all' if len(things) > SUGGESTIONS_MAX else ''}"
 
 
-def _page(log: OffsetLog, found: Sequence[tuple[str, Biography]]) -> Group:
+def _page(log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> Group:
     last = log.files[-1].batch
     parts: list[Text | Table] = []
     for source, story in found:
@@ -126,7 +126,7 @@ def _page(log: OffsetLog, found: Sequence[tuple[str, Biography]]) -> Group:
     return Group(*parts)
 
 
-def _table(story: Biography) -> Table:
+def _table(story: SplitHistory) -> Table:
     table = Table(box=SIMPLE)
     table.add_column("batch", no_wrap=True)
     table.add_column("planned (UTC)", no_wrap=True)
@@ -140,7 +140,7 @@ def _table(story: Biography) -> Table:
     return table
 
 
-def _row(chapter: Chapter) -> tuple[str, str, str]:
+def _row(chapter: Entry) -> tuple[str, str, str]:
     first, last = chapter.first, chapter.last
     batches = str(first.batch) if first is last else f"{first.batch}-{last.batch}"
     times = (
@@ -149,7 +149,7 @@ def _row(chapter: Chapter) -> tuple[str, str, str]:
     return batches, times, "\n".join(chapter.sentences())
 
 
-def _plain(checkpoint: Path, log: OffsetLog, found: Sequence[tuple[str, Biography]]) -> dict[str, object]:
+def _plain(checkpoint: Path, log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> dict[str, object]:
     return {
         "checkpoint": str(checkpoint),
         "firstBatch": log.files[0].batch,

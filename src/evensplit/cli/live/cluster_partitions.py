@@ -29,7 +29,7 @@ from evensplit.core.text import counted
 from evensplit.errors import ClusterError, SubscriptionError
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.kafka.background import in_background
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.options.per_cluster import BOOTSTRAP, SUBSCRIPTIONS
 
@@ -63,7 +63,7 @@ def clusters_now(options: SourceOptions, state: EnumeratorState) -> tuple[Sequen
 
     Where the metadata cannot be read, they are those of `state`. Raises MetadataError if that has none.
     """
-    fleet = Fleet(options)
+    fleet = MetadataPoller(options)
     try:
         with _quiet():
             fleet.refresh(state, patient=True)

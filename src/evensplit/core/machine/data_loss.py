@@ -12,7 +12,7 @@ from dataclasses import replace
 from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import LogsObserved, RecordsLost
 from evensplit.core.machine.log_epochs import is_older, replaced_from
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, EpochTable, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.state.settings import FAIL
 from evensplit.core.state.state import Session, Sighting
@@ -27,21 +27,21 @@ SIGHTING_MS_MIN = 3_000
 _CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
 
 
-def lose(draft: Draft, loss: Loss, detail: str = "", *, settled: bool = False) -> bool:
+def lose(transaction: Transaction, loss: Loss, detail: str = "", *, settled: bool = False) -> bool:
     """Report `loss`; it is written down, and true returned, if reading goes on.
 
     `detail`: why, if there is more to say than the loss itself has. `settled`: it never ends the run.
     """
-    fatal = draft.session.loss == FAIL and not settled
+    fatal = transaction.session.loss == FAIL and not settled
     sentence = f"{detail or describe_loss(loss)}. {extent(loss)}"
-    draft.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
+    transaction.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
     if not fatal:
-        draft.losses.append(loss)
-        draft.noticed.append(loss)
+        transaction.losses.append(loss)
+        transaction.noticed.append(loss)
     return not fatal
 
 
-def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
+def unread(transaction: Transaction, split: Split, cause: Cause) -> Loss | None:
     """What was unread of a split of which nothing is there any more, by the last answer that knew its end.
 
     None where nothing was: it was read to its end, or never had a start. Of one that is settled, only what
@@ -49,7 +49,7 @@ def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
     """
     if split.position is None:
         return None
-    end = draft.session.ends.get(split.id.cluster, {}).get(split.id)
+    end = transaction.session.ends.get(split.id.cluster, {}).get(split.id)
     if end is not None and split.stop is not None:
         end = min(end, split.stop)
     if end is None:
@@ -57,29 +57,29 @@ def unread(draft: Draft, split: Split, cause: Cause) -> Loss | None:
     return Loss(split.id, cause, split.position, end, end - split.position) if end > split.position else None
 
 
-def settle(draft: Draft, split: Split, loss: Loss | None) -> Split:
+def settle(transaction: Transaction, split: Split, loss: Loss | None) -> Split:
     """A split of which nothing is there any more, and `loss` of it has been declared: not a second time."""
     if loss is not None:
-        draft.declared.append(split.id)
+        transaction.declared.append(split.id)
     return split._replace(settled=True)
 
 
-def logs_observed(draft: Draft, event: LogsObserved) -> None:
+def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
     """Compare the logs with the positions in them, and keep where they end."""
-    cluster = draft.clusters.get(event.cluster)
+    cluster = transaction.clusters.get(event.cluster)
     if cluster is None or cluster.removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
-    seen_epochs = draft.session.leader_epochs.get(event.cluster, {})
+    seen_epochs = transaction.session.leader_epochs.get(event.cluster, {})
     # Mostly, no leader has changed, and then all logs are what they were.
     compared = event.epochs is not seen_epochs
-    event = _believed(draft, event, compared=compared)
-    before = draft.session.sightings
+    event = _believed(transaction, event, compared=compared)
+    before = transaction.session.sightings
     behind: list[tuple[Split, int]] = []
     aged: list[tuple[Split, int]] = []
     replaced: list[tuple[Split, int]] = []
     for key, end in event.ends.items():
-        split = draft.get(key)
+        split = transaction.get(key)
         if split is None or split.position is None or not split.active:
             continue
         if compared and (at := _replaced_from(split, event.epochs.get(key, ()), seen_epochs.get(key, ()))) is not None:
@@ -88,25 +88,25 @@ def logs_observed(draft: Draft, event: LogsObserved) -> None:
             behind.append((split, end))
         elif (start := event.starts.get(key)) is not None and start > split.position:
             aged.append((split, start))
-    seen = draft.session.ends.get(event.cluster, {})
+    seen = transaction.session.ends.get(event.cluster, {})
     # A stale broker may say less than was seen before; what was seen of another log does not count.
     reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
     reached.update((split.id, event.ends[split.id]) for split, _ in replaced)
-    draft.tell(
-        ends={**draft.session.ends, event.cluster: {**seen, **reached}},
-        leader_epochs={**draft.session.leader_epochs, event.cluster: _epochs_of(event, reached, behind)},
+    transaction.tell(
+        ends={**transaction.session.ends, event.cluster: {**seen, **reached}},
+        leader_epochs={**transaction.session.leader_epochs, event.cluster: _epochs_of(event, reached, behind)},
     )
     for split, start in aged:
         assert split.position is not None
         count = (start if split.stop is None else min(start, split.stop)) - split.position
-        if lose(draft, Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
-            draft.start(split, start)
+        if lose(transaction, Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
+            transaction.start(split, start)
     for split, at in replaced:
         assert split.position is not None
-        if lose(draft, Loss(split.id, Cause.REPLACED, split.position, at)):
-            draft.start(split, at)
+        if lose(transaction, Loss(split.id, Cause.REPLACED, split.position, at)):
+            transaction.start(split, at)
     if behind or before:
-        _sight(draft, event, behind)
+        _sight(transaction, event, behind)
 
 
 def _epochs_of(
@@ -120,15 +120,15 @@ def _epochs_of(
     return {key: table for key, table in event.epochs.items() if key not in short}
 
 
-def _believed(draft: Draft, event: LogsObserved, *, compared: bool) -> LogsObserved:
+def _believed(transaction: Transaction, event: LogsObserved, *, compared: bool) -> LogsObserved:
     """The part of an answer that is about the topics that splits are of, and not from leaders of the past."""
-    session, splits = draft.session, draft.splits
+    session, splits = transaction.session, transaction.splits
     doubts = session.doubts
     late = session.late.get(event.cluster, ())
     if compared:
         late = tuple(key for key, table in event.epochs.items() if _is_former(splits.get(key), table))
         if late or event.cluster in session.late:
-            draft.tell(late={**session.late, event.cluster: late})
+            transaction.tell(late={**session.late, event.cluster: late})
     doubted = [key for key in (*event.ends, *event.epochs) if key[:2] in doubts] if doubts else []
     if not late and not doubted:
         return event
@@ -150,9 +150,9 @@ def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | N
     return replaced_from(table, split.position, split.epoch, seen)
 
 
-def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:
+def _sight(transaction: Transaction, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:
     """Note which logs end before their positions; what was seen often enough is lost."""
-    before, asked_ms = draft.session.sightings, draft.asked_ms(event.asked)
+    before, asked_ms = transaction.session.sightings, transaction.asked_ms(event.asked)
     # A partition whose leader did not answer this time was not seen to be whole either.
     cut: dict[SplitId, int] = {}
     after = {key: seen for key, seen in before.items() if key.cluster != event.cluster or key not in event.ends}
@@ -161,15 +161,17 @@ def _sight(draft: Draft, event: LogsObserved, behind: Sequence[tuple[Split, int]
         seen = before.get(split.id, Sighting(0, end, -1, asked_ms))
         if seen.answer != event.answer:
             seen = Sighting(seen.answers + 1, min(seen.end, end), event.answer, seen.since_ms)
-        enough = seen.answers >= SIGHTINGS_MAX and asked_ms - seen.since_ms >= sighting_ms(draft.session)
+        enough = seen.answers >= SIGHTINGS_MAX and asked_ms - seen.since_ms >= sighting_ms(transaction.session)
         if not enough or not event.asked.turned:
             after[split.id] = seen
-        elif lose(draft, Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
+        elif lose(transaction, Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
             # From there on are records that have never been read.
-            draft.start(split, seen.end)
+            transaction.start(split, seen.end)
             cut[split.id] = end
-    ends = {**draft.session.ends[event.cluster], **cut}
-    draft.tell(sightings={key: after[key] for key in sorted(after)}, ends={**draft.session.ends, event.cluster: ends})
+    ends = {**transaction.session.ends[event.cluster], **cut}
+    transaction.tell(
+        sightings={key: after[key] for key in sorted(after)}, ends={**transaction.session.ends, event.cluster: ends}
+    )
 
 
 def sighting_ms(session: Session) -> int:
@@ -177,13 +179,13 @@ def sighting_ms(session: Session) -> int:
     return max(session.discovery_interval_ms, SIGHTING_MS_MIN)
 
 
-def records_lost(draft: Draft, event: RecordsLost) -> None:
+def records_lost(transaction: Transaction, event: RecordsLost) -> None:
     """Write down what the host has found; positions are as they are.
 
     What was handed out could be skipped by the word of then, whatever the settings say now.
     """
     for loss in event.losses:
-        lose(draft, loss, settled=loss.handed_out is not None)
+        lose(transaction, loss, settled=loss.handed_out is not None)
 
 
 def skipped(

@@ -9,14 +9,14 @@ from itertools import pairwise
 from evensplit.core.machine.data_loss import lose, settle, unread
 from evensplit.core.machine.effects import ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     OffsetsResolved,
     PartitionsListed,
     TimePassed,
 )
 from evensplit.core.machine.identity import doubt, is_new, note_former, recognised
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import (
     Cause,
     ClusterState,
@@ -30,184 +30,190 @@ from evensplit.core.model import (
 from evensplit.errors import TransitionError
 
 
-def clusters_listed(draft: Draft, event: ClustersListed) -> None:
+def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
     """Ask every listed cluster; what is not listed or not subscribed to is retained, as soon as that is sure."""
     ids = sorted(listed.id for listed in event.clusters)
     twice = sorted({name for name, following in pairwise(ids) if name == following})
     if twice:
         raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
-    sure = event.confirmed and event.complete and not draft.session.listed_all
+    sure = event.confirmed and event.complete and not transaction.session.listed_all
     for listed in event.clusters:
-        known = draft.clusters.get(listed.id)
+        known = transaction.clusters.get(listed.id)
         discovered = known is not None and known.discovered
-        initial = listed.starts_by_strategy or (known.initial if known else not draft.begun)
+        initial = listed.starts_by_strategy or (known.initial if known else not transaction.begun)
         # Once discovered, `initial` makes no difference; a fixed value keeps equal states equal.
-        draft.clusters[listed.id] = ClusterState(
+        transaction.clusters[listed.id] = ClusterState(
             listed.id,
             listed.bootstrap_servers,
             initial and not discovered,
             discovered,
             kafka_id=known.kafka_id if known else "",
         )
-    draft.present(*ids)
-    named = tuple(sorted({*draft.session.named, *ids}))
+    transaction.present(*ids)
+    named = tuple(sorted({*transaction.session.named, *ids}))
     subscriptions = {one.id: one.subscription for one in event.clusters if one.subscription is not None}
-    missing = [key for key in draft.session.missing_since if isinstance(key, SplitId)]
-    wanted = [draft.session.wants(key) for key in missing]
+    missing = [key for key in transaction.session.missing_since if isinstance(key, SplitId)]
+    wanted = [transaction.session.wants(key) for key in missing]
     if not event.complete:
-        ids = sorted({*ids, *(draft.session.listed or ())})
-        subscriptions = {**draft.session.subscriptions, **subscriptions}
-    leaving = tuple(name for name in draft.session.leaving if name not in ids)
-    listed_all = event.complete or draft.session.listed_all
-    draft.tell(named=named, listed=tuple(ids), listed_all=listed_all, subscriptions=subscriptions, leaving=leaving)
+        ids = sorted({*ids, *(transaction.session.listed or ())})
+        subscriptions = {**transaction.session.subscriptions, **subscriptions}
+    leaving = tuple(name for name in transaction.session.leaving if name not in ids)
+    listed_all = event.complete or transaction.session.listed_all
+    transaction.tell(
+        named=named, listed=tuple(ids), listed_all=listed_all, subscriptions=subscriptions, leaving=leaving
+    )
     # Not to be there and not to be wanted are two things: one of each is no two of one.
-    draft.present(*(key for key, before in zip(missing, wanted, strict=True) if draft.session.wants(key) != before))
+    transaction.present(
+        *(key for key, before in zip(missing, wanted, strict=True) if transaction.session.wants(key) != before)
+    )
     if event.complete:
-        _remove_unlisted(draft, sure=sure)
-    draft.effects.extend(ListPartitions(name) for name in sorted(one.id for one in event.clusters))
+        _remove_unlisted(transaction, sure=sure)
+    transaction.effects.extend(ListPartitions(name) for name in sorted(one.id for one in event.clusters))
 
 
-def _remove_unlisted(draft: Draft, *, sure: bool) -> None:
+def _remove_unlisted(transaction: Transaction, *, sure: bool) -> None:
     """Remove the clusters that are not listed, and splits that nobody asks for; unless `sure`, in two steps."""
-    listed = draft.session.listed or ()
+    listed = transaction.session.listed or ()
     left_out = [
-        name for name in sorted(draft.clusters) if name not in listed and draft.clusters[name].removed_at_ms is None
+        name
+        for name in sorted(transaction.clusters)
+        if name not in listed and transaction.clusters[name].removed_at_ms is None
     ]
-    leaving = draft.session.leaving
-    gone = left_out if sure else draft.missed([name for name in left_out if name not in leaving])
-    draft.tell(leaving=tuple(sorted({*leaving, *gone})))
-    _remove_leaving(draft)
-    unwanted = _unwanted(draft, draft.session.subscriptions)
-    for key in unwanted if sure else draft.missed(unwanted):
-        draft.retain(draft.splits[key])
+    leaving = transaction.session.leaving
+    gone = left_out if sure else transaction.missed([name for name in left_out if name not in leaving])
+    transaction.tell(leaving=tuple(sorted({*leaving, *gone})))
+    _remove_leaving(transaction)
+    unwanted = _unwanted(transaction, transaction.session.subscriptions)
+    for key in unwanted if sure else transaction.missed(unwanted):
+        transaction.retain(transaction.splits[key])
 
 
-def _remove_leaving(draft: Draft) -> None:
+def _remove_leaving(transaction: Transaction) -> None:
     """Remove the clusters that are to go, unless one of those that are listed may turn out to be them, renamed."""
-    listed = draft.session.listed or ()
-    heard = draft.session.heard
-    unknown = any(is_new(draft, draft.clusters[name]) and name not in heard for name in listed)
+    listed = transaction.session.listed or ()
+    heard = transaction.session.heard
+    unknown = any(is_new(transaction, transaction.clusters[name]) and name not in heard for name in listed)
     kept: list[str] = []
-    for name in draft.session.leaving:
-        if unknown and draft.clusters[name].kafka_id:
+    for name in transaction.session.leaving:
+        if unknown and transaction.clusters[name].kafka_id:
             kept.append(name)
         else:
-            _remove_cluster(draft, draft.clusters[name])
-    if len(kept) < len(draft.session.leaving):
-        draft.tell(leaving=tuple(kept))
+            _remove_cluster(transaction, transaction.clusters[name])
+    if len(kept) < len(transaction.session.leaving):
+        transaction.tell(leaving=tuple(kept))
 
 
-def _unwanted(draft: Draft, subscriptions: Mapping[str, Subscription]) -> list[SplitId]:
+def _unwanted(transaction: Transaction, subscriptions: Mapping[str, Subscription]) -> list[SplitId]:
     return [
         key
-        for key, split in draft.splits.items()
+        for key, split in transaction.splits.items()
         if split.active and key.cluster in subscriptions and not matches(subscriptions[key.cluster], key)
     ]
 
 
-def _remove_cluster(draft: Draft, cluster: ClusterState) -> None:
-    draft.clusters[cluster.id] = replace(cluster, removed_at_ms=draft.now_ms)
-    session = draft.session
+def _remove_cluster(transaction: Transaction, cluster: ClusterState) -> None:
+    transaction.clusters[cluster.id] = replace(cluster, removed_at_ms=transaction.now_ms)
+    session = transaction.session
     if session.doubts or session.late:
-        draft.tell(
+        transaction.tell(
             doubts={key: one for key, one in session.doubts.items() if key[0] != cluster.id},
             late={name: keys for name, keys in session.late.items() if name != cluster.id},
         )
-    for split in [split for key, split in draft.splits.items() if key.cluster == cluster.id and split.active]:
-        draft.retain(split)
-    if draft.settings.retention_ms == 0:
-        _forget_cluster(draft, cluster.id)
+    for split in [split for key, split in transaction.splits.items() if key.cluster == cluster.id and split.active]:
+        transaction.retain(split)
+    if transaction.settings.retention_ms == 0:
+        _forget_cluster(transaction, cluster.id)
 
 
-def _forget_cluster(draft: Draft, name: str) -> None:
-    for split in [split for key, split in draft.splits.items() if key.cluster == name]:
-        draft.forget(split)
-    del draft.clusters[name]
-    session = draft.session
-    draft.tell(
+def _forget_cluster(transaction: Transaction, name: str) -> None:
+    for split in [split for key, split in transaction.splits.items() if key.cluster == name]:
+        transaction.forget(split)
+    del transaction.clusters[name]
+    session = transaction.session
+    transaction.tell(
         answers={one: answer for one, answer in session.answers.items() if one != name},
         heard={one: answer for one, answer in session.heard.items() if one != name},
         ends={one: ends for one, ends in session.ends.items() if one != name},
     )
 
 
-def cluster_unreachable(draft: Draft, event: ClusterUnreachable) -> None:
+def cluster_unreachable(transaction: Transaction, event: ClusterPollFailed) -> None:
     """Note it; an answer that did not come says nothing about what there is (law S7)."""
-    if _is_known(draft, event.cluster):
-        draft.tell(unreachable={**draft.session.unreachable, event.cluster: event.detail})
+    if _is_known(transaction, event.cluster):
+        transaction.tell(unreachable={**transaction.session.unreachable, event.cluster: event.detail})
 
 
-def partitions_listed(draft: Draft, event: PartitionsListed) -> None:
+def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None:
     """Take up what is new or back, say what was lost, and note what is missing, if the answer is complete."""
     wrong = [f"{one.topic}/{one.partition}" for one in event.partitions if one.partition < 0]
     if wrong:
         raise TransitionError(f"partitions were listed as {', '.join(wrong)}; expected numbers of at least 0")
-    if not _is_known(draft, event.cluster):
+    if not _is_known(transaction, event.cluster):
         return
-    if draft.clusters[event.cluster].removed_at_ms is not None:
+    if transaction.clusters[event.cluster].removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
-    if event.answer < draft.session.heard.get(event.cluster, 0):
+    if event.answer < transaction.session.heard.get(event.cluster, 0):
         # A later one has come before it.
         return
-    draft.tell(heard={**draft.session.heard, event.cluster: event.answer})
-    if event.kafka_id and not recognised(draft, draft.clusters[event.cluster], event.kafka_id):
+    transaction.tell(heard={**transaction.session.heard, event.cluster: event.answer})
+    if event.kafka_id and not recognised(transaction, transaction.clusters[event.cluster], event.kafka_id):
         return
-    cluster = draft.clusters[event.cluster]
+    cluster = transaction.clusters[event.cluster]
     pending: dict[SplitId, StartBy] = {}
     keys = [SplitId(event.cluster, one.topic, one.partition) for one in event.partitions]
     other = [
         (key, one)
         for key, one in zip(keys, event.partitions, strict=True)
-        if (known := draft.get(key)) is None
+        if (known := transaction.get(key)) is None
         or not known.active
         or known.position is None
         or known.topic_id != one.topic_id
     ]
-    doubted = doubt(draft, event, other)
+    doubted = doubt(transaction, event, other)
     for key, one in other:
         if one.topic in doubted:
             continue
-        found = _seen(draft, key, one, initial=cluster.initial)
+        found = _seen(transaction, key, one, initial=cluster.initial)
         if found is not None and found.active and found.position is None:
             pending[key] = StartBy.STRATEGY if found.initial else StartBy.EARLIEST
-    draft.present(*keys, *(SplitId(event.cluster, one.topic, one.partition) for one in event.seen))
-    draft.tell(
-        unreachable={name: detail for name, detail in draft.session.unreachable.items() if name != event.cluster}
+    transaction.present(*keys, *(SplitId(event.cluster, one.topic, one.partition) for one in event.seen))
+    transaction.tell(
+        unreachable={name: detail for name, detail in transaction.session.unreachable.items() if name != event.cluster}
     )
     # Who names a former id lags behind, and does not know what there is.
-    if event.complete and not any(draft.session.doubts[event.cluster, topic].former for topic in doubted):
-        _take_complete(draft, event, keys)
-    _remove_leaving(draft)
+    if event.complete and not any(transaction.session.doubts[event.cluster, topic].former for topic in doubted):
+        _take_complete(transaction, event, keys)
+    _remove_leaving(transaction)
     for by in StartBy:
         asked = tuple(sorted(key for key, how in pending.items() if how is by))
         if asked:
-            draft.effects.append(ResolveStart(event.cluster, asked, by))
+            transaction.effects.append(ResolveStart(event.cluster, asked, by))
 
 
-def _take_complete(draft: Draft, event: PartitionsListed, keys: Sequence[SplitId]) -> None:
+def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequence[SplitId]) -> None:
     """What is not listed begins to be missing, and is gone when it was missing before."""
-    draft.clusters[event.cluster] = replace(draft.clusters[event.cluster], initial=False, discovered=True)
-    draft.tell(answers={**draft.session.answers, event.cluster: event.partitions})
+    transaction.clusters[event.cluster] = replace(transaction.clusters[event.cluster], initial=False, discovered=True)
+    transaction.tell(answers={**transaction.session.answers, event.cluster: event.partitions})
     listed = frozenset(keys)
     lacking = [
         split
-        for key, split in draft.splits.items()
+        for key, split in transaction.splits.items()
         if key.cluster == event.cluster
         and not (split.finished or split.settled)
         and key not in listed
-        and draft.session.wants(key)
+        and transaction.session.wants(key)
         # What partitions another incarnation has says nothing of those of this one.
-        and key[:2] not in draft.session.doubts
+        and key[:2] not in transaction.session.doubts
     ]
-    for key in draft.missed([split.id for split in lacking if split.active], event.asked):
-        loss = unread(draft, draft.splits[key], Cause.DELETED)
-        if loss is None or lose(draft, loss):
-            draft.retain(settle(draft, draft.splits[key], loss))
-    _settle_replaced(draft, event, [split for split in lacking if not split.active])
+    for key in transaction.missed([split.id for split in lacking if split.active], event.asked):
+        loss = unread(transaction, transaction.splits[key], Cause.DELETED)
+        if loss is None or lose(transaction, loss):
+            transaction.retain(settle(transaction, transaction.splits[key], loss))
+    _settle_replaced(transaction, event, [split for split in lacking if not split.active])
 
 
-def _settle_replaced(draft: Draft, event: PartitionsListed, retained: Sequence[Split]) -> None:
+def _settle_replaced(transaction: Transaction, event: PartitionsListed, retained: Sequence[Split]) -> None:
     """Declare what was unread of `retained` splits that an answer lacks, where it has another topic of the name.
 
     They cannot come back, as that one is to be believed; and they had been given up before, so no run ends by that.
@@ -220,51 +226,51 @@ def _settle_replaced(draft: Draft, event: PartitionsListed, retained: Sequence[S
         topic_id = topic_ids.get(split.id.topic, "")
         if not (topic_id and split.topic_id) or topic_id == split.topic_id or split.id[1:] in seen:
             continue
-        loss = unread(draft, split, Cause.DELETED)
+        loss = unread(transaction, split, Cause.DELETED)
         if loss is not None:
-            lose(draft, loss, settled=True)
-        draft.put(settle(draft, split, loss))
+            lose(transaction, loss, settled=True)
+        transaction.put(settle(transaction, split, loss))
 
 
-def _seen(draft: Draft, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
+def _seen(transaction: Transaction, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
     """A split was listed: it is new, as it was, back, or another incarnation. The split as it is now."""
-    known = draft.get(key)
+    known = transaction.get(key)
     if known is None:
-        draft.put(Split(key, one.topic_id, initial=initial))
-        return draft.get(key)
+        transaction.put(Split(key, one.topic_id, initial=initial))
+        return transaction.get(key)
     if known.finished:
         return known
-    if known.removed_at_ms is not None and not draft.session.wants(key):
+    if known.removed_at_ms is not None and not transaction.session.wants(key):
         return known
     if one.topic_id and known.topic_id and one.topic_id != known.topic_id and known.position is not None:
-        return _recreated(draft, known, one.topic_id)
+        return _recreated(transaction, known, one.topic_id)
     # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
     topic_id = one.topic_id or known.topic_id
     if topic_id != known.topic_id and known.position is None:
-        draft.ended.append(key)
+        transaction.ended.append(key)
     if known.removed_at_ms is not None or topic_id != known.topic_id:
-        draft.put(known._replace(topic_id=topic_id, removed_at_ms=None, settled=False))
-    return draft.get(key)
+        transaction.put(known._replace(topic_id=topic_id, removed_at_ms=None, settled=False))
+    return transaction.get(key)
 
 
-def _recreated(draft: Draft, known: Split, topic_id: str) -> Split | None:
+def _recreated(transaction: Transaction, known: Split, topic_id: str) -> Split | None:
     """A split of another incarnation: it begins anew, if what was unread of the earlier one need not end the run."""
-    loss = unread(draft, known, Cause.RECREATED)
+    loss = unread(transaction, known, Cause.RECREATED)
     if loss is not None:
         said = (
             f"the topic was deleted and created anew: expected topic id {known.topic_id}, found {topic_id}. The new "
             "one is read from its beginning"
         )
         # What had been removed before was given up, or settled, then.
-        if not lose(draft, loss, said, settled=known.removed_at_ms is not None):
+        if not lose(transaction, loss, said, settled=known.removed_at_ms is not None):
             return known
-    note_former(draft, known)
-    draft.ended.append(known.id)
-    draft.put(Split(known.id, topic_id))
-    return draft.get(known.id)
+    note_former(transaction, known)
+    transaction.ended.append(known.id)
+    transaction.put(Split(known.id, topic_id))
+    return transaction.get(known.id)
 
 
-def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
+def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
     """A start, and a stop, is final: a second answer (late, or asked twice) changes nothing."""
     wrong = [
         f"the {what} of {key} was resolved to {offsets[key]}"
@@ -275,9 +281,9 @@ def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
     if wrong:
         raise TransitionError(f"{'; '.join(wrong)}; expected an offset of at least 0")
     for key in sorted({*event.starts, *event.stops}):
-        split = draft.get(key)
+        split = transaction.get(key)
         if split is None:
-            if key.cluster not in draft.clusters and key.cluster not in draft.session.named:
+            if key.cluster not in transaction.clusters and key.cluster not in transaction.session.named:
                 raise TransitionError(f"a start was resolved for {key}, which has not been discovered")
             continue
         topic_id = event.topic_ids.get(key, "")
@@ -285,37 +291,36 @@ def offsets_resolved(draft: Draft, event: OffsetsResolved) -> None:
             continue
         start, stop = event.starts.get(key), event.stops.get(key)
         if start is not None and split.position is None:
-            split = draft.started(split, start)
+            split = transaction.started(split, start)
         if stop is not None and split.stop is None:
             split = split._replace(stop=stop)
-        draft.put(split)
+        transaction.put(split)
 
 
-def time_passed(draft: Draft, event: TimePassed) -> None:
+def time_passed(transaction: Transaction, event: TimePassed) -> None:
     """What has been away for longer than it is kept is forgotten."""
-    before = draft.session.now_ms
+    before = transaction.session.now_ms
     if event.now_ms < (before or 0):
         raise TransitionError(f"the time is {event.now_ms} ms; it was {before or 0} ms before, and never goes back")
-    draft.tell(now_ms=event.now_ms)
-    retention_ms = draft.settings.retention_ms
-    for split in [split for split in draft.splits.values() if split.removed_at_ms is not None]:
+    transaction.tell(now_ms=event.now_ms)
+    retention_ms = transaction.settings.retention_ms
+    for split in [split for split in transaction.splits.values() if split.removed_at_ms is not None]:
         if split.removed_at_ms == 0:
-            draft.put(split._replace(removed_at_ms=event.now_ms))
+            transaction.put(split._replace(removed_at_ms=event.now_ms))
         elif split.removed_at_ms is not None and event.now_ms - split.removed_at_ms >= retention_ms:
-            draft.forget(split)
-    for name, cluster in sorted(draft.clusters.items()):
+            transaction.forget(split)
+    for name, cluster in sorted(transaction.clusters.items()):
         if cluster.removed_at_ms == 0:
-            draft.clusters[name] = replace(cluster, removed_at_ms=event.now_ms)
+            transaction.clusters[name] = replace(cluster, removed_at_ms=event.now_ms)
         elif cluster.removed_at_ms is not None and event.now_ms - cluster.removed_at_ms >= retention_ms:
-            _forget_cluster(draft, name)
+            _forget_cluster(transaction, name)
 
 
-def _is_known(draft: Draft, cluster: str) -> bool:
+def _is_known(transaction: Transaction, cluster: str) -> bool:
     """Whether there is such a cluster; false if there was one, and its message is late."""
-    if cluster in draft.clusters:
+    if cluster in transaction.clusters:
         return True
-    if cluster in draft.session.named:
+    if cluster in transaction.session.named:
         return False
-    raise TransitionError(
-        f"cluster {cluster!r} answered, but the metadata names only: {', '.join(sorted(draft.clusters)) or 'none'}"
-    )
+    named = ", ".join(sorted(transaction.clusters)) or "none"
+    raise TransitionError(f"cluster {cluster!r} answered, but the metadata names only: {named}")

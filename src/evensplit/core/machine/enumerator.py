@@ -3,19 +3,18 @@
 How to read it
 --------------
 A state is immutable. `step` looks the event's class up in `TRANSITIONS`, the one table of everything that can happen,
-and calls the function that handles it. That function writes what the event does into a `Draft`; when it is through,
-`conclude` decides the owners, if they have to be decided, and adds the orders to the readers. Then the draft becomes
-the next state. An event that cannot happen raises, and its draft is thrown away. There is no other input: what time it
-is, what a cluster answers, which readers live and what the user wants reach the enumerator as events only. The same
-state and event always give the same step.
+and calls its handler, which writes the event's changes into a `Transaction`. Then `conclude` assigns owners, where that
+is due, and adds the orders to the readers, and the transaction becomes the next state. An impossible event raises, and
+its transaction is thrown away. There is no other input: time, answers of clusters, readers and what the user wants
+reach the enumerator as events only. The same state and event always give the same step.
 
     enumerator.py    the table; batches and settings
     discovery.py     clusters, partitions, starts, time
     identity.py      whether a cluster or a topic is the one that is meant
     registration.py  readers
-    losses.py        records that are gone; epochs.py: whether a log still is the one that was read
-    assigning.py     owners, and the orders that follow
-    draft.py         a state in the making
+    data_loss.py     records that are gone; log_epochs.py: whether a log still is the one that was read
+    rebalance.py     owners, and the orders that follow
+    transaction.py   a state in the making
 
 One run, as a host drives it:
 
@@ -86,8 +85,8 @@ from evensplit.core.machine.effects import Effect
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     LogsObserved,
     OffsetsResolved,
@@ -112,7 +111,7 @@ from evensplit.core.machine.registration import (
     splits_finished,
     splits_given_back,
 )
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.state.settings import DECLARE, LOSSES
 from evensplit.core.state.state import EnumeratorState, Session
@@ -139,7 +138,7 @@ Change = tuple[Lifecycle | None, Lifecycle | None]
 class Transition:
     """What one kind of event does. `changes`: all that it can do to the life of a split."""
 
-    handle: Callable[[Draft, Any], None]
+    handle: Callable[[Transaction, Any], None]
     changes: tuple[Change, ...] = ()
 
 
@@ -148,18 +147,18 @@ def step(state: EnumeratorState, event: Event) -> Step:
 
     Raises TransitionError, leaving the state as it was, for an event that cannot happen in it.
     """
-    draft, line = Draft(state), describe(event)
+    transaction, line = Transaction(state), describe(event)
     try:
-        TRANSITIONS[type(event)].handle(draft, event)
-        draft.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
-        draft.note()
-        after = conclude(draft)
+        TRANSITIONS[type(event)].handle(transaction, event)
+        transaction.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
+        transaction.note()
+        after = conclude(transaction)
     except TransitionError as error:
         raise TransitionError(error.problem, line, summary(state), state.session.told) from None
-    return Step(after, tuple(draft.effects))
+    return Step(after, tuple(transaction.effects))
 
 
-def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
+def _settings_changed(transaction: Transaction, event: SettingsChanged) -> None:
     problems = list(event.settings.problems())
     if event.loss not in LOSSES:
         problems.append(f"loss is {event.loss!r}; expected one of {', '.join(LOSSES)}")
@@ -171,38 +170,38 @@ def _settings_changed(draft: Draft, event: SettingsChanged) -> None:
     if problems:
         raise TransitionError("; ".join(problems))
     chosen = event.settings, dict(event.eligible)
-    draft.due = chosen != (draft.settings, draft.eligible)
-    draft.settings = event.settings
-    draft.eligible = {reader: event.eligible[reader] for reader in sorted(event.eligible)}
-    draft.tell(
+    transaction.due = chosen != (transaction.settings, transaction.eligible)
+    transaction.settings = event.settings
+    transaction.eligible = {reader: event.eligible[reader] for reader in sorted(event.eligible)}
+    transaction.tell(
         discovery=event.discovery,
         discovery_interval_ms=event.discovery_interval_ms,
         loss=event.loss,
     )
 
 
-def _batch_opened(draft: Draft, event: BatchOpened) -> None:
-    revision, session = draft.before.revision, draft.session
+def _batch_opened(transaction: Transaction, event: BatchOpened) -> None:
+    revision, session = transaction.before.revision, transaction.session
     durable = revision if event.durable is None else min(event.durable, revision)
     # What was noticed since the last batch was planned is declared by the one that comes.
     declared = tuple((at, loss) for at, loss in session.declared if at > durable)
-    draft.losses = [*(loss for _, loss in declared), *session.undeclared]
-    for split in list(draft.splits.values()):
+    transaction.losses = [*(loss for _, loss in declared), *session.undeclared]
+    for split in list(transaction.splits.values()):
         if split.first is not None and split.since <= durable:
-            draft.put(split._replace(first=None, since=0))
+            transaction.put(split._replace(first=None, since=0))
     identified = {name: since for name, since in session.identified.items() if since > durable}
-    draft.tell(declared=declared, open=True, taken={}, identified=identified)
+    transaction.tell(declared=declared, open=True, taken={}, identified=identified)
 
 
-def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
-    if not draft.state().settled:
+def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
+    if not transaction.state().settled:
         raise TransitionError(
             "a batch was planned before the first discovery was done; expected a start for every split"
         )
-    session, declares = draft.session, draft.session.loss == DECLARE
+    session, declares = transaction.session, transaction.session.loss == DECLARE
     read: list[SplitId] = []
     for key in sorted(event.ends):
-        split, end = draft.get(key), event.ends[key]
+        split, end = transaction.get(key), event.ends[key]
         if split is None or (split.active and split.position is None):
             raise TransitionError(f"a batch was planned for {key}, which has no start yet")
         if not split.active:
@@ -216,29 +215,29 @@ def _batch_planned(draft: Draft, event: BatchPlanned) -> None:
             read.append(key)
             epoch = _last_epoch(session, key, end)
             begin = min(event.uncompared.get(key, end), position if declares else end)
-            draft.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
-    _note_unread(draft, event, frozenset(read))
-    draft.read = tuple(read)
-    draft.revision += 1
-    draft.begun = True
-    declared = (*session.declared, *((draft.revision, loss) for loss in session.undeclared))
-    draft.tell(declared=declared, undeclared=(), open=False)
+            transaction.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
+    _note_unread(transaction, event, frozenset(read))
+    transaction.read = tuple(read)
+    transaction.revision += 1
+    transaction.begun = True
+    declared = (*session.declared, *((transaction.revision, loss) for loss in session.undeclared))
+    transaction.tell(declared=declared, undeclared=(), open=False)
 
 
-def _note_unread(draft: Draft, event: BatchPlanned, read: frozenset[SplitId]) -> None:
+def _note_unread(transaction: Transaction, event: BatchPlanned, read: frozenset[SplitId]) -> None:
     """Of what this batch does not read, keep what nobody has compared; its last record's epoch may be known by now."""
     uncompared = event.uncompared
-    for key, split in draft.splits.items():
+    for key, split in transaction.splits.items():
         if key in read:
             continue
         if split.read_from is None and (split.epoch is not None or not split.active) and key not in uncompared:
             continue
         epoch, begin = split.epoch, uncompared.get(key)
         if epoch is None and split.active and split.position is not None:
-            epoch = _last_epoch(draft.session, key, split.position)
+            epoch = _last_epoch(transaction.session, key, split.position)
         if begin is not None and (split.position is None or begin >= split.position):
             begin = None
-        draft.put(split._replace(epoch=epoch, read_from=begin))
+        transaction.put(split._replace(epoch=epoch, read_from=begin))
 
 
 def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
@@ -290,7 +289,7 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
         ClustersListed: Transition(
             clusters_listed, (*_REMOVED, (_RETAINED, _GONE), (_FINISHED, _GONE), *_GIVEN_AND_TAKEN)
         ),
-        ClusterUnreachable: Transition(cluster_unreachable),
+        ClusterPollFailed: Transition(cluster_unreachable),
         PartitionsListed: Transition(
             partitions_listed,
             (

@@ -126,7 +126,7 @@ class ClustersListed:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterUnreachable:
+class ClusterPollFailed:
     """A cluster did not answer. Everything that is known of it stays as it is."""
 
     cluster: str
@@ -262,7 +262,7 @@ Event = (
     | SplitsGivenBack
     | SplitsFinished
     | ClustersListed
-    | ClusterUnreachable
+    | ClusterPollFailed
     | PartitionsListed
     | LogsObserved
     | RecordsLost

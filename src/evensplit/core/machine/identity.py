@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
 from evensplit.core.state.state import Doubt, TopicName, recency
 
@@ -30,14 +30,14 @@ FORMER_MAX = 8
 """So many former ids of one topic are remembered."""
 
 
-def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
+def recognised(transaction: Transaction, cluster: ClusterState, kafka_id: str) -> bool:
     """Whether a cluster that calls itself `kafka_id` is the one meant, and no other; it is known by it from now on.
 
     One that is known under another name, which is not listed any more, goes on under its new name with all that was
     known of it. Two names for one cluster at once are refused.
     """
     if cluster.kafka_id and cluster.kafka_id != kafka_id:
-        draft.effects.append(
+        transaction.effects.append(
             RefuseCluster(
                 cluster.id,
                 f"it is another cluster than before: expected Kafka's cluster id {cluster.kafka_id}, found {kafka_id}. "
@@ -45,11 +45,11 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
             )
         )
         return False
-    twins = [one for one in draft.clusters.values() if one.id != cluster.id and one.kafka_id == kafka_id]
-    listed = draft.session.listed or ()
+    twins = [one for one in transaction.clusters.values() if one.id != cluster.id and one.kafka_id == kafka_id]
+    listed = transaction.session.listed or ()
     named = [one.id for one in twins if one.id in listed]
     if named:
-        draft.effects.append(
+        transaction.effects.append(
             RefuseCluster(
                 cluster.id,
                 f"it is the Kafka cluster ({kafka_id}) that is known as {named[0]!r}, which is listed as well, so "
@@ -58,49 +58,49 @@ def recognised(draft: Draft, cluster: ClusterState, kafka_id: str) -> bool:
             )
         )
         return False
-    if twins and is_new(draft, cluster):
-        _rename(draft, max(twins, key=recency), cluster)
+    if twins and is_new(transaction, cluster):
+        _rename(transaction, max(twins, key=recency), cluster)
     elif any(one.removed_at_ms is None for one in twins):
         # Its other name is not listed any more, and is about to be removed. Until then this answer does not count.
         return False
-    if not draft.clusters[cluster.id].kafka_id:
-        draft.clusters[cluster.id] = replace(draft.clusters[cluster.id], kafka_id=kafka_id)
-        draft.tell(identified={**draft.session.identified, cluster.id: draft.before.revision + 1})
+    if not transaction.clusters[cluster.id].kafka_id:
+        transaction.clusters[cluster.id] = replace(transaction.clusters[cluster.id], kafka_id=kafka_id)
+        transaction.tell(identified={**transaction.session.identified, cluster.id: transaction.before.revision + 1})
     return True
 
 
-def is_new(draft: Draft, cluster: ClusterState) -> bool:
+def is_new(transaction: Transaction, cluster: ClusterState) -> bool:
     """Whether nothing is known of a cluster but its name, so that it may turn out to be another one, renamed."""
     if cluster.kafka_id or cluster.discovered:
         return False
-    return not any(key.cluster == cluster.id for key in draft.splits)
+    return not any(key.cluster == cluster.id for key in transaction.splits)
 
 
-def _rename(draft: Draft, before: ClusterState, after: ClusterState) -> None:
+def _rename(transaction: Transaction, before: ClusterState, after: ClusterState) -> None:
     """Let what is known of the cluster `before` be known of it under the name of `after`."""
-    draft.clusters[after.id] = replace(
+    transaction.clusters[after.id] = replace(
         before,
         id=after.id,
         bootstrap_servers=after.bootstrap_servers,
         removed_at_ms=None,
     )
-    del draft.clusters[before.id]
-    for key, split in [(key, split) for key, split in draft.splits.items() if key.cluster == before.id]:
+    del transaction.clusters[before.id]
+    for key, split in [(key, split) for key, split in transaction.splits.items() if key.cluster == before.id]:
         renamed = key._replace(cluster=after.id)
         # What went with the cluster's name is back; what was gone before it is not.
         back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
-        draft.drop(split)
+        transaction.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
-        if before.id in draft.session.identified and split.position is not None:
+        if before.id in transaction.session.identified and split.position is not None:
             # Older states know the cluster by its old name and without Kafka's id of it, so the position could not be
             # found in them.
-            begun = draft.started(split, split.position)
+            begun = transaction.started(split, split.position)
             split = begun._replace(epoch=split.epoch, read_from=split.read_from)
-        draft.put(split)
-        if split.active and not draft.session.wants(renamed):
-            draft.retain(split)
-    session = draft.session
-    draft.tell(
+        transaction.put(split)
+        if split.active and not transaction.session.wants(renamed):
+            transaction.retain(split)
+    session = transaction.session
+    transaction.tell(
         answers=_without(session.answers, before.id),
         heard=_without(session.heard, before.id),
         ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
@@ -136,16 +136,18 @@ def _is_of(key: SplitId | str, cluster: str) -> bool:
     return (key if isinstance(key, str) else key.cluster) == cluster
 
 
-def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, ListedPartition]]) -> Collection[str]:
+def doubt(
+    transaction: Transaction, event: PartitionsListed, other: Sequence[tuple[SplitId, ListedPartition]]
+) -> Collection[str]:
     """The topics of an answer that it names with an id which is not to be believed, or not yet.
 
     `other`: what it says that is not as it is known. A topic that has a new id was created anew, or a broker lags
     behind and names one that it had before. So a new id takes a second answer, and brokers that agree; and one that was
     replaced is never believed again in this session. Until then, nothing that is said of such a topic counts.
     """
-    session, cluster = draft.session, event.cluster
+    session, cluster = transaction.session, event.cluster
     asked = {one.topic for _, one in other if one.topic_id}
-    known = _ids(draft, cluster, asked.union(topic for name, topic in session.doubts if name == cluster))
+    known = _ids(transaction, cluster, asked.union(topic for name, topic in session.doubts if name == cluster))
     found = {
         one.topic: one.topic_id
         for _, one in other
@@ -155,36 +157,36 @@ def doubt(draft: Draft, event: PartitionsListed, other: Sequence[tuple[SplitId, 
     found.update(
         (one.topic, one.topic_id)
         for key, one in other
-        if one.topic_id in former.get((cluster, one.topic), ()) or _is_another(draft, key, one)
+        if one.topic_id in former.get((cluster, one.topic), ()) or _is_another(transaction, key, one)
     )
     known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
     doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
-    doubts.update(_denied(draft, event, found, known))
+    doubts.update(_denied(transaction, event, found, known))
     for topic, topic_id in found.items():
-        seen = _seen_again(draft, event, topic, topic_id)
-        enough = seen.answers >= ANSWERS_MIN and _has_waited(draft, event, seen.since_ms) and event.asked.turned
+        seen = _seen_again(transaction, event, topic, topic_id)
+        enough = seen.answers >= ANSWERS_MIN and _has_waited(transaction, event, seen.since_ms) and event.asked.turned
         if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
             doubts[cluster, topic] = seen
     if doubts or session.doubts:
-        draft.tell(doubts={key: doubts[key] for key in sorted(doubts)})
+        transaction.tell(doubts={key: doubts[key] for key in sorted(doubts)})
     return frozenset(topic for name, topic in doubts if name == cluster)
 
 
-def _has_waited(draft: Draft, event: PartitionsListed, since_ms: int) -> bool:
+def _has_waited(transaction: Transaction, event: PartitionsListed, since_ms: int) -> bool:
     """Whether an answer was asked for so long after `since_ms` that brokers which lag behind had time to follow."""
-    return draft.asked_ms(event.asked) - since_ms >= min(draft.session.discovery_interval_ms, DOUBT_MS_MAX)
+    return transaction.asked_ms(event.asked) - since_ms >= min(transaction.session.discovery_interval_ms, DOUBT_MS_MAX)
 
 
-def _is_another(draft: Draft, key: SplitId, listed: ListedPartition) -> bool:
+def _is_another(transaction: Transaction, key: SplitId, listed: ListedPartition) -> bool:
     """Whether a split that is read has another id than it is listed with, and it is not known which is the newer one.
 
     Other splits of its topic may have the listed id already: of a topic that was created anew, those go first that the
     new one has.
     """
-    split = draft.get(key)
+    split = transaction.get(key)
     if split is None or not split.active or split.position is None or not (split.topic_id and listed.topic_id):
         return False
-    return split.topic_id not in (listed.topic_id, *draft.session.former.get((key.cluster, key.topic), ()))
+    return split.topic_id not in (listed.topic_id, *transaction.session.former.get((key.cluster, key.topic), ()))
 
 
 class _Heard(NamedTuple):
@@ -230,9 +232,9 @@ def _heard(event: PartitionsListed, seen: Doubt, topic: str, known: Collection[s
     return _Heard(len(others), len(same), majority, forward - back)
 
 
-def _seen_again(draft: Draft, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
+def _seen_again(transaction: Transaction, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
     """What is to be said of an id that is not that of the splits, by all answers up to this one."""
-    session, key, asked_ms = draft.session, (event.cluster, topic), draft.asked_ms(event.asked)
+    session, key, asked_ms = transaction.session, (event.cluster, topic), transaction.asked_ms(event.asked)
     seen = session.doubts.get(key)
     if seen is None or seen.topic_id != topic_id:
         former = topic_id in session.former.get(key, ())
@@ -251,7 +253,7 @@ def _heard_from(seen: Doubt, event: PartitionsListed) -> Doubt:
 
 
 def _denied(
-    draft: Draft, event: PartitionsListed, found: Collection[str], known: Mapping[str, Collection[str]]
+    transaction: Transaction, event: PartitionsListed, found: Collection[str], known: Mapping[str, Collection[str]]
 ) -> dict[TopicName, Doubt]:
     """The doubts about a cluster's topics that stand, although this answer does not name the doubted id.
 
@@ -259,7 +261,7 @@ def _denied(
     """
     left: dict[TopicName, Doubt] = {}
     named = {one.topic for one in event.partitions}
-    for key, seen in draft.session.doubts.items():
+    for key, seen in transaction.session.doubts.items():
         if key[0] != event.cluster or key[1] in found:
             continue
         if key[1] not in named:
@@ -270,7 +272,10 @@ def _denied(
         if seen.former:
             continue
         seen = _heard_from(seen, event)
-        heard, waited = _heard(event, seen, key[1], known.get(key[1], ())), _has_waited(draft, event, seen.begun_ms)
+        heard, waited = (
+            _heard(event, seen, key[1], known.get(key[1], ())),
+            _has_waited(transaction, event, seen.begun_ms),
+        )
         if heard.other or heard.known:
             if not heard.is_older or (heard.direction >= 0 and not waited):
                 left[key] = seen
@@ -282,19 +287,19 @@ def _denied(
     return left
 
 
-def note_former(draft: Draft, known: Split) -> None:
+def note_former(transaction: Transaction, known: Split) -> None:
     """The topic of a split has another id from now on."""
-    topic, former = (known.id.cluster, known.id.topic), draft.session.former
+    topic, former = (known.id.cluster, known.id.topic), transaction.session.former
     ids = former.get(topic, ())
     if known.topic_id not in ids:
-        draft.tell(former={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
+        transaction.tell(former={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
 
 
-def _ids(draft: Draft, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:
+def _ids(transaction: Transaction, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:
     """Topic -> the ids that its splits have which are read, or where none is, those that are retained."""
     read: dict[str, dict[str, bool]] = {}
     retained: dict[str, dict[str, bool]] = {}
-    for key, split in draft.splits.items() if topics else ():
+    for key, split in transaction.splits.items() if topics else ():
         counts = key.cluster == cluster and split.topic_id and split.position is not None and not split.finished
         if counts and key.topic in topics:
             (read if split.active else retained).setdefault(key.topic, {})[split.topic_id] = True

@@ -8,7 +8,7 @@ from evensplit.core import assign
 from evensplit.core.assign import Claim, resolve_claims
 from evensplit.core.assign.policies import BALANCED, FAIR, HASH, STICKY
 from evensplit.core.machine.effects import Assign, Effect, Revoke, SignalNoMoreSplits
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Readable, Split, SplitId, scopes
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
 from evensplit.core.state.state import EnumeratorState
@@ -17,61 +17,61 @@ from evensplit.errors import TransitionError
 Owners = Mapping[SplitId, int]
 
 
-def conclude(draft: Draft) -> EnumeratorState:
-    """The state that `draft` has become, with owners for all splits that are to be read; adds the orders that follow.
+def conclude(transaction: Transaction) -> EnumeratorState:
+    """The next state, with owners for all splits that are to be read; adds the orders that follow.
 
     While a batch is open, owners stay as they are: when it is planned, they are decided once, by all that is known
     then, with the owners when it was opened as the previous ones. A host that opens no batches has them decided with
     each event. Nothing is ordered before the global assignment of a session, which is computed when every reader has
     registered and every first discovery is done. Laws: S2, S5, S6.
     """
-    due = draft.due or draft.load_changed or draft.session.due
+    due = transaction.due or transaction.load_changed or transaction.session.due
     claimed: Owners | None = None
-    if draft.session.open:
-        if due != draft.session.due:
-            draft.tell(due=True)
-    elif not draft.session.assigned:
-        if draft.state().ready:
-            claimed = _claimed(draft)
-            draft.fresh = tuple(sorted(draft.session.registrations))
-            _decide(draft, claimed)
+    if transaction.session.open:
+        if due != transaction.session.due:
+            transaction.tell(due=True)
+    elif not transaction.session.assigned:
+        if transaction.state().ready:
+            claimed = _claimed(transaction)
+            transaction.fresh = tuple(sorted(transaction.session.registrations))
+            _decide(transaction, claimed)
     elif due:
-        _decide(draft, _owned(draft))
-    _check_read(draft)
-    if draft.session.assigned:
-        after = draft.state()
-        draft.effects.extend(_orders(draft, after, claimed))
-        _signal(draft)
-    return draft.state()
+        _decide(transaction, _owned(transaction))
+    _check_read(transaction)
+    if transaction.session.assigned:
+        after = transaction.state()
+        transaction.effects.extend(_orders(transaction, after, claimed))
+        _signal(transaction)
+    return transaction.state()
 
 
-def _owned(draft: Draft) -> dict[SplitId, int]:
+def _owned(transaction: Transaction) -> dict[SplitId, int]:
     """Whose each split is, or was when the batch was opened."""
-    splits = draft.splits
+    splits = transaction.splits
     owners = {key: split.owner for key, split in splits.items() if split.owner is not None}
-    return {**{key: owner for key, owner in draft.session.taken.items() if key in splits}, **owners}
+    return {**{key: owner for key, owner in transaction.session.taken.items() if key in splits}, **owners}
 
 
-def _check_read(draft: Draft) -> None:
-    splits = draft.splits
-    for key in draft.read:
+def _check_read(transaction: Transaction) -> None:
+    splits = transaction.splits
+    for key in transaction.read:
         split = splits[key]
         if split.owner is None and not split.finished:
             raise TransitionError(f"a batch was planned to end at {split.position} for {key}, which nobody may read")
 
 
-def _claimed(draft: Draft) -> Owners:
+def _claimed(transaction: Transaction) -> Owners:
     """Whose each split is at the start of a session: what the state says and what the readers report, resolved."""
-    state = draft.state()
+    state = transaction.state()
     by_owner: dict[int, list[SplitId]] = {}
-    for key, owner in _owned(draft).items():
+    for key, owner in _owned(transaction).items():
         by_owner.setdefault(owner, []).append(key)
     claims = [Claim(owner, tuple(sorted(by_owner[owner])), state.generation) for owner in sorted(by_owner)]
-    for reader in sorted(draft.session.registrations):
-        registration = draft.session.registrations[reader]
+    for reader in sorted(transaction.session.registrations):
+        registration = transaction.session.registrations[reader]
         claims.append(Claim(reader, tuple(sorted(registration.reported)), registration.generation))
     participants = frozenset(state.participants)
-    eligible = _Eligibility(draft.eligible)
+    eligible = _Eligibility(transaction.eligible)
     load = {split.id: split for split in state.load()}
     found = resolve_claims(
         claims,
@@ -80,12 +80,12 @@ def _claimed(draft: Draft) -> Owners:
     return {key: int(reader) for key, reader in found.items()}
 
 
-def _decide(draft: Draft, previous: Owners) -> None:
+def _decide(transaction: Transaction, previous: Owners) -> None:
     """Give every split to be read an owner, as policy, scope and rebalancing say."""
-    state = draft.state()
+    state = transaction.state()
     settings, readers = state.settings, state.participants
     splits = [split.id for split in state.load()]
-    eligible = _Eligibility(draft.eligible)
+    eligible = _Eligibility(transaction.eligible)
     among = frozenset(readers)
     valid = {
         key: owner
@@ -102,19 +102,21 @@ def _decide(draft: Draft, previous: Owners) -> None:
     owners: dict[SplitId, int] = dict(valid)
     if level:
         # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
-        known = {**draft.session.taken, **previous} if rescaled else valid
-        owners = _solve(splits, readers, known, draft.eligible, settings.policy, settings.scope, rescaled=rescaled)
+        known = {**transaction.session.taken, **previous} if rescaled else valid
+        owners = _solve(
+            splits, readers, known, transaction.eligible, settings.policy, settings.scope, rescaled=rescaled
+        )
     elif len(valid) < len(splits):
         policy = filling(settings.policy)
-        owners = _solve(splits, readers, valid, draft.eligible, policy, settings.scope)
+        owners = _solve(splits, readers, valid, transaction.eligible, policy, settings.scope)
         if policy == HASH:
             owners.update(valid)
     for key in splits:
-        split = draft.splits[key]
+        split = transaction.splits[key]
         if split.owner != owners.get(key):
-            draft.put(split._replace(owner=owners.get(key)))
-    draft.dealt_to = readers
-    draft.tell(assigned=True, due=False, taken={})
+            transaction.put(split._replace(owner=owners.get(key)))
+    transaction.dealt_to = readers
+    transaction.tell(assigned=True, due=False, taken={})
 
 
 def filling(policy: str) -> str:
@@ -171,18 +173,18 @@ def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, key: Spl
     return _Eligibility(eligible).may_read(reader, key)
 
 
-def _orders(draft: Draft, after: EnumeratorState, claimed: Owners | None) -> list[Effect]:
+def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | None) -> list[Effect]:
     """What readers have to be told: first who has to stop reading what, then who begins.
 
     A reader holds what it owned after the last event, unless it registered with this one: then it holds nothing.
     """
-    earlier, registered = draft.before.splits, after.session.registrations
-    held_by = draft.before.session.registrations if draft.before.session.assigned else {}
-    fresh = frozenset(draft.fresh)
+    earlier, registered = transaction.before.splits, after.session.registrations
+    held_by = transaction.before.session.registrations if transaction.before.session.assigned else {}
+    fresh = frozenset(transaction.fresh)
     revoked: list[Effect] = []
     assigned: list[Effect] = []
-    for key in sorted(draft.changed):
-        known, split = earlier.get(key), draft.changed[key]
+    for key in sorted(transaction.changed):
+        known, split = earlier.get(key), transaction.changed[key]
         owner = known.owner if known is not None else None
         if split is not None and (split.finished or split.owner == owner):
             continue
@@ -205,16 +207,16 @@ def _order(split: Split, previous: int | None, generation: int) -> Assign:
     return Assign(split.id, split.owner, split.position, previous, generation, split.topic_id, split.stop)
 
 
-def _signal(draft: Draft) -> None:
+def _signal(transaction: Transaction) -> None:
     """Tell readers that there is nothing more to come, where that is so, once in each registration."""
-    session = draft.session
+    session = transaction.session
     waiting = [reader for reader in sorted(session.registrations) if reader not in session.signalled]
-    if not waiting or (session.discovery and not draft.settings.bounded):
+    if not waiting or (session.discovery and not transaction.settings.bounded):
         return
     to_come = session.listed is None or any(
-        cluster.removed_at_ms is None and name not in session.answers for name, cluster in draft.clusters.items()
+        cluster.removed_at_ms is None and name not in session.answers for name, cluster in transaction.clusters.items()
     )
-    if to_come or any(split.active and split.position is None for split in draft.splits.values()):
+    if to_come or any(split.active and split.position is None for split in transaction.splits.values()):
         return
-    draft.effects.extend(SignalNoMoreSplits(reader) for reader in waiting)
-    draft.tell(signalled=tuple(sorted((*session.signalled, *waiting))))
+    transaction.effects.extend(SignalNoMoreSplits(reader) for reader in waiting)
+    transaction.tell(signalled=tuple(sorted((*session.signalled, *waiting))))

@@ -13,164 +13,164 @@ from evensplit.core.machine.events import (
     SplitsGivenBack,
 )
 from evensplit.core.machine.rebalance import may_read
-from evensplit.core.machine.transaction import Draft
+from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId, matches
 from evensplit.core.state.state import READERS_MAX, Registration
 from evensplit.errors import TransitionError
 
 
-def parallelism_changed(draft: Draft, event: ParallelismChanged) -> None:
+def parallelism_changed(transaction: Transaction, event: ParallelismChanged) -> None:
     """Owners that do not exist any more are void; the others keep what they have until owners are decided."""
     if not 1 <= event.readers <= READERS_MAX:
         raise TransitionError(f"the number of readers is {event.readers}; expected 1 to {READERS_MAX}")
-    if event.readers == draft.readers:
+    if event.readers == transaction.readers:
         return
-    draft.readers = event.readers
-    for reader in [reader for reader in draft.session.registrations if reader >= event.readers]:
-        _depart(draft, reader)
-    draft.tell(
-        lost=tuple(reader for reader in draft.session.lost if reader < event.readers),
-        removed=tuple(reader for reader in draft.session.removed if reader < event.readers),
+    transaction.readers = event.readers
+    for reader in [reader for reader in transaction.session.registrations if reader >= event.readers]:
+        _depart(transaction, reader)
+    transaction.tell(
+        lost=tuple(reader for reader in transaction.session.lost if reader < event.readers),
+        removed=tuple(reader for reader in transaction.session.removed if reader < event.readers),
     )
-    for split in list(draft.splits.values()):
+    for split in list(transaction.splits.values()):
         if split.owner is not None and split.owner >= event.readers:
-            draft.put(split._replace(owner=None))
-    draft.due = True
+            transaction.put(split._replace(owner=None))
+    transaction.due = True
 
 
-def reader_registered(draft: Draft, event: ReaderRegistered) -> None:
+def reader_registered(transaction: Transaction, event: ReaderRegistered) -> None:
     """The reader is there, and has nothing. What it reports is known from now on, and is its claim."""
     _check_reader(event.reader, event.epoch)
     _check_offsets(event.reported, "was reported")
-    reader, session = event.reader, draft.session
-    if reader < draft.readers and event.epoch <= session.epochs.get(reader, -1):
+    reader, session = event.reader, transaction.session
+    if reader < transaction.readers and event.epoch <= session.epochs.get(reader, -1):
         return
     for key in sorted(event.reported):
-        split, topic_id = draft.get(key), event.topic_ids.get(key, "")
+        split, topic_id = transaction.get(key), event.topic_ids.get(key, "")
         if split is None:
-            _adopt(draft, Split(key, topic_id), event.reported[key])
-        elif reader < draft.readers and (not session.assigned or split.owner in (None, reader)):
-            _catch_up(draft, split, event.reported[key], topic_id)
-    if reader >= draft.readers:
+            _adopt(transaction, Split(key, topic_id), event.reported[key])
+        elif reader < transaction.readers and (not session.assigned or split.owner in (None, reader)):
+            _catch_up(transaction, split, event.reported[key], topic_id)
+    if reader >= transaction.readers:
         return
     if reader in session.removed:
-        draft.due = True
-    _depart(draft, reader)
+        transaction.due = True
+    _depart(transaction, reader)
     registration = Registration(event.epoch, event.location, event.generation, dict(event.reported))
-    draft.tell(
-        registrations={**draft.session.registrations, reader: registration},
+    transaction.tell(
+        registrations={**transaction.session.registrations, reader: registration},
         epochs={**session.epochs, reader: event.epoch},
         lost=_without(session.lost, reader),
         removed=_without(session.removed, reader),
     )
-    draft.fresh = (reader,)
+    transaction.fresh = (reader,)
 
 
-def reader_lost(draft: Draft, event: ReaderLost) -> None:
+def reader_lost(transaction: Transaction, event: ReaderLost) -> None:
     """The reader is expected back; its splits keep it as their owner and wait."""
     _check_reader(event.reader, event.epoch)
-    session = draft.session
-    if event.reader >= draft.readers or event.epoch < session.epochs.get(event.reader, -1):
+    session = transaction.session
+    if event.reader >= transaction.readers or event.epoch < session.epochs.get(event.reader, -1):
         return
     if event.reader in session.registrations:
-        draft.tell(lost=tuple(sorted((*session.lost, event.reader))))
-    _depart(draft, event.reader)
-    draft.tell(epochs={**session.epochs, event.reader: event.epoch})
+        transaction.tell(lost=tuple(sorted((*session.lost, event.reader))))
+    _depart(transaction, event.reader)
+    transaction.tell(epochs={**session.epochs, event.reader: event.epoch})
 
 
-def reader_removed(draft: Draft, event: ReaderRemoved) -> None:
+def reader_removed(transaction: Transaction, event: ReaderRemoved) -> None:
     """The reader is not expected back; its splits go to others."""
     _check_reader(event.reader)
-    session = draft.session
+    session = transaction.session
     if event.reader in session.removed:
         return
-    _depart(draft, event.reader)
-    draft.tell(lost=_without(session.lost, event.reader), removed=tuple(sorted((*session.removed, event.reader))))
-    draft.due = True
+    _depart(transaction, event.reader)
+    transaction.tell(lost=_without(session.lost, event.reader), removed=tuple(sorted((*session.removed, event.reader))))
+    transaction.due = True
 
 
-def splits_given_back(draft: Draft, event: SplitsGivenBack) -> None:
+def splits_given_back(transaction: Transaction, event: SplitsGivenBack) -> None:
     """The splits wait for the reader, unless somebody else has them by now. How far they were read stays as it is."""
     _check_reader(event.reader)
     _check_offsets(event.splits, "was given back")
-    counts = event.reader < draft.readers and event.reader not in draft.session.removed
+    counts = event.reader < transaction.readers and event.reader not in transaction.session.removed
     for key in sorted(event.splits):
-        split = draft.get(key)
+        split = transaction.get(key)
         if split is None:
-            split = _adopt(draft, Split(key), event.splits[key])
+            split = _adopt(transaction, Split(key), event.splits[key])
         if not counts or not split.active or split.position is None or split.owner is not None:
             continue
-        if may_read(draft.eligible, event.reader, key):
-            draft.put(split._replace(owner=event.reader))
+        if may_read(transaction.eligible, event.reader, key):
+            transaction.put(split._replace(owner=event.reader))
 
 
-def splits_finished(draft: Draft, event: SplitsFinished) -> None:
+def splits_finished(transaction: Transaction, event: SplitsFinished) -> None:
     """The splits are read to their ends, if the reader is the one that was told to read them."""
     _check_reader(event.reader, event.epoch)
     _check_offsets(event.splits, "was finished")
-    registration = draft.session.registrations.get(event.reader)
-    if registration is None or registration.epoch != event.epoch or not draft.session.assigned:
+    registration = transaction.session.registrations.get(event.reader)
+    if registration is None or registration.epoch != event.epoch or not transaction.session.assigned:
         return
     for key in sorted(event.splits):
-        split, end = draft.get(key), event.splits[key]
+        split, end = transaction.get(key), event.splits[key]
         if split is None or split.owner != event.reader or split.position is None or end < split.position:
             continue
         if split.stop is not None and end < split.stop:
             raise TransitionError(f"{key} was finished at {end}; expected its stop at {split.stop}")
         end = end if split.stop is None else split.stop
-        draft.put(split._replace(position=end, finished=True, owner=None, epoch=None, read_from=None))
+        transaction.put(split._replace(position=end, finished=True, owner=None, epoch=None, read_from=None))
 
 
-def _adopt(draft: Draft, split: Split, position: int) -> Split:
+def _adopt(transaction: Transaction, split: Split, position: int) -> Split:
     """Take up a split that only a reader knew, where it stands; at once retained where it is known to be unwanted."""
     cluster_id = split.id.cluster
-    session = draft.session
-    cluster = draft.clusters.get(cluster_id)
+    session = transaction.session
+    cluster = transaction.clusters.get(cluster_id)
     unlisted = session.listed is not None and cluster_id not in session.listed
     if cluster is None:
-        removed_at_ms = draft.now_ms if unlisted else None
+        removed_at_ms = transaction.now_ms if unlisted else None
         # Somebody has read from it, so its first discovery was done once.
         cluster = ClusterState(cluster_id, (), initial=False, discovered=True, removed_at_ms=removed_at_ms)
-        draft.clusters[cluster_id] = cluster
+        transaction.clusters[cluster_id] = cluster
     subscription, answer = session.subscriptions.get(cluster_id), session.answers.get(cluster_id)
     unwanted = (
         cluster.removed_at_ms is not None
         or (subscription is not None and not matches(subscription, split.id))
         or (answer is not None and not _lists(answer, split.id))
     )
-    draft.present(split.id)
-    split = draft.started(split, position)
+    transaction.present(split.id)
+    split = transaction.started(split, position)
     if unwanted:
-        draft.retain(split)
+        transaction.retain(split)
     else:
-        draft.put(split)
-    return draft.get(split.id) or split._replace(removed_at_ms=draft.now_ms)
+        transaction.put(split)
+    return transaction.get(split.id) or split._replace(removed_at_ms=transaction.now_ms)
 
 
 def _lists(answer: tuple[ListedPartition, ...], key: SplitId) -> bool:
     return any(one.topic == key.topic and one.partition == key.partition for one in answer)
 
 
-def _catch_up(draft: Draft, split: Split, position: int, topic_id: str) -> None:
+def _catch_up(transaction: Transaction, split: Split, position: int, topic_id: str) -> None:
     """A reader of `split` was at `position`, which may be further than is known: then reading begins there anew."""
     if split.finished or (topic_id and split.topic_id and topic_id != split.topic_id):
         return
     if split.position is not None:
         if position > split.position:
-            draft.start(split, position)
+            transaction.start(split, position)
     elif split.initial or topic_id:
         # Otherwise nobody was ever told to read it, and the report is of an earlier incarnation.
-        draft.start(split, position)
+        transaction.start(split, position)
 
 
-def _depart(draft: Draft, reader: int) -> None:
+def _depart(transaction: Transaction, reader: int) -> None:
     """The reader is not there (any more)."""
-    if reader not in draft.session.registrations:
+    if reader not in transaction.session.registrations:
         return
     left: Mapping[int, Registration] = {
-        one: registration for one, registration in draft.session.registrations.items() if one != reader
+        one: registration for one, registration in transaction.session.registrations.items() if one != reader
     }
-    draft.tell(registrations=left, signalled=_without(draft.session.signalled, reader))
+    transaction.tell(registrations=left, signalled=_without(transaction.session.signalled, reader))
 
 
 def _without(readers: tuple[int, ...], reader: int) -> tuple[int, ...]:

@@ -1,7 +1,6 @@
-"""A state in the making: what one event does is written into a draft, and becomes a state when all of it is done.
+"""A state in the making: an event's changes are collected in a transaction, which becomes a state when it is done.
 
-A draft belongs to one `step` and is thrown away when the event turns out to be impossible, so nobody ever sees half of
-a change.
+A transaction belongs to one `step`. It is thrown away if the event is impossible, so nobody ever sees half of a change.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from evensplit.core.state.state import EnumeratorState
 Key = TypeVar("Key", SplitId, str)
 
 
-class Draft:
+class Transaction:
     """What is being made of `before`. The attributes are those of the state; `splits` change by `put` and `forget`.
 
     `effects`: the orders so far. `due`: owners have to be decided anew, since readers or settings have changed.
@@ -199,7 +198,7 @@ class Draft:
             self.tell(taken={**taken, **self.session.taken})
 
     def state(self) -> EnumeratorState:
-        """What the draft has become by now. The generation goes up if any owner is another one than before."""
+        """What the transaction has become by now. The generation goes up if any owner is another one than before."""
         earlier = self.before.splits
         moved = self._owners_changed and any(
             (split.owner if split else None) != (earlier[key].owner if key in earlier else None)

@@ -14,8 +14,8 @@ from evensplit.kafka.fetch.leader import PATIENCE_MIN_S, Leader, wait_for_answer
 from evensplit.kafka.fetch.oversized import raise_if_batch_too_long
 from evensplit.kafka.fetch.problems import stands_still
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, PartitionRead, answer_bytes_max, choose, fetch_request
-from evensplit.kafka.fetch.response import Answer, Span, sort_out
-from evensplit.kafka.fetch.routing import Homes, Waiting
+from evensplit.kafka.fetch.response import Answer, Span, apply_response
+from evensplit.kafka.fetch.routing import Routing, Waiting
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION, error_name
 from evensplit.kafka.wire.frames import BODY_BEGIN, AnswerTooLong, Frame
@@ -48,7 +48,7 @@ class Fetcher:
         self._leaders: dict[tuple[str, Address], Leader] = {}
         self._frames: list[Frame] = []
         self._waiting = Waiting()
-        self._homes = Homes(
+        self._homes = Routing(
             reads, clusters, pool, self._waiting, topic_ids=topic_ids, cluster_ids=cluster_ids, skip_lost=skip_lost
         )
         self._answers = 0
@@ -85,7 +85,7 @@ class Fetcher:
             self._homes.raise_if_overdue(read)
 
     def compare_names(self, *, if_done: bool = False) -> None:
-        """See `Homes.compare_names`: to be called when all is read. `if_done`: does nothing if it is not."""
+        """See `Routing.compare_names`: to be called when all is read. `if_done`: does nothing if it is not."""
         if self._homes.named and not (if_done and self._is_to_go_on()):
             self._homes.compare_names()
 
@@ -204,7 +204,7 @@ class Fetcher:
             return None
         asked, leader.asked = leader.asked, []
         settings = self._settings[leader.cluster]
-        answer = sort_out(
+        answer = apply_response(
             asked,
             response,
             frame.data,

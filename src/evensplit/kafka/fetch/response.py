@@ -61,7 +61,7 @@ class Answer:
     progressed: bool = False
 
 
-def sort_out(
+def apply_response(
     asked: Sequence[PartitionRead],
     response: FetchedResponse,
     data: bytearray,

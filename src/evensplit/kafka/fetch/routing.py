@@ -41,7 +41,7 @@ class Waiting:
             self.now_s += time.monotonic() - begun
 
 
-class Homes:
+class Routing:
     """Finds a leader for each of `homeless`, and says what is lost.
 
     `due`: when, on the clock of `time.monotonic`, they are looked for again.

@@ -22,9 +22,9 @@ from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.dashboard.guard import Guard
 from evensplit.observe.dashboard.stories import Stories, Told
 from evensplit.observe.dashboard.view import formatting, page
-from evensplit.observe.dashboard.view.query import BadWish, Wish
-from evensplit.observe.recorder import Begun, Watched
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
+from evensplit.observe.recorder import Begun, SourceStatus
+from evensplit.observe.recorder_group import RecorderGroup
 
 HERE = Path(__file__).parent
 
@@ -50,7 +50,7 @@ Answer = tuple[bytes, int]
 class Pages:
     """Makes the pages of what `shelf` has. `notes`: what stands above each, a sentence each."""
 
-    def __init__(self, shelf: Shelf, feed: Feed, notes: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, shelf: RecorderGroup, feed: Feed, notes: Callable[[], Sequence[str]]) -> None:
         self._shelf = shelf
         self._feed = feed
         self._notes = notes
@@ -64,8 +64,8 @@ class Pages:
     async def show(self, request: Request) -> Response:
         """The page, or the part of it that htmx asks for."""
         try:
-            wish = Wish.of(request.query_params.multi_items())
-        except BadWish as error:
+            wish = PageQuery.of(request.query_params.multi_items())
+        except BadPageQuery as error:
             return PlainTextResponse(f"This address is of no page: {error}.\n", 400)
         part = request.headers.get("hx-target", "") if request.headers.get("hx-request") == "true" else ""
         if part == "story":
@@ -73,18 +73,18 @@ class Pages:
         text, code = await self._shared(wish, "live" if part == "live" else "")
         return HTMLResponse(text, code)
 
-    async def _told(self, request: Request, wish: Wish) -> Response:
+    async def _told(self, request: Request, wish: PageQuery) -> Response:
         """The story of a split, for as long as somebody waits for it."""
         watched = page.find(self._shelf, wish)
         told: Told | None = Told()
-        if isinstance(watched, Watched) and wish.split is not None:
+        if isinstance(watched, SourceStatus) and wish.split is not None:
             told = await self._stories.tell(request, watched, wish.split)
         if told is None:
             return PlainTextResponse("Nobody waits for this any longer.\n", 503)
         text = self._templates.get_template("story.html").render(split=wish.split, told=told)
         return HTMLResponse(_encoded(text), 404 if watched is None and wish.source is not None else 200)
 
-    async def _shared(self, wish: Wish, part: str) -> Answer:
+    async def _shared(self, wish: PageQuery, part: str) -> Answer:
         """What is made once for all who ask for the same, until there is news."""
         if self._revision != self._feed.revision:
             self._revision = self._feed.revision
@@ -98,7 +98,7 @@ class Pages:
         # Who goes takes it from nobody else.
         return await asyncio.shield(task)
 
-    async def _one_of_few(self, wish: Wish, part: str) -> Answer:
+    async def _one_of_few(self, wish: PageQuery, part: str) -> Answer:
         async with self._slots:
             return await run_in_threadpool(self.make, wish, part, self._revision)
 
@@ -117,10 +117,10 @@ class Pages:
         # Asked for anew where it has changed, as with another version of the package.
         return FileResponse(HERE / "assets" / name, media_type=ASSETS[name], headers={"Cache-Control": "no-cache"})
 
-    def make(self, wish: Wish, part: str, revision: str) -> Answer:
+    def make(self, wish: PageQuery, part: str, revision: str) -> Answer:
         """The page, or the part of it that changes, from the news `revision` or later."""
         known = page.find(self._shelf, wish)
-        watched = known if isinstance(known, Watched) else None
+        watched = known if isinstance(known, SourceStatus) else None
         code = 404 if known is None and wish.source is not None else 200
         found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "wish": wish}
         found |= {"notes": list(self._notes()), "choices": page.choices(self._shelf, known)}
@@ -162,7 +162,7 @@ def _templates() -> Environment:
 
 
 def make_app(
-    shelf: Shelf,
+    shelf: RecorderGroup,
     feed: Feed,
     *,
     loopback: bool = True,

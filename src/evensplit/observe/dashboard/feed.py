@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 
-from evensplit.observe.recorder import Stage, Watched
+from evensplit.observe.recorder import QueryStatus, SourceStatus
 
 GAP_S = 0.5
 """Between two pieces of news for one browser."""
@@ -64,7 +64,7 @@ class Feed:
         for event, loop in waiting:
             _wake(event, loop)
 
-    def heard(self, watched: Watched) -> None:
+    def heard(self, watched: SourceStatus) -> None:
         """The same of a source; that it still waits for something new is no news."""
         source, last = watched.view.source, watched.view.last
         key = (source.query_id, source.number)
@@ -73,7 +73,7 @@ class Feed:
         stands = (watched.run_id, last.run_id, last.number, found.clusters, found.notices)
         with self._lock:
             idle = self._idle.pop(key, None)
-            if watched.stage is Stage.IDLE:
+            if watched.stage is QueryStatus.IDLE:
                 self._idle[key] = stands
                 if len(self._idle) > IDLE_MAX:
                     self._idle.popitem(last=False)

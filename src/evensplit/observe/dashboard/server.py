@@ -20,7 +20,7 @@ from evensplit.observe.dashboard.connections import Config
 from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.hosts import LOOPBACK, is_loopback
 from evensplit.observe.recorder import Recorder
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.recorder_group import RecorderGroup
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Dashboard:
         address = self._socket.getsockname()
         self._host, self._port = str(address[0]), int(address[1])
         self._feed = Feed()
-        self._shelf = Shelf()
+        self._shelf = RecorderGroup()
         self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], None]] = WeakKeyDictionary()
         self.watch(recorder)
         app = make_app(self._shelf, self._feed, loopback=is_loopback(host), token=token, notes=lambda: self._notes)

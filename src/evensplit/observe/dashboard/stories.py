@@ -15,9 +15,9 @@ from starlette.requests import Request
 from evensplit.core.model import SplitId
 from evensplit.errors import CheckpointError
 from evensplit.observe.dashboard.view import page
-from evensplit.observe.dashboard.view.query import Wish
-from evensplit.observe.recorder import Watched
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.dashboard.view.query import PageQuery
+from evensplit.observe.recorder import SourceStatus
+from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source
 
 STORIES_MAX = 64
@@ -30,18 +30,18 @@ class Told:
 
     story: Mapping[str, Any] | None = None
     problem: str = ""
-    awaited: Wish | None = None
+    awaited: PageQuery | None = None
 
 
 class Stories:
     """Tells the stories of what `shelf` has."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: RecorderGroup) -> None:
         self._shelf = shelf
         self._slot = asyncio.Semaphore(1)
         self._told: OrderedDict[tuple[Source, SplitId, str, int], Told] = OrderedDict()
 
-    async def tell(self, request: Request, watched: Watched, split: SplitId) -> Told | None:
+    async def tell(self, request: Request, watched: SourceStatus, split: SplitId) -> Told | None:
         """The story of `split` as of the last batch of `watched`; None: whoever made `request` has gone."""
         last = watched.view.last
         key = (last.source, split, last.run_id, last.number)

@@ -31,21 +31,21 @@ from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.metadata import MetadataService
 from evensplit.spark.driver.change_log import say_changes
-from evensplit.spark.driver.event_feed import Briefing, declare, tell
+from evensplit.spark.driver.event_feed import EventFeed, declare, tell
 from evensplit.spark.driver.foreign_checkpoint import deal
 from evensplit.spark.driver.intent import due_ms, settings_changed
-from evensplit.spark.driver.metadata_poller import Fleet, open_metadata
-from evensplit.spark.driver.min_offsets import Minimum
-from evensplit.spark.driver.notices import Health
-from evensplit.spark.driver.skipped_records import SkipCheck
-from evensplit.spark.driver.start_lookup import StartFinder, bounds
+from evensplit.spark.driver.metadata_poller import MetadataPoller, open_metadata
+from evensplit.spark.driver.min_offsets import MinOffsetsGate
+from evensplit.spark.driver.notices import Notices
+from evensplit.spark.driver.skipped_records import SkippedRecords
+from evensplit.spark.driver.start_lookup import StartLookup, bounds
 from evensplit.spark.driver.stops import stops_that_differ
 from evensplit.spark.driver.unsure import Unsure, unsure_of
 from evensplit.spark.options.hints import ignored_text
 from evensplit.spark.options.parse import ClusterOptions, MetadataOptions, SourceOptions
-from evensplit.spark.poll.cluster_monitor import World
-from evensplit.spark.poll.snapshot import Answer, View
-from evensplit.spark.task.deferred_bounds import Late, carry
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
+from evensplit.spark.task.deferred_bounds import DeferredBounds, carry
 from evensplit.spark.task.partition import ReaderPartition, input_partitions
 
 log = logging.getLogger("evensplit")
@@ -82,13 +82,13 @@ class Coordinator:
         self._given: EnumeratorState | None = None
         self._durable = 0
         self._session = Session()
-        self._fleet = Fleet(options, batch=batch, opened=opened, clock=monotonic)
-        self._world = World(options, connect, clock=monotonic)
-        self._starts = StartFinder(self._world, starting_default, self._now_ms)
-        self._briefing = Briefing(options, self._fleet, self._world, self._starts, monotonic)
-        self._skips = SkipCheck(skips=not options.fail_on_data_loss)
-        self._answers: Mapping[str, Answer] = {}
-        self._health = Health(self._fleet, self._world, options.unreachable_timeout_ms, monotonic, self._now_ms)
+        self._fleet = MetadataPoller(options, batch=batch, opened=opened, clock=monotonic)
+        self._world = ClusterMonitor(options, connect, clock=monotonic)
+        self._starts = StartLookup(self._world, starting_default, self._now_ms)
+        self._briefing = EventFeed(options, self._fleet, self._world, self._starts, monotonic)
+        self._skips = SkippedRecords(skips=not options.fail_on_data_loss)
+        self._answers: Mapping[str, PollResult] = {}
+        self._health = Notices(self._fleet, self._world, options.unreachable_timeout_ms, monotonic, self._now_ms)
         self._unread = 0
         self._seen: object = None
         self._due_ms: int | None = None
@@ -98,7 +98,7 @@ class Coordinator:
         self._stops: tuple[str, ...] = ()
         self._compared: Sequence[ClusterOptions] | None = None
         self._monotonic = monotonic
-        self._minimum = Minimum(options.offsets_min, options.trigger_delay_ms, monotonic)
+        self._minimum = MinOffsetsGate(options.offsets_min, options.trigger_delay_ms, monotonic)
         ignored = sorted({*options.ignored, *(options.ignored_in_batch if batch else ())})
         if ignored:
             log.warning("these options have no meaning here and are ignored: %s", ignored_text(ignored))
@@ -209,12 +209,12 @@ class Coordinator:
         return self._world.count
 
     def rest(self, asked: int) -> bool:
-        """See `World.rest`; false where the clusters are not asked again."""
+        """See `ClusterMonitor.rest`; false where the clusters are not asked again."""
         return not self._fixed and self._world.rest(asked)
 
     @property
     def late(self) -> Mapping[str, str]:
-        """See `World.late`: the one thing in the report that changes without a plan."""
+        """See `ClusterMonitor.late`: the one thing in the report that changes without a plan."""
         return self._world.late
 
     def report(self) -> Report:
@@ -231,12 +231,16 @@ class Coordinator:
     def ends(self, cluster: ClusterOptions, strategy: Strategy, keys: Sequence[TopicPartition]) -> Resolution | None:
         """Where `strategy` lets a bounded read of `keys` end; None if the cluster did not answer."""
         view = self._answers.get(cluster.id)
-        return self._starts.ends(cluster.id, strategy, keys, view, patient=True) if isinstance(view, View) else None
+        return (
+            self._starts.ends(cluster.id, strategy, keys, view, patient=True)
+            if isinstance(view, ClusterSnapshot)
+            else None
+        )
 
     def bounds(self, cluster: ClusterOptions) -> Mapping[TopicPartition, Bounds]:
         """What the logs of a cluster have, decided and not; nothing if it did not answer."""
         view = self._answers.get(cluster.id)
-        return bounds(view, view.latest, undecided=True) if isinstance(view, View) else {}
+        return bounds(view, view.latest, undecided=True) if isinstance(view, ClusterSnapshot) else {}
 
     def clusters(self) -> Sequence[ClusterOptions]:
         """The clusters that are to be read, as the options or the metadata have them."""
@@ -247,7 +251,7 @@ class Coordinator:
         return self._world.options(name)
 
     def partitions(
-        self, start: EnumeratorState, end: EnumeratorState, late: Late | None = None
+        self, start: EnumeratorState, end: EnumeratorState, late: DeferredBounds | None = None
     ) -> list[ReaderPartition]:
         """What the tasks of the batch from `start` to `end` read: a function of the two (law S11), but for credentials.
 
@@ -363,11 +367,13 @@ class Coordinator:
             state = tell(state, ReaderRegistered(reader, reported=reported, generation=generation)).state
         return state
 
-    def _look_through(self, state: EnumeratorState, answers: Mapping[str, Answer], *, patient: bool) -> EnumeratorState:
+    def _look_through(
+        self, state: EnumeratorState, answers: Mapping[str, PollResult], *, patient: bool
+    ) -> EnumeratorState:
         state = self._briefing.tell_all(state, answers, self._health.left_out, patient=patient)
         return self._declare_skipped(state, answers)
 
-    def _declare_skipped(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> EnumeratorState:
+    def _declare_skipped(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> EnumeratorState:
         losses = self._skips.losses(answers, state, lambda name: self._briefing.asked_ms(state, name))
         return declare(state, losses)
 

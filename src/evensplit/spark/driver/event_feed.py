@@ -10,7 +10,7 @@ from evensplit.core.machine.effects import RefuseCluster, ReportLoss, ResolveSta
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
     Asked,
-    ClusterUnreachable,
+    ClusterPollFailed,
     Event,
     LogsObserved,
     OffsetsResolved,
@@ -23,12 +23,12 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointForeign, ClusterError, DataLossError, line_of
 from evensplit.spark.driver.intent import clusters_listed, settings_changed
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.notices import raise_all
-from evensplit.spark.driver.start_lookup import StartFinder, Starts
+from evensplit.spark.driver.start_lookup import StartLookup, Starts
 from evensplit.spark.options.parse import SourceOptions
-from evensplit.spark.poll.cluster_monitor import World
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
@@ -77,7 +77,7 @@ def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:
         )
 
 
-def _believed(state: EnumeratorState, name: str, view: View) -> Iterator[tuple[SplitId, int]]:
+def _believed(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Iterator[tuple[SplitId, int]]:
     """The ends of a cluster's logs, without those of other topics, perhaps, and of former leaders."""
     doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
     late = frozenset(state.session.late.get(name, ()))
@@ -89,7 +89,7 @@ def _is_known(state: EnumeratorState, kafka_id: str) -> bool:
     return any(one.kafka_id == kafka_id for one in state.clusters.values() if kafka_id)
 
 
-class Briefing:
+class EventFeed:
     """What the core has been told in this session, so that each answer counts once.
 
     `latest`: the ends of the logs by the last answers, without those of clusters that are late: one may be away, and a
@@ -99,9 +99,9 @@ class Briefing:
     def __init__(
         self,
         options: SourceOptions,
-        fleet: Fleet,
-        world: World,
-        starts: StartFinder,
+        fleet: MetadataPoller,
+        world: ClusterMonitor,
+        starts: StartLookup,
         monotonic: Callable[[], float],
     ) -> None:
         self._options = options
@@ -122,10 +122,10 @@ class Briefing:
         self._fleet_told: tuple[int, int, tuple[str, ...]] | None = None
         self._epochs: dict[str, tuple[Mapping[TopicPartition, EpochTable] | None, Mapping[SplitId, EpochTable]]] = {}
 
-    def is_behind(self, name: str, answers: Mapping[str, Answer]) -> bool:
+    def is_behind(self, name: str, answers: Mapping[str, PollResult]) -> bool:
         """Whether the core has not been told the last answer of a cluster."""
         answer = answers.get(name)
-        return isinstance(answer, View) and self._told.get(name) != answer.number
+        return isinstance(answer, ClusterSnapshot) and self._told.get(name) != answer.number
 
     def has_news(self) -> bool:
         """Whether a cluster is late no longer, or it is time to make a look-up of starts that failed once more."""
@@ -139,7 +139,7 @@ class Briefing:
         return (state.session.now_ms or 0) - max(0, age_ms)
 
     def tell_all(
-        self, state: EnumeratorState, answers: Mapping[str, Answer], left_out: Sequence[str], *, patient: bool
+        self, state: EnumeratorState, answers: Mapping[str, PollResult], left_out: Sequence[str], *, patient: bool
     ) -> EnumeratorState:
         """Tell the core what the metadata and the clusters answered, and resolve the starts that it asks for.
 
@@ -151,12 +151,12 @@ class Briefing:
         found = Starts()
         waiting = {key.cluster: True for key, split in state.splits.items() if split.position is None and split.active}
         for name, answer in sorted(answers.items()):
-            if isinstance(answer, View) and name in state.clusters:
+            if isinstance(answer, ClusterSnapshot) and name in state.clusters:
                 again = self._told.get(name) == answer.number
                 if not again or name in waiting:
                     state = self._list_partitions(state, name, answer, found, patient=patient)
             elif isinstance(answer, ClusterError) and self._is_other_news(state, name, answer):
-                state = tell(state, ClusterUnreachable(name, str(answer))).state
+                state = tell(state, ClusterPollFailed(name, str(answer))).state
         self._find_stops(state, answers, found, patient=patient)
         if self._options.fail_on_data_loss:
             found.problems.extend(
@@ -176,7 +176,7 @@ class Briefing:
         self.late = [name for name in self._world.late if name not in answered or name in doubted]
         self._doubted = doubted
         for name, answer in sorted(answers.items()):
-            if isinstance(answer, View):
+            if isinstance(answer, ClusterSnapshot):
                 state = self._observe_logs(state, name, answer)
                 if name in state.clusters and name not in self.late:
                     self.latest.update(_believed(state, name, answer))
@@ -200,7 +200,7 @@ class Briefing:
         return tell(state, listed).state
 
     def _list_partitions(
-        self, state: EnumeratorState, name: str, view: View, found: Starts, *, patient: bool
+        self, state: EnumeratorState, name: str, view: ClusterSnapshot, found: Starts, *, patient: bool
     ) -> EnumeratorState:
         known = state.clusters[name]
         # An answer with gaps is not a first discovery, and never says what is not there. A cluster that is known under
@@ -225,18 +225,18 @@ class Briefing:
         return after.state
 
     def _find_stops(
-        self, state: EnumeratorState, answers: Mapping[str, Answer], found: Starts, *, patient: bool
+        self, state: EnumeratorState, answers: Mapping[str, PollResult], found: Starts, *, patient: bool
     ) -> None:
         """Find the stops of splits that were read without one: until then, they are not read on."""
         for name, answer in sorted(answers.items()):
             options = self._world.options(name)
-            if isinstance(answer, View) and options is not None and options.ends_stream:
+            if isinstance(answer, ClusterSnapshot) and options is not None and options.ends_stream:
                 keys = [SplitId(name, one.topic, one.partition) for one in answer.bounded]
                 splits = [state.splits[key] for key in keys if key in state.splits]
                 endless = [one.id for one in splits if one.active and one.position is not None and one.stop is None]
                 self._starts.find_stops(found, options, endless, answer, patient=patient)
 
-    def _observe_logs(self, state: EnumeratorState, name: str, view: View) -> EnumeratorState:
+    def _observe_logs(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> EnumeratorState:
         if self._told.get(name) == view.number:
             return state
         self._told[name] = view.number
@@ -251,7 +251,7 @@ class Briefing:
         asked = self._asked(state, name, view)
         return tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked)).state
 
-    def _asked(self, state: EnumeratorState, name: str, view: View) -> Asked:
+    def _asked(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> Asked:
         return Asked(self.asked_ms(state, name), view.turned, view.words, view.listing.broker)
 
     def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:

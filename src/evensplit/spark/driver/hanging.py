@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import counted
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
@@ -46,7 +46,7 @@ class Hanging:
         self._said: dict[str, str] = {}
         self.notices: tuple[str, ...] = ()
 
-    def look(self, answers: Mapping[str, Answer], looked_at: Callable[[str], float]) -> None:
+    def look(self, answers: Mapping[str, PollResult], looked_at: Callable[[str], float]) -> None:
         """Take in the answers of all clusters; what has not been said yet is logged.
 
         `looked_at`: when the view of a cluster was asked for, in s. It can be taken in long afterwards.
@@ -55,23 +55,25 @@ class Hanging:
             for of in (self._held, self._numbers, self._due_s, self._said):
                 of.pop(name, None)
         for name, answer in answers.items():
-            if isinstance(answer, View) and self._numbers.get(name) != answer.number:
+            if isinstance(answer, ClusterSnapshot) and self._numbers.get(name) != answer.number:
                 self._numbers[name] = answer.number
                 self._take(name, answer, looked_at(name))
         said = ((name, self._said[name]) for name in sorted(self._said))
-        self.notices = tuple(sentence for name, sentence in said if isinstance(answers[name], View))
+        self.notices = tuple(sentence for name, sentence in said if isinstance(answers[name], ClusterSnapshot))
 
-    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
         """Whether an answer came that makes something known that has not been said yet."""
         if not self._due_s:
             return False
         now_s = self._monotonic()
         return any(
-            now_s >= due_s and isinstance(answer := answers.get(name), View) and answer.number != self._numbers[name]
+            now_s >= due_s
+            and isinstance(answer := answers.get(name), ClusterSnapshot)
+            and answer.number != self._numbers[name]
             for name, due_s in self._due_s.items()
         )
 
-    def _take(self, name: str, view: View, seen_s: float) -> None:
+    def _take(self, name: str, view: ClusterSnapshot, seen_s: float) -> None:
         before = self._held.pop(name, {})
         self._said.pop(name, None)
         self._due_s.pop(name, None)

@@ -9,7 +9,7 @@ from evensplit.core.machine.data_loss import sighting_ms
 from evensplit.core.machine.events import ClustersListed, ListedCluster, SettingsChanged
 from evensplit.core.state.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 from evensplit.core.state.state import EnumeratorState
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 
 DUE_INTERVAL_MS = 1000
@@ -39,7 +39,7 @@ def settings_changed(options: SourceOptions, settings: Settings, clusters: Itera
 
 
 def clusters_listed(
-    fleet: Fleet,
+    fleet: MetadataPoller,
     state: EnumeratorState,
     reached: Callable[[str], ClusterOptions | None],
     left_out: Collection[str],

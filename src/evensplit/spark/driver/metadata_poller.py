@@ -55,7 +55,7 @@ def open_metadata(options: MetadataOptions) -> MetadataService:
     )
 
 
-class Fleet:
+class MetadataPoller:
     """The clusters that are to be read, as far as is known.
 
     `clusters`: by the last answer that could be used, ascending by id. `answers`: how many usable ones there were;

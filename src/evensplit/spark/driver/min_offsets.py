@@ -11,7 +11,7 @@ from evensplit.core.model import SplitId
 log = logging.getLogger("evensplit")
 
 
-class Minimum:
+class MinOffsetsGate:
     """Holds batches back that have fewer than `offsets_min` offsets, for `delay_ms` at most.
 
     The delay is counted as Spark's own Kafka source counts it: from the last look that held nothing back, whether there

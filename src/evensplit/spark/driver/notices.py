@@ -9,11 +9,11 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError, line_of
 from evensplit.spark.driver.hanging import Hanging
-from evensplit.spark.driver.metadata_poller import Fleet
+from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.silence import Silence
 from evensplit.spark.options.parse import UNREACHABLE_TIMEOUT_MS_DEFAULT
-from evensplit.spark.poll.cluster_monitor import World
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
@@ -23,7 +23,7 @@ LATE_AGAIN_S = 60.0
 """For so long the log does not say again that a cluster is late: one may be slow now and then."""
 
 
-class Health:
+class Notices:
     """Looks through answers for what is wrong, raises where that cannot be borne, and logs it once where it can.
 
     `left_out`: clusters that a run to the end does without.
@@ -32,7 +32,12 @@ class Health:
     """
 
     def __init__(
-        self, fleet: Fleet, world: World, limit_ms: int, monotonic: Callable[[], float], now_ms: Callable[[], int]
+        self,
+        fleet: MetadataPoller,
+        world: ClusterMonitor,
+        limit_ms: int,
+        monotonic: Callable[[], float],
+        now_ms: Callable[[], int],
     ) -> None:
         self._fleet = fleet
         self._world = world
@@ -58,7 +63,7 @@ class Health:
         }
         return {name: str(error) for name, error in {**late, **self._failed}.items()}
 
-    def check(self, answers: Mapping[str, Answer], *, fresh: bool, complete: bool, bear: bool) -> None:
+    def check(self, answers: Mapping[str, PollResult], *, fresh: bool, complete: bool, bear: bool) -> None:
         """Take in the answers of all clusters.
 
         `fresh`: nothing has been read yet, so everything has to be there. `complete`: the ends are to be fixed, so
@@ -76,7 +81,7 @@ class Health:
         incomplete: list[str] = []
         leaders: list[str] = []
         for name, answer in sorted(answers.items()):
-            if isinstance(answer, View):
+            if isinstance(answer, ClusterSnapshot):
                 missing.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.missing)
                 incomplete.extend(f"cluster {name!r}: {sentence}" for sentence in answer.listing.incomplete)
                 lacking = len(answer.listing.partitions) - len(answer.latest)
@@ -99,7 +104,7 @@ class Health:
         # These have said their own already.
         self.notices = (*notices, *([self._fleet.notice] if self._fleet.notice else []), *self._hanging.notices)
 
-    def say_outages(self, answers: Mapping[str, Answer], late: Collection[str]) -> None:
+    def say_outages(self, answers: Mapping[str, PollResult], late: Collection[str]) -> None:
         """Log which clusters are not read because they are `late`, and which ones answer again.
 
         Each once for one outage. `check` has said which have failed.
@@ -116,7 +121,7 @@ class Health:
         for name in sorted(self._away_since.keys() - {*late, *self._failed}):
             since_s, level = self._away_since.pop(name)
             # Otherwise it is one that nobody wants any more.
-            if isinstance(answers.get(name), View):
+            if isinstance(answers.get(name), ClusterSnapshot):
                 away_s = self._world.looked_until(name) - since_s
                 log.log(level, "cluster %s answers again, after %.0f s", name, away_s)
 
@@ -124,11 +129,11 @@ class Health:
         since_s, before = self._away_since.get(name, (self._monotonic() - self._world.away_ms(name) / 1000, 0))
         self._away_since[name] = since_s, max(before, level)
 
-    def check_silence(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
+    def check_silence(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> None:
         """See `Silence.look`; for queries that go on."""
         self._silence.look(state, answers)
 
-    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
         """Whether time alone has made something wrong that has not been said yet."""
         return self._hanging.has_news(answers) or self._silence.has_news(answers)
 

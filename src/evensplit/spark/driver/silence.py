@@ -12,8 +12,8 @@ from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import ClusterError
-from evensplit.spark.poll.cluster_monitor import GAP_SHARE, World
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.cluster_monitor import GAP_SHARE, ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
@@ -54,20 +54,20 @@ class Silence:
     Where all ends are there, a look costs a comparison of sizes.
     """
 
-    def __init__(self, world: World, limit_ms: int, monotonic: Callable[[], float]) -> None:
+    def __init__(self, world: ClusterMonitor, limit_ms: int, monotonic: Callable[[], float]) -> None:
         self._world = world
         self._limit_ms = limit_ms
         self._monotonic = monotonic
         self._silent: dict[str, _Cluster] = {}
         self._said_s = 0.0
 
-    def look(self, state: EnumeratorState, answers: Mapping[str, Answer]) -> None:
+    def look(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> None:
         """Take in the answers of all clusters, which `state` has been told.
 
         Raises:
             ClusterError: something has given nothing for too long; it names all that gives nothing.
         """
-        views = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, View)}
+        views = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterSnapshot)}
         lacking = _lacking(state, views)
         for name in [name for name in self._silent if name not in answers or (name in views and name not in lacking)]:
             del self._silent[name]
@@ -89,12 +89,12 @@ class Silence:
             self._said_s = self._monotonic()
             log.warning("; ".join(f"cluster {name!r}: {sentence}" for name, sentence in sentences.items()))
 
-    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
         """Whether time alone has made an error of what is known, or a line in the log is due."""
         heard = []
         for name, one in self._silent.items():
             answer = answers.get(name)
-            if isinstance(answer, View):
+            if isinstance(answer, ClusterSnapshot):
                 self._hear(name, one, answer)
                 heard.append(name)
         return self._is_due(heard)
@@ -110,7 +110,7 @@ class Silence:
     def _limit_s(self, name: str) -> float:
         return (self._limit_ms or self._world.deadline_ms(name)) / 1000
 
-    def _hear(self, name: str, one: _Cluster, view: View) -> None:
+    def _hear(self, name: str, one: _Cluster, view: ClusterSnapshot) -> None:
         """Let the time count until this answer was there."""
         if view.number == one.number:
             return
@@ -119,7 +119,7 @@ class Silence:
         one.heard_s += gap_s + max(0.0, until_s - asked_s)
         one.number, one.until_s = view.number, until_s
 
-    def _sentence(self, name: str, view: View, doubted: Mapping[str, str]) -> str:
+    def _sentence(self, name: str, view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
         """What gives nothing, for how long, and why."""
         one = self._silent[name]
         keys = sorted(one.since, key=lambda key: (one.since[key], key))
@@ -133,7 +133,7 @@ class Silence:
         )
 
 
-def _lacking(state: EnumeratorState, views: Mapping[str, View]) -> Mapping[str, Collection[TopicPartition]]:
+def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Mapping[str, Collection[TopicPartition]]:
     """What is to be read of each cluster that answers, and has no end there, or one that is not to be believed."""
     gaps = [
         view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
@@ -172,7 +172,7 @@ def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
     return {topic: seen.topic_id for (cluster, topic), seen in state.session.doubts.items() if cluster == name}
 
 
-def _reason(keys: Collection[TopicPartition], view: View, doubted: Mapping[str, str]) -> str:
+def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
     """Why nothing comes of `keys`, in clauses; `doubted` has an id of topics that not all brokers name."""
     said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
     topics = sorted({topic for topic, _ in keys})

@@ -10,7 +10,7 @@ from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.machine.data_loss import skipped
 from evensplit.core.model import ClusterState, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.state.state import EnumeratorState, Session, renamed_clusters
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 SURE_WITHIN = 3
 """For so many intervals a run that ends waits for an answer that confirms or denies that something is missing."""
@@ -29,7 +29,7 @@ class _Reading:
     since: int | None = None
     compared: bool = False
 
-    def is_before(self, answer: View) -> bool:
+    def is_before(self, answer: ClusterSnapshot) -> bool:
         """Whether they had been read when `answer` was asked for."""
         return self.since is not None and answer.number > self.since
 
@@ -51,7 +51,7 @@ class _Missing(NamedTuple):
     discovery: int
 
 
-class SkipCheck:
+class SkippedRecords:
     """Compares the ranges that were handed out with what the clusters still have when they have been read.
 
     Only where tasks skip what is gone, or did so in the process before: otherwise a task that misses something fails,
@@ -70,10 +70,10 @@ class SkipCheck:
         """Whether there is anything that no look has been asked for yet."""
         return any(one.since is None for readings in self._readings.values() for one in readings)
 
-    def has_news(self, answers: Mapping[str, Answer]) -> bool:
+    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
         """Whether there is an answer that is new enough for what was read; also if it says the same as an older one."""
         return any(
-            isinstance(answer, View) and one.is_before(answer) and not one.compared
+            isinstance(answer, ClusterSnapshot) and one.is_before(answer) and not one.compared
             for name, answer in answers.items()
             for one in self._readings.get(name, ())
         )
@@ -180,7 +180,7 @@ class SkipCheck:
         return any((session.now_ms or 0) - since_ms < wait_ms for since_ms in self.missing_since)
 
     def losses(
-        self, answers: Mapping[str, Answer], state: EnumeratorState, asked_ms: Callable[[str], int] | None = None
+        self, answers: Mapping[str, PollResult], state: EnumeratorState, asked_ms: Callable[[str], int] | None = None
     ) -> tuple[Loss, ...]:
         """What is not there any more, by the answers that are new enough; of the other clusters, later.
 
@@ -191,7 +191,7 @@ class SkipCheck:
         self._follow(state.clusters)
         found: list[Loss] = []
         for name, answer in sorted(answers.items()):
-            if name not in self._readings or not isinstance(answer, View):
+            if name not in self._readings or not isinstance(answer, ClusterSnapshot):
                 continue
             listed = {SplitId(name, one.topic, one.partition): one.topic_id for one in answer.listing.partitions}
             # Of a topic that may be another one, nothing can be said yet.
@@ -248,7 +248,7 @@ class SkipCheck:
         self._missing = {key: seen for key, seen in self._missing.items() if key.cluster in clusters}
 
     def _deleted(
-        self, name: str, answer: View, listed: Collection[SplitId], session: Session, at_ms: int
+        self, name: str, answer: ClusterSnapshot, listed: Collection[SplitId], session: Session, at_ms: int
     ) -> Collection[SplitId]:
         """What was read and is deleted, as `answer` is not the first to say; notes what is missing from it.
 

@@ -17,8 +17,8 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.errors import ClusterError
 from evensplit.spark.options.parse import ClusterOptions
-from evensplit.spark.poll.cluster_monitor import World
-from evensplit.spark.poll.snapshot import View
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.snapshot import ClusterSnapshot
 
 _UNDECIDED = frozenset({"start", "stop"})
 """Purposes for which an offset may lie among what is not decided yet. The stop of a stream may lie anywhere."""
@@ -43,13 +43,13 @@ class Starts:
     errors: list[ClusterError] = field(default_factory=list)
 
 
-class StartFinder:
+class StartLookup:
     """Finds starts and stops by the strategies of each cluster's options.
 
     `default`: the strategy of a cluster for which none is said.
     """
 
-    def __init__(self, world: World, default: Strategy, now_ms: Callable[[], int]) -> None:
+    def __init__(self, world: ClusterMonitor, default: Strategy, now_ms: Callable[[], int]) -> None:
         self._world = world
         self._default = default
         self._now_ms = now_ms
@@ -60,7 +60,7 @@ class StartFinder:
         options: ClusterOptions,
         by: StartBy,
         splits: Iterable[SplitId],
-        view: View,
+        view: ClusterSnapshot,
         *,
         patient: bool,
     ) -> None:
@@ -95,7 +95,7 @@ class StartFinder:
             self._stop(found, name, view, ended)
 
     def find_stops(
-        self, found: Starts, options: ClusterOptions, splits: Sequence[SplitId], view: View, *, patient: bool
+        self, found: Starts, options: ClusterOptions, splits: Sequence[SplitId], view: ClusterSnapshot, *, patient: bool
     ) -> None:
         """Add the stops of `splits`, all of one cluster and read already, to `found`, if its options end a stream."""
         if options.ending is None or not options.ends_stream or not splits:
@@ -110,7 +110,7 @@ class StartFinder:
             self._stop(found, options.id, view, ended)
 
     @staticmethod
-    def _stop(found: Starts, name: str, view: View, ended: Resolution) -> None:
+    def _stop(found: Starts, name: str, view: ClusterSnapshot, ended: Resolution) -> None:
         found.problems.extend(f"cluster {name!r}, ending offsets: {problem}" for problem in ended.problems)
         # A stop may well lie where there is no record yet.
         stops = {**ended.offsets, **ended.out_of_range}
@@ -118,7 +118,7 @@ class StartFinder:
         _note_topics(found, name, view, stops)
 
     def ends(
-        self, cluster: str, strategy: Strategy, keys: Sequence[TopicPartition], view: View, *, patient: bool
+        self, cluster: str, strategy: Strategy, keys: Sequence[TopicPartition], view: ClusterSnapshot, *, patient: bool
     ) -> Resolution | None:
         """Where reading of `keys` ends, also among what is not decided yet; None as long as that is not looked up.
 
@@ -131,7 +131,7 @@ class StartFinder:
         cluster: str,
         strategy: Strategy,
         keys: Sequence[TopicPartition],
-        view: View,
+        view: ClusterSnapshot,
         *,
         patient: bool,
         purpose: str,
@@ -147,13 +147,15 @@ class StartFinder:
         return resolve(strategy, bounds(view, keys, undecided=purpose in _UNDECIDED), answers, view.listing.keys)
 
 
-def _note_topics(found: Starts, name: str, view: View, keys: Iterable[TopicPartition]) -> None:
+def _note_topics(found: Starts, name: str, view: ClusterSnapshot, keys: Iterable[TopicPartition]) -> None:
     """Note which topics the offsets of `keys` were looked up in."""
     ids = view.listing.topic_ids
     found.topic_ids.update((SplitId(name, *key), ids[key]) for key in keys if key in ids)
 
 
-def bounds(view: View, keys: Iterable[TopicPartition], *, undecided: bool = False) -> Mapping[TopicPartition, Bounds]:
+def bounds(
+    view: ClusterSnapshot, keys: Iterable[TopicPartition], *, undecided: bool = False
+) -> Mapping[TopicPartition, Bounds]:
     """The bounds of the logs of `keys`, as far as `view` has them.
 
     `undecided`: offsets can be asked for among what is not decided yet, too.

@@ -13,7 +13,7 @@ from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import some
 from evensplit.errors import ClusterError
 from evensplit.spark.driver.skipped_records import SURE_WITHIN
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
@@ -43,7 +43,7 @@ class Unsure:
         self._since: dict[tuple[str, str], int] = {}
         self.notices: tuple[str, ...] = ()
 
-    def is_unsure(self, state: EnumeratorState, answers: Mapping[str, Answer], *, last: bool) -> bool:
+    def is_unsure(self, state: EnumeratorState, answers: Mapping[str, PollResult], *, last: bool) -> bool:
         """Whether another look may say something else than these answers.
 
         `last`: there will be no other one in this run, so what is missing, ends too early or has another id is waited
@@ -53,7 +53,7 @@ class Unsure:
         Raises:
             ClusterError: something was not settled in that time.
         """
-        views = {name: view for name, view in answers.items() if isinstance(view, View)}
+        views = {name: view for name, view in answers.items() if isinstance(view, ClusterSnapshot)}
         if not state.begun and any(not view.whole for view in views.values()):
             # A topic was created anew at this very moment.
             return True
@@ -97,7 +97,8 @@ class Unsure:
             # Answers with gaps, or none at all: they would be waited for without end.
             self.notices = (
                 f"{some(sorted(missing))}: missing from a complete answer, which no other answer has confirmed for "
-                f"{wait_ms / 1000:g} s ({SURE_WITHIN} times discoveryInterval); positions are kept, and the next run looks again",
+                f"{wait_ms / 1000:g} s ({SURE_WITHIN} times discoveryInterval); positions are kept, and the next run "
+                "looks again",
             )
             log.warning(self.notices[0])
         return waits

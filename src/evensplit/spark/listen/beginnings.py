@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.errors import OptionError, line_of
-from evensplit.observe.recorder import Recorder, Stage
+from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.source import EvenSplitDataSource
 
@@ -140,9 +140,9 @@ class Beginnings:
                 return
             self._followed[run_id] = begun_s
         if begun_s is not None and now_s - begun_s >= WAIT_MIN_S:
-            self._recorder.begins(str(query.id), run_id, Stage.WAITING, round(begun_s * 1000))
+            self._recorder.begins(str(query.id), run_id, QueryStatus.WAITING, round(begun_s * 1000))
         else:
-            stage = Stage.RUNNING if reads else Stage.STARTING
+            stage = QueryStatus.RUNNING if reads else QueryStatus.STARTING
             self._recorder.begins(str(query.id), run_id, stage, round(now_s * 1000))
 
     def _run(self) -> None:

@@ -31,7 +31,7 @@ from evensplit.core.html import title
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
 from evensplit.observe.callbacks import Callbacks
-from evensplit.observe.recorder import Past, Recorder, Stage
+from evensplit.observe.recorder import BatchSummary, QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source
 from evensplit.spark.listen.beginnings import Beginnings, Clusters, clusters_of
 from evensplit.spark.listen.failures import failure
@@ -120,7 +120,7 @@ class Registration:
         """Keep a batch that was done, and tell everyone who asked for that. Raises as `Recorder.add` does."""
         view = self.recorder.add(batch, end, heard_ms=_now_ms())
         if view.last is batch:
-            past = Past(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
+            past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
             self._callbacks.tell(_progress(past), f"the progress of batch {batch.number}")
 
 
@@ -157,7 +157,7 @@ class Listener(StreamingQueryListener):
         """Nothing has changed, but that the query has looked, and may have found clusters away, or back."""
         run_id = str(event.runId)
         self._beginnings.leave(run_id)
-        self._stage(event.id, event.runId, Stage.IDLE)
+        self._stage(event.id, event.runId, QueryStatus.IDLE)
         try:
             # The event has no offsets, but what Spark keeps of the same moment has.
             query = self._running(run_id)
@@ -191,9 +191,11 @@ class Listener(StreamingQueryListener):
         self._unreadable = {one for one in self._unreadable if one[0] != str(event.runId)}
         self._beginnings.leave(str(event.runId))
         if event.exception is None:
-            self._stage(event.id, event.runId, Stage.ENDED)
+            self._stage(event.id, event.runId, QueryStatus.ENDED)
         else:
-            self._stage(event.id, event.runId, Stage.FAILED, *failure(event.errorClassOnException, event.exception))
+            self._stage(
+                event.id, event.runId, QueryStatus.FAILED, *failure(event.errorClassOnException, event.exception)
+            )
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Explain the batch. Of each source of a run, the first failure to do so is logged, and never raised."""
@@ -233,7 +235,7 @@ class Listener(StreamingQueryListener):
     def _running(self, run_id: str) -> StreamingQuery | None:
         return next((one for one in self._queries() if str(one.runId) == run_id), None)
 
-    def _stage(self, query_id: object, run_id: object, stage: Stage, what: str = "", said: str = "") -> None:
+    def _stage(self, query_id: object, run_id: object, stage: QueryStatus, what: str = "", said: str = "") -> None:
         try:
             recorder = self.registration.recorder
             recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what, said=said)
@@ -258,7 +260,7 @@ def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
     )
 
 
-def _progress(past: Past) -> Progress:
+def _progress(past: BatchSummary) -> Progress:
     source = past.source
     timestamp = "" if past.at_ms is None else _timestamp(past.at_ms)
     return Progress(source.query_id, past.run_id, source.name, past.number, source.number, timestamp, past.explanation)

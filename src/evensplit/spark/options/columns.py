@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
-from evensplit.spark.options.values import Given, shown
+from evensplit.spark.options.values import RawOptions, shown
 
 ON_OVERFLOW = "onTimestampOverflow"
 COLUMN_OPTIONS = ("columns", "includeHeaders", "includeCluster", ON_OVERFLOW)
@@ -11,7 +11,7 @@ COLUMN_OPTIONS = ("columns", "includeHeaders", "includeCluster", ON_OVERFLOW)
 _EXTRA = (("includeHeaders", "headers"), ("includeCluster", "cluster"))
 
 
-def parse_columns(given: Given, *, several: bool) -> tuple[str, ...]:
+def parse_columns(given: RawOptions, *, several: bool) -> tuple[str, ...]:
     """The columns, in the order of Spark's schema, however they were written.
 
     `several`: there can be several clusters, so that rows say which one they are from unless it is said otherwise.
@@ -33,13 +33,13 @@ def parse_columns(given: Given, *, several: bool) -> tuple[str, ...]:
     return _in_order(named) or KAFKA_COLUMNS
 
 
-def parse_overflow(given: Given, columns: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+def parse_overflow(given: RawOptions, columns: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
     """Whether timestamps that Spark cannot hold are null; and the option, if there are no timestamps in `columns`."""
     null = given.choice(ON_OVERFLOW, ("fail", "null"), "fail") == "null"
     return null, (ON_OVERFLOW,) if ON_OVERFLOW in given and "timestamp" not in columns else ()
 
 
-def _named(given: Given) -> set[str]:
+def _named(given: RawOptions) -> set[str]:
     """What `columns` names; nothing, and one sentence about all that is wrong, where it is not what it should be."""
     known = {name.lower(): name for name in COLUMNS}
     written = [part.strip() for part in str(given.value("columns")).split(",")]

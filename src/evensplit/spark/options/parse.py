@@ -52,7 +52,7 @@ from evensplit.spark.options.triggers import (
     parse_triggers,
     parse_without_meaning,
 )
-from evensplit.spark.options.values import INT_MAX, LONG_MAX, Given
+from evensplit.spark.options.values import INT_MAX, LONG_MAX, RawOptions
 
 __all__ = [
     "ClusterOptions",
@@ -186,7 +186,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     Raises:
         OptionError: one or more are missing, unknown, contradictory or not of their form; it lists them all.
     """
-    given = Given(options, [])
+    given = RawOptions(options, [])
     given.refuse_unknown((*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, METADATA))
     metadata = _metadata(given)
     parser = ClusterParser(given)
@@ -255,7 +255,7 @@ def parse_clusters(
     on what is not `allowed` go to `refused`, if that is given.
     """
     problems: list[str] = []
-    parser = ClusterParser(Given(common, problems), allowed, refused)
+    parser = ClusterParser(RawOptions(common, problems), allowed, refused)
     looked_at = takewhile(lambda _: len(problems) + len(refused or ()) < PROBLEMS_MAX, sorted(listed))
     clusters = [_cluster(parser, problems, name, listed[name], in_metadata=True) for name in looked_at]
     return tuple(cluster for cluster in clusters if cluster is not None), tuple(dict.fromkeys(problems))
@@ -317,7 +317,7 @@ def _all_clusters(options: SourceOptions) -> tuple[ClusterOptions, ...]:
     return parse_clusters(options.common, {DEFAULT_CLUSTER: _ANY_CLUSTER})[0]
 
 
-def _metadata(given: Given) -> MetadataOptions | None:
+def _metadata(given: RawOptions) -> MetadataOptions | None:
     own = {name.removeprefix(METADATA): value for name, value in given.options.items() if name.startswith(METADATA)}
     if "metadata" not in given:
         given.problems.extend(
@@ -353,7 +353,7 @@ def _metadata(given: Given) -> MetadataOptions | None:
     )
 
 
-def _clusters(given: Given, parser: ClusterParser) -> tuple[list[str] | None, list[ClusterOptions | None]]:
+def _clusters(given: RawOptions, parser: ClusterParser) -> tuple[list[str] | None, list[ClusterOptions | None]]:
     """The ids that `clusters` names, None where it cannot be read, and the clusters."""
     document = given.document("clusters", _CLUSTERS_FORM, secret=True)
     if document is None:
@@ -382,7 +382,7 @@ def _cluster(
         if key.lower() in map(str.lower, own):
             problems.append(f"{key}{where} is given twice; expected it once (case does not matter)")
         own[key] = value
-    given = Given(own, problems, where)
+    given = RawOptions(own, problems, where)
     given.refuse_unknown(CLUSTER_OPTIONS, (KAFKA,), elsewhere=SOURCE_OPTIONS)
     return parser.parse(name, given.options, where=where, in_metadata=in_metadata, place=place)
 

@@ -22,15 +22,15 @@ from evensplit.spark.options.start_stop import (
     STARTS,
     STOP,
     NoRecord,
-    Said,
+    ParsedOffsets,
     by_group,
     file_of,
-    said_end,
+    parse_end,
+    parse_start,
     said_no_record,
-    said_start,
     undemanding,
 )
-from evensplit.spark.options.values import INT_MAX, NAME_CHARACTERS_MAX, TOPIC, Given, is_name, is_whole, shown
+from evensplit.spark.options.values import INT_MAX, NAME_CHARACTERS_MAX, TOPIC, RawOptions, is_name, is_whole, shown
 
 DEFAULT_CLUSTER = "default"
 """The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""
@@ -75,12 +75,12 @@ class ClusterParser:
     in `refused`.
     """
 
-    def __init__(self, outside: Given, allowed: Allowed = EVERYTHING, refused: list[str] | None = None) -> None:
+    def __init__(self, outside: RawOptions, allowed: Allowed = EVERYTHING, refused: list[str] | None = None) -> None:
         self._outside = outside
         self._allowed = allowed
         self._refused = outside.problems if refused is None else refused
-        self._outside_starts: dict[NoRecord, Said | None] = {}
-        self._outside_end = said_end(outside, ours=False)
+        self._outside_starts: dict[NoRecord, ParsedOffsets | None] = {}
+        self._outside_end = parse_end(outside, ours=False)
         self.ignored: list[str] = []
 
     def parse(
@@ -93,11 +93,11 @@ class ClusterParser:
         """
         if in_metadata:
             own = self._without_files(own, where)
-        given = Given(own, self._outside.problems, where)
+        given = RawOptions(own, self._outside.problems, where)
         settings = self.settings(own, where=where, in_metadata=in_metadata)
         subscription = self._subscription(given)
         start = self._start(given, in_metadata=in_metadata)
-        end = said_end(given, ours=in_metadata)
+        end = parse_end(given, ours=in_metadata)
         ends_by_itself = end is not None
         end = end or (undemanding(self._outside_end) if in_metadata else self._outside_end)
         if settings is None or subscription is None:
@@ -139,7 +139,7 @@ class ClusterParser:
             theirs = theirs_of(said, ours)
             self._refused.extend(f"{problem} ({where.strip()})" for problem in refusals(said, ours, self._allowed))
         settings, problems, ignored = parse_settings(values, theirs, self._allowed)
-        if self._is_meant(Given({}, self._outside.problems, where), BOOTSTRAP):
+        if self._is_meant(RawOptions({}, self._outside.problems, where), BOOTSTRAP):
             problems = [problem for problem in problems if problem != NO_SERVERS]
         self._outside.problems.extend(f"{problem}{f' ({where.strip()})' if where else ''}" for problem in problems)
         self.ignored.extend(f"{KAFKA}{name}" for name in ignored)
@@ -156,23 +156,23 @@ class ClusterParser:
         )
         return {name: value for name, value in own.items() if name not in files}
 
-    def _start(self, own: Given, *, in_metadata: bool) -> Said | None:
+    def _start(self, own: RawOptions, *, in_metadata: bool) -> ParsedOffsets | None:
         no_record = said_no_record(own if NO_RECORD in own else self._outside)
         group = (own if GROUP in own else self._outside).name(GROUP)
         if no_record not in self._outside_starts:
-            self._outside_starts[no_record] = said_start(self._outside, no_record, ours=False)
+            self._outside_starts[no_record] = parse_start(self._outside, no_record, ours=False)
         outside = self._outside_starts[no_record]
         # Which partitions the clusters of the metadata have is not for whoever writes the options to know.
-        start = said_start(own, no_record, ours=in_metadata) or (undemanding(outside) if in_metadata else outside)
+        start = parse_start(own, no_record, ours=in_metadata) or (undemanding(outside) if in_metadata else outside)
         if group is None:
             return start
-        return Said(start.option if start else GROUP, by_group(start.strategy if start else None, group))
+        return ParsedOffsets(start.option if start else GROUP, by_group(start.strategy if start else None, group))
 
-    def _is_meant(self, own: Given, name: str) -> bool:
+    def _is_meant(self, own: RawOptions, name: str) -> bool:
         """Whether a name that is none was probably meant to be `name`: that it is missing is said by that already."""
         return own.is_meant(name) or self._outside.is_meant(name)
 
-    def _subscription(self, own: Given) -> Subscription | None:
+    def _subscription(self, own: RawOptions) -> Subscription | None:
         source = own if own.among(SUBSCRIPTIONS) else self._outside
         given = source.among(SUBSCRIPTIONS)
         if len(given) != 1:
@@ -198,7 +198,7 @@ def cluster_name_problem(name: str, option: str) -> str | None:
     )
 
 
-def _topics(given: Given) -> Subscription | None:
+def _topics(given: RawOptions) -> Subscription | None:
     value = given.value("subscribe")
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
@@ -213,7 +213,7 @@ def _topics(given: Given) -> Subscription | None:
     return Topics(names) if names and not wrong else None
 
 
-def _partitions(given: Given) -> Subscription | None:
+def _partitions(given: RawOptions) -> Subscription | None:
     document = given.document("assign", _ASSIGN_FORM)
     if document is None:
         return None

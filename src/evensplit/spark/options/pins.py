@@ -10,7 +10,7 @@ from typing import Any
 from evensplit.core.model import Cluster, Readable, Topic
 from evensplit.core.state.state import READERS_MAX
 from evensplit.spark.options.per_cluster import cluster_name_problem
-from evensplit.spark.options.values import TOPIC, Given, shown
+from evensplit.spark.options.values import TOPIC, RawOptions, shown
 
 PAIRS_MAX = 10 * READERS_MAX
 """How many pairs of a reader and what it may read `pin` may name, all ranges together."""
@@ -19,7 +19,9 @@ _FORM = '{"0-3": ["east"], "4": ["west/orders"]} (a reader or a range of them: c
 _READERS = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", re.ASCII)
 
 
-def parse_pins(given: Given, readers: int | None, clusters: Sequence[str] | None) -> Mapping[int, tuple[Readable, ...]]:
+def parse_pins(
+    given: RawOptions, readers: int | None, clusters: Sequence[str] | None
+) -> Mapping[int, tuple[Readable, ...]]:
     """Reader -> what it may read, both in ascending order; nothing where `pin` is not given.
 
     `readers`: how many there are, None if that is open. `clusters`: the ids of all clusters, None if they are not known
@@ -49,7 +51,7 @@ def parse_pins(given: Given, readers: int | None, clusters: Sequence[str] | None
     return pins
 
 
-def _range(given: Given, text: str, readers: int | None) -> range:
+def _range(given: RawOptions, text: str, readers: int | None) -> range:
     match = _READERS.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
         given.problems.append(
@@ -65,7 +67,7 @@ def _range(given: Given, text: str, readers: int | None) -> range:
     return range(first, last + 1)
 
 
-def _targets(given: Given, text: str, listed: Any, clusters: Sequence[str] | None) -> list[Cluster | Topic]:
+def _targets(given: RawOptions, text: str, listed: Any, clusters: Sequence[str] | None) -> list[Cluster | Topic]:
     if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
         given.problems.append(
             f"pin gives the readers {shown(text)} {shown(listed)}; expected a list of clusters and topics, such as "

@@ -30,7 +30,7 @@ from evensplit.core.state.offset_strategies import (
     parts,
 )
 from evensplit.core.suggest import meant
-from evensplit.spark.options.values import INT_MAX, LONG_MAX, PARTITION, TOPIC, Given, duration_ms, is_whole, shown
+from evensplit.spark.options.values import INT_MAX, LONG_MAX, PARTITION, TOPIC, RawOptions, duration_ms, is_whole, shown
 
 NoRecord = Literal["latest", "error"]
 
@@ -60,14 +60,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedOffsets:
     """What an option says. `option`: its name. `strategy`: None where its value is wrong, which was then told."""
 
     option: str
     strategy: Strategy | None
 
 
-def said_start(given: Given, no_record: NoRecord, *, ours: bool) -> Said | None:
+def parse_start(given: RawOptions, no_record: NoRecord, *, ours: bool) -> ParsedOffsets | None:
     """Where reading starts by the options of one level, without a group; None: they do not say.
 
     `no_record`: what holds where there is no record at a time given under Spark's names. `ours`: startingOffsets may
@@ -84,11 +84,11 @@ def said_start(given: Given, no_record: NoRecord, *, ours: bool) -> Said | None:
         found["startingOffsets"] = _position(given, "startingOffsets", Earliest(), _OUR_FORM if ours else _SPARK_FORM)
     if START in given:
         found[START] = _position(given, START, Earliest(), _OUR_FORM)
-    return next((Said(option, strategy) for option, strategy in found.items()), None)
+    return next((ParsedOffsets(option, strategy) for option, strategy in found.items()), None)
 
 
-def said_end(given: Given, *, ours: bool) -> Said | None:
-    """Where reading ends by the options of one level; None: they do not say. `ours`: as for `said_start`."""
+def parse_end(given: RawOptions, *, ours: bool) -> ParsedOffsets | None:
+    """Where reading ends by the options of one level; None: they do not say. `ours`: as for `parse_start`."""
     _refuse_both(given, STOP, SPARK_ENDS)
     found: dict[str, Strategy | None] = {}
     if "endingTimestamp" in given:
@@ -100,10 +100,10 @@ def said_end(given: Given, *, ours: bool) -> Said | None:
         found["endingOffsets"] = _end(given, "endingOffsets") if ours else _spark_end(given)
     if STOP in given:
         found[STOP] = _end(given, STOP)
-    return next((Said(option, strategy) for option, strategy in found.items()), None)
+    return next((ParsedOffsets(option, strategy) for option, strategy in found.items()), None)
 
 
-def said_no_record(given: Given) -> NoRecord:
+def said_no_record(given: RawOptions) -> NoRecord:
     """What startingOffsetsByTimestampStrategy says."""
     return "latest" if given.choice(NO_RECORD, ("error", "latest"), "error") == "latest" else "error"
 
@@ -128,11 +128,11 @@ def file_of(value: object) -> str | None:
     return text.removeprefix(_FILE) if text.startswith(_FILE) else None
 
 
-def undemanding(said: Said | None) -> Said | None:
+def undemanding(said: ParsedOffsets | None) -> ParsedOffsets | None:
     """The same, but that not all partitions have to be named."""
     if said is None or said.strategy is None:
         return said
-    return Said(said.option, _undemanding(said.strategy))
+    return ParsedOffsets(said.option, _undemanding(said.strategy))
 
 
 def contradictions(start: Strategy | None, end: Strategy | None) -> Iterator[str]:
@@ -166,13 +166,13 @@ def says(strategy: Strategy | None, kind: type[Earliest | Latest], marker: int) 
     )
 
 
-def _refuse_both(given: Given, own: str, others: tuple[str, ...]) -> None:
+def _refuse_both(given: RawOptions, own: str, others: tuple[str, ...]) -> None:
     beside = given.among(others)
     if own in given and beside:
         given.problems.append(f"{own} and {' and '.join(beside)} are both given{given.where}; expected one of them")
 
 
-def _time(given: Given, name: str, no_record: NoRecord) -> Strategy | None:
+def _time(given: RawOptions, name: str, no_record: NoRecord) -> Strategy | None:
     text = str(given.value(name)).strip()
     if isinstance(given.value(name), bool) or not _NUMBER.fullmatch(text) or int(text) > LONG_MAX:
         given.wrong(name, _TIME_FORM)
@@ -180,7 +180,7 @@ def _time(given: Given, name: str, no_record: NoRecord) -> Strategy | None:
     return AtTime(int(text), no_record)
 
 
-def _times(given: Given, name: str, no_record: NoRecord, otherwise: Strategy) -> Strategy | None:
+def _times(given: RawOptions, name: str, no_record: NoRecord, otherwise: Strategy) -> Strategy | None:
     document = _topics(given, name, _TIMES_FORM)
     if document is None:
         return None
@@ -196,11 +196,11 @@ def _times(given: Given, name: str, no_record: NoRecord, otherwise: Strategy) ->
     return ByTopic({}, partitions, otherwise)
 
 
-def _spark_end(given: Given) -> Strategy | None:
+def _spark_end(given: RawOptions) -> Strategy | None:
     return _position(given, "endingOffsets", Latest(), _SPARK_FORM)
 
 
-def _end(given: Given, name: str) -> Strategy | None:
+def _end(given: RawOptions, name: str) -> Strategy | None:
     strategy = _position(given, name, Latest(), _STOP_FORM)
     if says(strategy, Earliest, EARLIEST):
         given.wrong(name, _STOP_FORM, "at earliest (-2) there is nothing to be read")
@@ -208,7 +208,7 @@ def _end(given: Given, name: str) -> Strategy | None:
     return strategy
 
 
-def _position(given: Given, name: str, otherwise: Strategy, form: str) -> Strategy | None:
+def _position(given: RawOptions, name: str, otherwise: Strategy, form: str) -> Strategy | None:
     """What `name` says, in Spark's form or in ours; partitions that it does not name go by `otherwise`.
 
     In Spark's form, all partitions have to be named; of topics that have some, where others are named as a whole.
@@ -280,7 +280,7 @@ def _named_time(strategy: Strategy, key: TopicPartition) -> int | None:
     return one.timestamp_ms if isinstance(one, AtTime) else None
 
 
-def _read_file(given: Given, name: str) -> Given | None:
+def _read_file(given: RawOptions, name: str) -> RawOptions | None:
     """`given`, with what is in the file that `name` names in its place, if it names one (`file:/path`); None: unread.
 
     It is read on the driver, when the query starts. What is wrong in it is said with its path.
@@ -298,7 +298,7 @@ def _read_file(given: Given, name: str) -> Given | None:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         given.wrong(name, "the path of a file on the driver, as file:/path/positions.json", reason)
         return None
-    return Given({**given.options, name.lower(): text}, given.problems, f"{given.where} (in {path})")
+    return RawOptions({**given.options, name.lower(): text}, given.problems, f"{given.where} (in {path})")
 
 
 def _offsets(
@@ -333,7 +333,7 @@ def _partitions(topic: str, entries: Any, *, star: bool = False) -> Iterator[tup
         yield number, value
 
 
-def _topics(given: Given, name: str, form: str) -> dict[str, Any] | None:
+def _topics(given: RawOptions, name: str, form: str) -> dict[str, Any] | None:
     """What is said of each topic."""
     document = given.document(name, form)
     if document is None:
@@ -347,7 +347,7 @@ def _topics(given: Given, name: str, form: str) -> dict[str, Any] | None:
     return document
 
 
-def _wrong_topic(given: Given, name: str, entry: Mapping[str, Any], form: str, reason: ValueError) -> None:
+def _wrong_topic(given: RawOptions, name: str, entry: Mapping[str, Any], form: str, reason: ValueError) -> None:
     found = shown(json.dumps(entry, default=str))
     given.problems.append(f"{name}{given.where} has {found}; expected {form}: {reason}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evensplit.spark.options.values import INT_MAX, LONG_MAX, Given
+from evensplit.spark.options.values import INT_MAX, LONG_MAX, RawOptions
 
 MAX, MIN, DELAY = "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"
 TRIGGER_OPTIONS = (MAX, MIN, DELAY)
@@ -36,7 +36,7 @@ class Triggers:
     ignored: tuple[str, ...]
 
 
-def parse_triggers(given: Given) -> Triggers:
+def parse_triggers(given: RawOptions) -> Triggers:
     """The limits of a batch."""
     most, least = given.count(MAX, 1, LONG_MAX), given.count(MIN, 0, LONG_MAX)
     delay_ms = given.duration_ms(DELAY, TRIGGER_DELAY_MS_DEFAULT, zero="no delay", spark=True)
@@ -49,14 +49,14 @@ def parse_triggers(given: Given) -> Triggers:
     return Triggers(most, least or None, delay_ms, tuple(given.among(TRIGGER_OPTIONS)), ignored)
 
 
-def parse_poll_timeout_ms(given: Given) -> int | None:
+def parse_poll_timeout_ms(given: RawOptions) -> int | None:
     """How long a task waits for the next records of a partition; None: not said."""
     timeout_ms = given.count(POLL_TIMEOUT, 1, LONG_MAX)
     # Longer than any socket can wait, and than anybody would.
     return None if timeout_ms is None else min(timeout_ms, INT_MAX)
 
 
-def parse_without_meaning(given: Given) -> tuple[str, ...]:
+def parse_without_meaning(given: RawOptions) -> tuple[str, ...]:
     """Those given that mean nothing here, once their values are found to be what Spark takes."""
     given.count(RETRIES, 0, INT_MAX)
     given.count(RETRY_INTERVAL, 0, LONG_MAX)

@@ -34,7 +34,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 NAME_CHARACTERS_MAX = 249
 
 
-class Given:
+class RawOptions:
     """The options of one level, and where sentences about wrong ones go.
 
     Names are given in any case, and `options` has them in lower case; Spark hands them over in lower case only. `where`

@@ -13,8 +13,8 @@ from evensplit.core.state.offset_strategies import Found, Lookups
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
-from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, ClusterWatch
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, ClusterPoller
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
@@ -25,7 +25,7 @@ GAP_SHARE = 1 / 3
 """How much of `unreachableTimeout` a time counts at most in which nobody asked, as during a long batch."""
 
 
-class World:
+class ClusterMonitor:
     """The clusters of one source, each asked in a thread of its own, so that a slow one delays no other.
 
     `version` goes up whenever a cluster answers something else than before, or is asked no longer.
@@ -45,7 +45,7 @@ class World:
         self._connect = connect
         self._clock = clock
         self._worked = worked
-        self._watches: dict[str, ClusterWatch] = {}
+        self._watches: dict[str, ClusterPoller] = {}
         self._wanted: Sequence[ClusterOptions] = ()
         self.count = 0
         """How many questions have been asked."""
@@ -62,7 +62,7 @@ class World:
             if watch is not None:
                 watch.change(options)
             else:
-                self._watches[options.id] = ClusterWatch(
+                self._watches[options.id] = ClusterPoller(
                     options,
                     self._connect,
                     self._clock,
@@ -83,7 +83,7 @@ class World:
         discover: bool = False,
         turn: Collection[str] = (),
         since: Mapping[str, int] | None = None,
-    ) -> Mapping[str, Answer]:
+    ) -> Mapping[str, PollResult]:
         """The last answer of each cluster, by its id: a view, or the error that came instead.
 
         A cluster is left in peace for a moment after each answer. With `patient`, every cluster is asked in any case
@@ -119,7 +119,7 @@ class World:
                     break
                 good = self._take(name, watch, too_old.get(name), patient=patient)
                 # It may be away since, if that came while a batch was read.
-                old = isinstance(watch.answer, View) and begun - watch.looked_until > REFRESH_INTERVAL_S
+                old = isinstance(watch.answer, ClusterSnapshot) and begun - watch.looked_until > REFRESH_INTERVAL_S
                 if good and (patient or not old or not watch.is_due()):
                     break
                 self._ask(watch, complete=patient)
@@ -149,7 +149,7 @@ class World:
     def called(self, kafka_id: str) -> ClusterOptions | None:
         """How the cluster is reached that calls itself `kafka_id`, whatever its name is; None if not known."""
         for name, watch in self._watches.items():
-            if kafka_id and isinstance(watch.answer, View) and watch.answer.listing.cluster_id == kafka_id:
+            if kafka_id and isinstance(watch.answer, ClusterSnapshot) and watch.answer.listing.cluster_id == kafka_id:
                 return self.options(name)
         return None
 
@@ -196,7 +196,7 @@ class World:
 
     def is_known(self) -> bool:
         """Whether the last answer of each cluster is a view, and none is late."""
-        return not self.late and all(isinstance(watch.answer, View) for watch in self._watches.values())
+        return not self.late and all(isinstance(watch.answer, ClusterSnapshot) for watch in self._watches.values())
 
     def look_ups_done(self) -> bool:
         """Whether a look-up has come that was not there when it was asked for."""
@@ -209,7 +209,7 @@ class World:
     def look_up(
         self, name: str, purpose: str, wanted: Lookups, partitions: Sequence[ListedPartition], *, patient: bool
     ) -> Found | None:
-        """See `ClusterWatch.look_up`."""
+        """See `ClusterPoller.look_up`."""
         return self._watches[name].look_up(purpose, wanted, partitions, patient=patient)
 
     def close(self) -> None:
@@ -217,36 +217,36 @@ class World:
         for watch in self._watches.values():
             watch.close()
 
-    def _wait_for(self, name: str, asked: Future[View], watch: ClusterWatch) -> None:
+    def _wait_for(self, name: str, asked: Future[ClusterSnapshot], watch: ClusterPoller) -> None:
         """Wait for an answer, however long that takes; where nothing else can be told meanwhile, the log says why."""
         if not wait([asked], timeout=self.patience_s).done:
             log.warning("waiting for cluster %s: %s", name, watch.trouble)
             wait([asked])
 
-    def _patience_s(self, watch: ClusterWatch, asked_at: float) -> float:
+    def _patience_s(self, watch: ClusterPoller, asked_at: float) -> float:
         if watch.away_since is not None:
             return 0.0
         return max(0.0, asked_at + self._options.cluster_wait_ms / 1000 - self._clock())
 
-    def _is_late(self, watch: ClusterWatch) -> bool:
-        waits = watch.under_way is not None and isinstance(watch.answer, View)
+    def _is_late(self, watch: ClusterPoller) -> bool:
+        waits = watch.under_way is not None and isinstance(watch.answer, ClusterSnapshot)
         return waits and self._clock() - watch.asked_at >= self.patience_s
 
-    def _ask(self, watch: ClusterWatch, *, complete: bool) -> None:
+    def _ask(self, watch: ClusterPoller, *, complete: bool) -> None:
         if watch.under_way is None:
             self.count += 1
             watch.ask(self.count, complete=complete)
 
-    def _take(self, name: str, watch: ClusterWatch, since: int | None, *, patient: bool) -> bool:
+    def _take(self, name: str, watch: ClusterPoller, since: int | None, *, patient: bool) -> bool:
         """Take an answer that has come; whether it will do."""
         answer = watch.take()
         if answer is None:
             return False
         before = watch.answer
         watch.answer = answer
-        if isinstance(answer, View):
-            found_again = isinstance(before, View) and before.whole and answer.listing == before.listing
-            if isinstance(before, View) and found_again and answer.fully and not answer.whole:
+        if isinstance(answer, ClusterSnapshot):
+            found_again = isinstance(before, ClusterSnapshot) and before.whole and answer.listing == before.listing
+            if isinstance(before, ClusterSnapshot) and found_again and answer.fully and not answer.whole:
                 # A look at what is known that found just that takes nothing back of what the discovery had said. It
                 # does not say it a second time either.
                 watch.answer = replace(answer, whole=True, discovery=before.discovery)

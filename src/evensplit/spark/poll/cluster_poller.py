@@ -28,7 +28,7 @@ from evensplit.spark.poll.end_validation import LeaderEpochs
 from evensplit.spark.poll.log_starts import LogStarts
 from evensplit.spark.poll.look_ups import LookUps
 from evensplit.spark.poll.pace import Pace
-from evensplit.spark.poll.snapshot import Answer, View
+from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.spark.poll.undecided import undecided_ends
 from evensplit.spark.poll.withheld import Withheld
 from evensplit.spark.poll.witnesses import Witnesses
@@ -66,7 +66,7 @@ class _Question(NamedTuple):
     compare: bool
 
 
-class ClusterWatch:
+class ClusterPoller:
     """Asks one cluster, one question at a time, and keeps its last answer.
 
     `answer`: the last one, or the error that came instead; None before there was any. `options`: how it is reached and
@@ -86,7 +86,7 @@ class ClusterWatch:
         worked: Callable[[], float] = time.thread_time,
     ) -> None:
         self.options = options
-        self.answer: Answer | None = None
+        self.answer: PollResult | None = None
         self.refused = ""
         self.answered = False
         self.proofs = 0
@@ -103,7 +103,7 @@ class ClusterWatch:
         self._port = connect(options)
         self._kafka_id = ""
         self._proven: tuple[ClusterOptions, ClusterPort] | None = None
-        self._asked: Future[View] | None = None
+        self._asked: Future[ClusterSnapshot] | None = None
         self._listed_at: float | None = None
         self._discover = False
         self._turn = False
@@ -116,7 +116,7 @@ class ClusterWatch:
         self._rejected: ClientSettings | None = None
 
     @property
-    def under_way(self) -> Future[View] | None:
+    def under_way(self) -> Future[ClusterSnapshot] | None:
         """The question that is not answered yet."""
         return self._asked
 
@@ -197,7 +197,7 @@ class ClusterWatch:
             self._discovery_interval_s > 0 and now - self._listed_at >= self._discovery_interval_s
         )
         self.asked_at = now
-        before = self.answer.latest if isinstance(self.answer, View) else {}
+        before = self.answer.latest if isinstance(self.answer, ClusterSnapshot) else {}
         committed = self.options.settings.read_committed
         discover = due or self._discover
         # The broker that was asked last may be cut off from the others, and not know what is new.
@@ -221,9 +221,9 @@ class ClusterWatch:
 
     def is_from(self, asked: int) -> bool:
         """Whether the last answer is one to the first `asked` questions of all, and no other is on its way."""
-        return isinstance(self.answer, View) and self.answer.number <= asked and self._asked is None
+        return isinstance(self.answer, ClusterSnapshot) and self.answer.number <= asked and self._asked is None
 
-    def take(self) -> Answer | None:
+    def take(self) -> PollResult | None:
         """The answer to what is under way, if there is one; it has come, or it is None."""
         asked = self._asked
         if asked is None or not asked.done():
@@ -280,7 +280,7 @@ class ClusterWatch:
         if self._proven is not None:
             self._proven[1].close()
 
-    def _look(self, asked: _Question) -> View:
+    def _look(self, asked: _Question) -> ClusterSnapshot:
         """A look; where all offsets are wanted, other ones until all of them can be believed, or the deadline."""
         deadline = Deadline.after(self.options.settings.request_timeout_ms / 1000)
         if asked.turn:
@@ -295,7 +295,7 @@ class ClusterWatch:
             deadline.pause(UNBELIEVED_PAUSE_S)
             asked.port.turn()
 
-    def _look_once(self, asked: _Question) -> View:
+    def _look_once(self, asked: _Question) -> ClusterSnapshot:
         """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
         listing, discovered = self._list(asked)
         for _ in range(DELETIONS_MAX):
@@ -340,7 +340,7 @@ class ClusterWatch:
             listing = replace(listing, partitions=known)
         return listing, discover
 
-    def _measure(self, asked: _Question, listing: Listing, *, discovered: bool) -> View:
+    def _measure(self, asked: _Question, listing: Listing, *, discovered: bool) -> ClusterSnapshot:
         """Where the logs of what is listed begin and end."""
         port, complete, ids = asked.port, asked.complete, listing.topic_ids
         ends = port.list_ends(ids, complete=complete) if ids else EndsAndEpochs({}, {})
@@ -364,7 +364,7 @@ class ClusterWatch:
         named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
         whole = fully and (discovered or named)
         discovery = asked.number if whole else 0
-        return View(listing, whole, starts, latest, asked.number, undecided, discovery, epochs, asked.turn)
+        return ClusterSnapshot(listing, whole, starts, latest, asked.number, undecided, discovery, epochs, asked.turn)
 
     def _topics(self) -> Topics:
         return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))

@@ -13,7 +13,7 @@ from evensplit.spark.poll.witnesses import Words
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ClusterSnapshot:
     """One cluster's answer.
 
     `listing`: the partitions. `whole`: it says all that there is, and with offsets for all of them; otherwise it lacks
@@ -41,7 +41,7 @@ class View:
 
     def same(self, other: object) -> bool:
         """Whether another answer says the same, whether it was a discovery or not."""
-        if not isinstance(other, View):
+        if not isinstance(other, ClusterSnapshot):
             return False
         return replace(other, number=self.number, whole=self.whole, discovery=self.discovery) == self
 
@@ -68,4 +68,4 @@ class View:
         return (one.topic, one.partition) in self.earliest and (one.topic, one.partition) in self.latest
 
 
-Answer = View | ClusterError
+PollResult = ClusterSnapshot | ClusterError

@@ -29,22 +29,24 @@ LookUp = Callable[[str, Mapping[tuple[str, int], int]], Mapping[tuple[str, int],
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class DeferredBounds:
     """Which splits are read from the beginning of their logs, and which up to the end: split -> where that was."""
 
     starts: Mapping[SplitId, int] = field(default_factory=dict)
     ends: Mapping[SplitId, int] = field(default_factory=dict)
 
-    def among(self, ranges: Iterable[Range]) -> Late:
+    def among(self, ranges: Iterable[Range]) -> DeferredBounds:
         """As much of it as is about `ranges`."""
         splits = {part.split for part in ranges}
-        return Late(
+        return DeferredBounds(
             {key: at for key, at in self.starts.items() if key in splits},
             {key: at for key, at in self.ends.items() if key in splits},
         )
 
 
-def late_bounds(clusters: Iterable[ClusterOptions], start: EnumeratorState, ends: Mapping[SplitId, int]) -> Late:
+def late_bounds(
+    clusters: Iterable[ClusterOptions], start: EnumeratorState, ends: Mapping[SplitId, int]
+) -> DeferredBounds:
     """The bounds of a batch from `start` to `ends` that the options give as `earliest` and `latest`, said or not."""
     strategies = {one.id: (one.starting or Earliest(), one.ending or Latest()) for one in clusters}
     starts: dict[SplitId, int] = {}
@@ -56,10 +58,10 @@ def late_bounds(clusters: Iterable[ClusterOptions], start: EnumeratorState, ends
             starts[key] = position
         if stands_for(ending, at, Latest, LATEST):
             open_ends[key] = end
-    return Late(starts, open_ends)
+    return DeferredBounds(starts, open_ends)
 
 
-def carry(tasks: Sequence[ReaderPlan], late: Late, end: EnumeratorState) -> tuple[ReaderPlan, ...]:
+def carry(tasks: Sequence[ReaderPlan], late: DeferredBounds, end: EnumeratorState) -> tuple[ReaderPlan, ...]:
     """`tasks`, with an empty range of each split that has no record yet and may have some when it is read.
 
     It goes to the first task of its owner, or to one more.
@@ -77,7 +79,7 @@ def carry(tasks: Sequence[ReaderPlan], late: Late, end: EnumeratorState) -> tupl
     return tuple(found)
 
 
-def bind(ranges: Sequence[Range], late: Late, look_up: LookUp) -> tuple[Range, ...]:
+def bind(ranges: Sequence[Range], late: DeferredBounds, look_up: LookUp) -> tuple[Range, ...]:
     """`ranges` as their logs are now, without what has nothing to be read.
 
     The last range of a split goes on to the end of its log, if that is further on; none begins before its log does. A

@@ -12,7 +12,7 @@ from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
-from evensplit.spark.task.deferred_bounds import Late
+from evensplit.spark.task.deferred_bounds import DeferredBounds
 
 
 class ReaderPartition(InputPartition):
@@ -41,7 +41,7 @@ class ReaderPartition(InputPartition):
         skip_lost: bool,
         batch_bytes_max: int = BATCH_BYTES_MAX,
         null_timestamps: bool = False,
-        late: Late | None = None,
+        late: DeferredBounds | None = None,
         epochs: Mapping[SplitId, RangeEpochs] | None = None,
     ) -> None:
         super().__init__(task)
@@ -55,7 +55,7 @@ class ReaderPartition(InputPartition):
         self.skip_lost = skip_lost
         self.batch_bytes_max = batch_bytes_max
         self.null_timestamps = null_timestamps
-        self.late = late or Late()
+        self.late = late or DeferredBounds()
         self.epochs = epochs or {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def input_partitions(
     skip_lost: bool,
     batch_bytes_max: int = BATCH_BYTES_MAX,
     null_timestamps: bool = False,
-    late: Late | None = None,
+    late: DeferredBounds | None = None,
     timeout_ms: int | None = None,
     start: EnumeratorState | None = None,
 ) -> list[ReaderPartition]:
@@ -93,7 +93,7 @@ def input_partitions(
     `settings`: how each cluster of `end` is reached. `timeout_ms`: how long a task waits for the next
     records of a partition, where that is not as long as for one call.
     """
-    found = late or Late()
+    found = late or DeferredBounds()
     epochs = _epochs(tasks, start, end)
     if timeout_ms is not None:
         settings = {name: replace(one, poll_timeout_ms=timeout_ms) for name, one in settings.items()}

@@ -12,8 +12,8 @@ from evensplit.core.machine.effects import Effect, ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     ListedCluster,
     ParallelismChanged,
@@ -306,7 +306,7 @@ class Driver:
     def _listing(self, name: str) -> Event | None:
         cluster = self._sim.world.clusters[name]
         if not cluster.reachable:
-            return ClusterUnreachable(name, "no broker answered")
+            return ClusterPollFailed(name, "no broker answered")
         partitions, complete = self._sim.world.answer(cluster, faults=self.faults)
         self.lookout.answers += 1
         return PartitionsListed(name, partitions, complete, cluster.kafka_id, answer=self.lookout.answers)

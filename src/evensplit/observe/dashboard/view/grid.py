@@ -14,7 +14,7 @@ from hashlib import blake2s
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.text import counted
 from evensplit.observe.dashboard.view.formatting import UNKNOWN, exact, short
-from evensplit.observe.dashboard.view.query import Shade, Wish
+from evensplit.observe.dashboard.view.query import PageQuery, Shade
 from evensplit.observe.source_view import SplitView
 
 ELEMENTS_MAX = 420
@@ -51,7 +51,7 @@ class Cell:
     value: str
     label: str
     shade: str
-    wish: Wish
+    wish: PageQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,19 @@ class Grid:
     legend: tuple[tuple[str, str], ...]
     splits: int
     known: int
-    crumbs: tuple[tuple[str, Wish], ...]
+    crumbs: tuple[tuple[str, PageQuery], ...]
     page: int
     pages: int
-    earlier: Wish | None
-    later: Wish | None
+    earlier: PageQuery | None
+    later: PageQuery | None
 
 
 Splits = Sequence[SplitView]
 
 
-def make_grid(splits: Splits, wish: Wish, readers: Mapping[int, int], moved: frozenset[SplitId] = frozenset()) -> Grid:
+def make_grid(
+    splits: Splits, wish: PageQuery, readers: Mapping[int, int], moved: frozenset[SplitId] = frozenset()
+) -> Grid:
     """The part of the grid that is wished for.
 
     `readers`: those that there are, with the offsets that each had to go through; `moved`: in the last batch.
@@ -162,7 +164,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    wish: Wish
+    wish: PageQuery
     scale: Scale
     readers: Mapping[int, int]
     moved: frozenset[SplitId]
@@ -238,7 +240,7 @@ def cell_id(*parts: object) -> str:
     return "c" + blake2s(repr(parts).encode(errors="surrogatepass"), digest_size=9).hexdigest()
 
 
-def _wanted(one: SplitView, wish: Wish) -> bool:
+def _wanted(one: SplitView, wish: PageQuery) -> bool:
     return (
         (wish.reader is None or wish.reader == (-1 if one.owner is None else one.owner))
         and (wish.cluster is None or wish.cluster == one.id.cluster)
@@ -307,7 +309,7 @@ def _power(value: int | float) -> int:
     return len(str(int(value))) - 1 if value >= 1 else 0
 
 
-def _crumbs(wish: Wish) -> Iterator[tuple[str, Wish]]:
+def _crumbs(wish: PageQuery) -> Iterator[tuple[str, PageQuery]]:
     if wish.reader is None and wish.cluster is None and not wish.find:
         return
     everything = replace(wish, reader=None, cluster=None, topic=None, find="", page=0)

@@ -10,14 +10,14 @@ from typing import Any
 
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
-from evensplit.explain.split_history import Biography, describe_split
+from evensplit.explain.split_history import SplitHistory, describe_split
 from evensplit.observe.dashboard.view.chart import make_chart
 from evensplit.observe.dashboard.view.formatting import exact, short
 from evensplit.observe.dashboard.view.grid import make_grid
-from evensplit.observe.dashboard.view.query import Wish
+from evensplit.observe.dashboard.view.query import PageQuery
 from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun
-from evensplit.observe.recorder import RUNS, Begun, Stage, Watched
-from evensplit.observe.recorder_group import Shelf
+from evensplit.observe.recorder import RUNS, Begun, QueryStatus, SourceStatus
+from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source, SplitView, View
 from evensplit.observe.timeline import Kind
 
@@ -28,7 +28,7 @@ LINES_MAX = 12
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
 
-OVER = frozenset({Stage.ENDED, Stage.FAILED})
+OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
 """Nothing is read any more."""
 
 
@@ -54,7 +54,7 @@ class Health:
     said: str
     lag: int | None
     rate: float | None
-    wish: Wish
+    wish: PageQuery
 
 
 class Splits:
@@ -79,7 +79,7 @@ class Splits:
             return made[1]
 
 
-def find(shelf: Shelf, wish: Wish) -> Watched | Begun | None:
+def find(shelf: RecorderGroup, wish: PageQuery) -> SourceStatus | Begun | None:
     """The source that is wished for, or that of which there was news last; None if there is none yet.
 
     A query without a batch stands for its first source, until it is known which of its sources are ours.
@@ -91,16 +91,16 @@ def find(shelf: Shelf, wish: Wish) -> Watched | Begun | None:
     return next(iter(exact or [one for one in known if wish.source == (_source(one).query_id, 0)]), None)
 
 
-def _all(shelf: Shelf) -> Sequence[Watched | Begun]:
-    """All sources, and all queries without a batch, in the order of `Shelf.watched`."""
+def _all(shelf: RecorderGroup) -> Sequence[SourceStatus | Begun]:
+    """All sources, and all queries without a batch, in the order of `RecorderGroup.watched`."""
     return sorted((*shelf.begun(), *shelf.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
 
 
-def _source(one: Watched | Begun) -> Source:
+def _source(one: SourceStatus | Begun) -> Source:
     return one.source if isinstance(one, Begun) else one.view.source
 
 
-def begun(one: Begun, wish: Wish) -> dict[str, Any]:
+def begun(one: Begun, wish: PageQuery) -> dict[str, Any]:
     """All that is to be said of a query without a batch."""
     return {
         "begun": one,
@@ -112,7 +112,7 @@ def begun(one: Begun, wish: Wish) -> dict[str, Any]:
     }
 
 
-def live(watched: Watched, wish: Wish, splits: Splits) -> dict[str, Any]:
+def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, Any]:
     """All that changes from batch to batch."""
     view, explanation = watched.view, watched.view.explanation
     here = replace(wish.at(view.source), split=None)
@@ -145,7 +145,7 @@ def live(watched: Watched, wish: Wish, splits: Splits) -> dict[str, Any]:
     }
 
 
-def choices(shelf: Shelf, shown: Watched | Begun | None) -> Sequence[tuple[str, str, bool]]:
+def choices(shelf: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
     """Name, what it is in an address, and whether it is the one that is shown, of each source; latest news first."""
     sources = [_source(one) for one in _all(shelf)[::-1]]
     names = list(map(str, sources))
@@ -160,7 +160,7 @@ def choices(shelf: Shelf, shown: Watched | Begun | None) -> Sequence[tuple[str, 
     ]
 
 
-def story(biography: Biography) -> dict[str, Any]:
+def story(biography: SplitHistory) -> dict[str, Any]:
     """What is shown of the life of a split; of a long one the latest, and how much there is before."""
     chapters = biography.chapters[-CHAPTERS_MAX:]
     before = ""
@@ -176,7 +176,7 @@ def story(biography: Biography) -> dict[str, Any]:
     }
 
 
-def _tiles(watched: Watched, splits: int) -> Sequence[Tile]:
+def _tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
     view = watched.view
     explanation, totals = view.explanation, view.totals
     work = view.work[-1] if view.work else None
@@ -229,7 +229,7 @@ def _tiles(watched: Watched, splits: int) -> Sequence[Tile]:
     ]
 
 
-def _rate(watched: Watched) -> Tile:
+def _rate(watched: SourceStatus) -> Tile:
     """How fast it goes; what has ended does not, and what has nothing to read did when there was something."""
     if watched.stage in OVER:
         return Tile("Rate", "-", "", "nothing is read any more", "The query has ended")
@@ -243,7 +243,7 @@ def _rate(watched: Watched) -> Tile:
     return Tile("Rate", short(rate), "offsets/s", "over the last batches" if rates else "needs two batches", title)
 
 
-def _rates(watched: Watched) -> Mapping[str, float]:
+def _rates(watched: SourceStatus) -> Mapping[str, float]:
     """cluster -> offsets per second; 0 of what is not read at the moment."""
     if watched.stage in OVER:
         return {}
@@ -252,8 +252,8 @@ def _rates(watched: Watched) -> Mapping[str, float]:
     return {name: rate if reads and name not in away else 0 for name, rate in watched.view.rates().items()}
 
 
-def _reads(watched: Watched) -> bool:
-    return watched.stage in (Stage.RUNNING, Stage.UNKNOWN) and not watched.view.waits
+def _reads(watched: SourceStatus) -> bool:
+    return watched.stage in (QueryStatus.RUNNING, QueryStatus.UNKNOWN) and not watched.view.waits
 
 
 def _lag(one: ClusterView) -> int | None:
@@ -271,7 +271,7 @@ def _lost(view: View) -> str:
     return f"{said}, and {unknown:,} of unknown size" if unknown else said
 
 
-def _clusters(watched: Watched, wish: Wish) -> Sequence[Health]:
+def _clusters(watched: SourceStatus, wish: PageQuery) -> Sequence[Health]:
     """Those with trouble first, then those with most lag."""
     rates, known = _rates(watched), watched.view.explanation.reported
     found = [
@@ -319,7 +319,7 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
     return found
 
 
-def _kinds(view: View, wish: Wish) -> Sequence[Kind]:
+def _kinds(view: View, wish: PageQuery) -> Sequence[Kind]:
     """Those that there are, and those that are chosen."""
     there = {one.kind for one in view.happenings}
     return [kind for kind in Kind if kind in there or kind in wish.kinds]

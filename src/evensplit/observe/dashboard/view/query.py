@@ -20,7 +20,7 @@ NUMBER_MAX = 2**63 - 1
 E = TypeVar("E", bound=StrEnum)
 
 
-class BadWish(ValueError):
+class BadPageQuery(ValueError):
     """An address that nobody could have got from the page; the message says which part of it."""
 
 
@@ -32,7 +32,7 @@ class Shade(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PageQuery:
     """What is shown.
 
     `source`: id of the query and number of the source; None: the one of which there was news last. `shade`: what the
@@ -53,13 +53,13 @@ class Wish:
     split: SplitId | None = None
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[str, str]]) -> Wish:
+    def of(cls, pairs: Sequence[tuple[str, str]]) -> PageQuery:
         """The wish that the parameters of an address are. Raises BadWish."""
         known = {"source", "by", "reader", "cluster", "topic", "find", "page", "kind", "older", "split"}
         found: dict[str, list[str]] = {}
         for name, value in pairs:
             if name not in known:
-                raise BadWish(f"{name!r}: expected one of {', '.join(sorted(known))}")
+                raise BadPageQuery(f"{name!r}: expected one of {', '.join(sorted(known))}")
             found.setdefault(name, []).append(value)
         once = {name: _once(name, values) for name, values in found.items() if name not in ("kind", "split")}
         reader = once.get("reader")
@@ -100,19 +100,19 @@ class Wish:
             *(("split", part) for part in split),
         )
 
-    def at(self, source: Source) -> Wish:
+    def at(self, source: Source) -> PageQuery:
         """The same of this source."""
         return replace(self, source=(source.query_id, source.number))
 
-    def zoomed(self, reader: int | None, cluster: str | None = None, topic: str | None = None) -> Wish:
+    def zoomed(self, reader: int | None, cluster: str | None = None, topic: str | None = None) -> PageQuery:
         """The same, with this part of the grid alone."""
         return replace(self, reader=reader, cluster=cluster, topic=topic, page=0)
 
-    def shaded(self, shade: str) -> Wish:
+    def shaded(self, shade: str) -> PageQuery:
         """The same, shaded by this."""
         return replace(self, shade=Shade(shade))
 
-    def toggled(self, kind: Kind) -> Wish:
+    def toggled(self, kind: Kind) -> PageQuery:
         """The same, with happenings of this kind too, or without them."""
         kinds = tuple(one for one in Kind if (one in self.kinds) != (one is kind))
         return replace(self, kinds=kinds, older=0)
@@ -120,7 +120,7 @@ class Wish:
 
 def _once(name: str, values: Sequence[str]) -> str:
     if len(values) > 1:
-        raise BadWish(f"{name}: expected once, found {len(values)} times")
+        raise BadPageQuery(f"{name}: expected once, found {len(values)} times")
     return values[0]
 
 
@@ -133,7 +133,7 @@ def _source(text: str | None) -> tuple[str, int] | None:
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 19 or int(text) > NUMBER_MAX:
-        raise BadWish(f"{name}={text[:40]!r}: expected a number")
+        raise BadPageQuery(f"{name}={text[:40]!r}: expected a number")
     return int(text)
 
 
@@ -141,12 +141,12 @@ def _one_of(name: str, text: str, kind: type[E]) -> E:
     try:
         return kind(text)
     except ValueError:
-        raise BadWish(f"{name}={text[:40]!r}: expected one of {', '.join(kind)}") from None
+        raise BadPageQuery(f"{name}={text[:40]!r}: expected one of {', '.join(kind)}") from None
 
 
 def _split(parts: Sequence[str] | None) -> SplitId | None:
     if parts is None:
         return None
     if len(parts) != 3:
-        raise BadWish(f"split: expected cluster, topic and partition, found {len(parts)} parts")
+        raise BadPageQuery(f"split: expected cluster, topic and partition, found {len(parts)} parts")
     return SplitId(parts[0], parts[1], _number("split", parts[2]))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evensplit.observe.recorder import RUNS, Begun, Stage, Watched
+from evensplit.observe.recorder import RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.source_view import View
 
 SHOWN_MAX = 3
 """So many clusters, and so many servers of each, are named."""
 
-_STAGES: Mapping[Stage, tuple[str, str]] = {
-    Stage.STARTING: ("off", "starting"),
-    Stage.RUNNING: ("good", "running"),
-    Stage.IDLE: ("good", "running, nothing new"),
-    Stage.ENDED: ("off", "ended"),
-    Stage.FAILED: ("bad", "failed"),
-    Stage.UNKNOWN: ("off", "from a checkpoint"),
+_STAGES: Mapping[QueryStatus, tuple[str, str]] = {
+    QueryStatus.STARTING: ("off", "starting"),
+    QueryStatus.RUNNING: ("good", "running"),
+    QueryStatus.IDLE: ("good", "running, nothing new"),
+    QueryStatus.ENDED: ("off", "ended"),
+    QueryStatus.FAILED: ("bad", "failed"),
+    QueryStatus.UNKNOWN: ("off", "from a checkpoint"),
 }
 
 
@@ -30,28 +30,28 @@ class Status:
     since_ms: int | None = None
 
 
-def status_of(watched: Watched) -> Status:
+def status_of(watched: SourceStatus) -> Status:
     """What the query of a source does: it waits if it can read nothing, and says which clusters it goes on without."""
     view, stage = watched.view, watched.stage
-    if stage is Stage.WAITING:
+    if stage is QueryStatus.WAITING:
         return Status("bad", f"waiting for {_named(_servers(view, _read(view)))}", watched.heard_ms)
-    if stage in (Stage.RUNNING, Stage.IDLE) and view.away:
+    if stage in (QueryStatus.RUNNING, QueryStatus.IDLE) and view.away:
         away = _servers(view, sorted(view.away))
         if view.waits:
             since = [one.unreachable_since_ms for one in view.explanation.clusters if one.id in view.away]
             known = [one for one in since if one is not None]
             return Status("bad", f"waiting for {_named(away)}", min(known, default=None))
         return Status("bad", f"running, {_some(list(away))} {'is' if len(away) == 1 else 'are'} away")
-    return Status(*_STAGES[stage], watched.heard_ms if stage is Stage.STARTING else None)
+    return Status(*_STAGES[stage], watched.heard_ms if stage is QueryStatus.STARTING else None)
 
 
 def status_of_begun(begun: Begun) -> Status:
     """The same of a query that has had no batch."""
-    if begun.stage is Stage.WAITING:
+    if begun.stage is QueryStatus.WAITING:
         return Status("bad", f"waiting for {awaited(begun)}", begun.since_ms)
-    if begun.stage is Stage.RUNNING:
+    if begun.stage is QueryStatus.RUNNING:
         return Status("good", "reading its first batch", begun.since_ms)
-    stage = Stage.STARTING if begun.stage in RUNS else begun.stage
+    stage = QueryStatus.STARTING if begun.stage in RUNS else begun.stage
     return Status(*_STAGES[stage], begun.since_ms)
 
 

@@ -11,8 +11,8 @@ from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
+    ClusterPollFailed,
     ClustersListed,
-    ClusterUnreachable,
     Event,
     LogsObserved,
     OffsetsResolved,
@@ -34,7 +34,7 @@ from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.balance import Evenness
 from evensplit.testing.sim.oracle.splits import Model
 
-QUIET = frozenset({BatchOpened, ClusterUnreachable, ReaderLost})
+QUIET = frozenset({BatchOpened, ClusterPollFailed, ReaderLost})
 """Events that give nobody a split that another reader has, and say nothing about any split."""
 
 TELLING = frozenset({LogsObserved, RecordsLost})
