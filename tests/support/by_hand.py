@@ -10,6 +10,7 @@ from evensplit.core.state.offset_strategies import Latest
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.task.read import read_partition
 from evensplit.testing import LocalKafka
 
@@ -28,8 +29,7 @@ class ByHand:
             parse_options({name: str(value) for name, value in given.items()}),
             readers_default=2,
             starting_default=Latest(),
-            clock=lambda: self._now_s,
-            monotonic=lambda: self._now_s,
+            scheduler=Scheduler(lambda: self._now_s, lambda: self._now_s),
         )
 
     def __enter__(self) -> Self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from evensplit.spark.poll.scheduler import Scheduler
+
 
 class Clock:
     """Seconds, from `now_s` on."""
@@ -11,3 +13,15 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now_s
+
+
+class Ticking(Scheduler):
+    """Time by a clock of the test, on which whoever sleeps moves the hands."""
+
+    def __init__(self, clock: Clock, worked: Clock | None = None) -> None:
+        super().__init__(clock, clock, worked or Clock(0.0))
+        self._hands = clock
+
+    def sleep(self, seconds: float) -> None:
+        self._hands.now_s += seconds
+        super().sleep(0.001)

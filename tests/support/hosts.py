@@ -17,6 +17,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
@@ -51,8 +52,7 @@ class Source:
             starting_default=Earliest() if start == "earliest" else Latest(),
             connect=self.connect,
             batch=batch,
-            clock=clock or time.time,
-            monotonic=monotonic or clock or time.monotonic,
+            scheduler=Scheduler(clock or time.time, monotonic or clock or time.monotonic),
         )
 
     def connect(self, options: ClusterOptions) -> ClusterPort:
@@ -85,8 +85,7 @@ def reader_over(
         readers_default=1,
         starting_default=Earliest(),
         connect=lambda _: cluster,
-        clock=clock,
-        monotonic=clock,
+        scheduler=Scheduler(clock, clock),
     )
     monkeypatch.setattr(one, "_coordinator", host)
     return one, host

@@ -11,6 +11,7 @@ from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.metadata import ClusterMetadata, Metadata
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import ClusterOptions, parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
@@ -54,8 +55,7 @@ def host(fakes: Mapping[str, FakeKafka], service: Service, clock: Clock, **optio
         starting_default=Latest(),
         connect=connect,
         opened=lambda _: service,
-        clock=clock,
-        monotonic=clock,
+        scheduler=Scheduler(clock, clock),
     )
 
 

@@ -14,6 +14,7 @@ from evensplit.errors import MetadataRefused
 from evensplit.kafka.options.security import SecuritySettings
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from tests.support.clocks import Clock
 
 PLAIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
@@ -53,7 +54,8 @@ class Document:
         self.path.write_text(json.dumps([{"streamId": "s", "clusterMetadataList": clusters}]))
 
     def fleet(self, clock: Clock, **options: str) -> MetadataPoller:
-        return MetadataPoller(parse_options({"metadata": str(self.path), **options}), clock=clock)
+        wanted = parse_options({"metadata": str(self.path), **options})
+        return MetadataPoller(wanted, scheduler=Scheduler(monotonic=clock))
 
     def accept(self, **options: str) -> list[SecuritySettings]:
         """The security settings of its clusters."""

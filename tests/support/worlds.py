@@ -12,7 +12,7 @@ from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_o
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot
 from evensplit.testing.fake_kafka import FakeKafka
-from tests.support.clocks import Clock
+from tests.support.clocks import Clock, Ticking
 from tests.support.waiting import wait_for
 
 
@@ -71,7 +71,7 @@ class Watched:
         self.worked = Clock(0.0)
         self.ports = ports
         self.connected: list[str] = []
-        self.world = ClusterMonitor(wanted, self._connect, clock=self.clock, worked=self.worked)
+        self.world = ClusterMonitor(wanted, self._connect, Ticking(self.clock, self.worked))
         self.world.want(wanted.clusters)
 
     def _connect(self, cluster: ClusterOptions) -> ClusterPort:
@@ -86,7 +86,7 @@ class Watched:
 
 def in_passing(one: Watched, *, discover: bool = False) -> ClusterSnapshot:
     """The next answer to a question that is not waited for, and need not be complete."""
-    number = one.world.count
+    number = one.world.polls
     answer = wait_for(
         lambda: next(
             (

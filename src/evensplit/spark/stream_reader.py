@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.task.read import read_partition
 
 
@@ -51,10 +51,12 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._known: tuple[tuple[dict[str, Any], EnumeratorState], ...] = ()
         self._reported: dict[str, Any] | None = None
         self._late: Mapping[str, str] | None = None
+        self._repeated: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._scheduler = Scheduler()
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = dict.fromkeys(("_coordinator", "_commits", "_idle_at", "_reported", "_late"))
-        return {**self.__dict__, **fresh, "_known": ()}
+        return {**self.__dict__, **fresh, "_known": (), "_repeated": []}
 
     def initialOffset(self) -> dict[str, Any]:
         """A constant: no state yet."""
@@ -84,10 +86,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         left in peace meanwhile as at other times, so that may take up to `clusterWait`; of one that needs still longer,
         as of one that is away, nothing is read until it answers.
         """
-        asked = self._plans().questions
-        deadline = time.monotonic() + max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)
+        coordinator, now_s = self._plans(), self._scheduler.monotonic
+        asked, deadline_s = coordinator.polls, now_s() + max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)
         end = self._end(start, limit)
-        while end is start and time.monotonic() < deadline and self._plans().rest(asked):
+        while end is start and now_s() < deadline_s and coordinator.rest(asked):
             end = self._end(start, limit)
         return end
 
@@ -102,7 +104,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._reported = None
         before = self._state(start)
         limited = not isinstance(limit, ReadAllAvailable)
-        after = coordinator.plan(before, limited=limited, fix_ends=self._available_now)
+        repeated, self._repeated = [self._batch(*one) for one in self._repeated], []
+        after = coordinator.plan(before, limited=limited, fix_ends=self._available_now, repeated=repeated)
         self._commit(before, last=after is before and self._available_now)
         self._idle_at = start if after is before else None
         end = start if after is before else encode(after)
@@ -119,8 +122,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One input partition for each reader that has work: a function of the two offsets (law S11)."""
-        before = self._state(start)
-        return self._plans().partitions(before, self._state(end, before))
+        if all(document != end for document, _ in self._known) and (start, end) not in self._repeated:
+            # Another process planned it.
+            self._repeated.append((start, end))
+        return self._plans().partitions(*self._batch(start, end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one reader, on an executor."""
@@ -160,6 +165,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             if document == offset:
                 return state
         return read_state(offset, self._options, start)
+
+    def _batch(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[EnumeratorState, EnumeratorState]:
+        before = self._state(start)
+        return before, self._state(end, before)
 
     def _plans(self) -> Coordinator:
         if self._coordinator is None:

@@ -22,6 +22,7 @@ from evensplit.kafka.options.security import SECURITY_NAMES
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from tests.support.clocks import Clock
 from tests.support.metadata_server import Server
 from tests.support.options import problems_of
@@ -342,11 +343,11 @@ def test_a_class_of_the_users_own_and_a_web_address_are_no_exception(document: D
     document.write(login(MODULE.format("${env:HOME}")))
     with Server(lambda one: one.answer(200, document.path.read_bytes())) as server:
         for location, named in ((server.url(), "env:HOME"), (f"{__name__}.Registry", "/etc/hostname")):
-            fleet = MetadataPoller(parse_options({"metadata": location}), clock=Clock(0.0))
+            fleet = MetadataPoller(parse_options({"metadata": location}), scheduler=Scheduler(monotonic=Clock(0.0)))
             with pytest.raises(MetadataRefused, match=f"add {named}"):
                 fleet.refresh(EnumeratorState(), patient=True)
     allowed = parse_options({"metadata": f"{__name__}.Registry", "metadata.allow": "/etc/hostname"})
-    fleet = MetadataPoller(allowed, clock=Clock(0.0))
+    fleet = MetadataPoller(allowed, scheduler=Scheduler(monotonic=Clock(0.0)))
     fleet.refresh(EnumeratorState(), patient=True)
     assert [one.id for one in fleet.clusters] == ["east"]
 

@@ -179,7 +179,7 @@ def test_an_answer_that_came_while_a_batch_was_read_is_asked_for_anew(
     assert ranges(first, second) == {"east/t/0": (10, 15)}
     read: list[dict[str, tuple[int, int]]] = []
     for west.trouble in (reason, reason):
-        under_way = source.coordinator._world._watches["west"].under_way
+        under_way = source.coordinator._monitor._pollers["west"].under_way
         assert under_way is not None
         answer_now.set()
         wait([under_way], timeout=30)

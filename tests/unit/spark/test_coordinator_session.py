@@ -19,6 +19,7 @@ from evensplit.kafka.admin.protocol import ClusterPort, Listing
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import ClusterOptions, parse_options
 from evensplit.spark.poll import cluster_poller
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
@@ -64,8 +65,7 @@ def coordinator(
         readers_default=1,
         starting_default=Earliest(),
         connect=connect,
-        clock=clock,
-        monotonic=monotonic or clock,
+        scheduler=Scheduler(clock, monotonic or clock),
     )
 
 
@@ -258,8 +258,7 @@ def test_a_cluster_that_left_the_options_is_no_loss_and_is_forgotten_when_idle(e
         readers_default=1,
         starting_default=Earliest(),
         connect=lambda _: other,
-        clock=clock,
-        monotonic=clock,
+        scheduler=Scheduler(clock, clock),
     )
     for _ in range(5):
         clock.now_s += 60

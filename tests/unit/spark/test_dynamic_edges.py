@@ -14,6 +14,7 @@ from evensplit.errors import ClusterUnreachable, MetadataError
 from evensplit.metadata import Metadata, Stream
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, idle_until, ranges, restored
@@ -147,10 +148,10 @@ def test_a_run_to_the_end_does_not_wait_for_ever_until_it_is_sure(
     after = one.plan(restored(state), limited=False, fix_ends=True)
     assert ranges(state, after) == {"east/a/0": (10, 15)}
     assert active(after) == ["east/a/0", "west/c/0"], "one answer removes nothing"
-    said = [notice for notice in one.report().notices if "no other answer has confirmed" in notice]
+    said = [notice for notice in one.report().notices if "not confirmed" in notice]
     assert said == [
-        "west: missing from a complete answer, which no other answer has confirmed for 30 s "
-        "(3 times discoveryInterval); positions are kept, and the next run looks again"
+        "west: missing from a complete answer, and not confirmed by another one within 30 s (3 x discoveryInterval); "
+        "positions are kept, and the next run looks again"
     ]
     assert said[0] in caplog.text
 
@@ -196,7 +197,11 @@ def test_what_may_be_secret_in_a_location_is_nowhere(clock: Clock, caplog: pytes
     options = parse_options({"metadata": location})
     service = Service(OSError("down"))
     one = Coordinator(
-        options, readers_default=1, starting_default=Latest(), opened=lambda _: service, clock=clock, monotonic=clock
+        options,
+        readers_default=1,
+        starting_default=Latest(),
+        opened=lambda _: service,
+        scheduler=Scheduler(clock, clock),
     )
     with pytest.raises(MetadataError) as caught:
         one.plan(NONE, limited=False)

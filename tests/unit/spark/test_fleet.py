@@ -24,6 +24,7 @@ from evensplit.errors import MetadataError
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
+from evensplit.spark.poll.scheduler import Scheduler
 from tests.support.clocks import Clock
 from tests.support.metadata_answers import metadata
 
@@ -53,7 +54,8 @@ class Service:
 
 
 def fleet(service: Service, clock: Callable[[], float], **options: str) -> MetadataPoller:
-    return MetadataPoller(parse_options({"metadata": "f.yaml", **options}), opened=lambda _: service, clock=clock)
+    wanted = parse_options({"metadata": "f.yaml", **options})
+    return MetadataPoller(wanted, opened=lambda _: service, scheduler=Scheduler(monotonic=clock))
 
 
 def ids(one: MetadataPoller) -> list[str]:

@@ -8,6 +8,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, REST_FACTOR, REST_MAX_S
 from evensplit.spark.poll.pace import Pace
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
@@ -45,8 +46,8 @@ def one(slow: Slow) -> Watched:
 
 def rests_s(one: Watched) -> float:
     """For how long nothing is asked now, in steps of 10 ms."""
-    begun_s, asked = one.clock(), one.world.count
-    while one.world.count == asked:
+    begun_s, asked = one.clock(), one.world.polls
+    while one.world.polls == asked:
         assert one.clock() - begun_s < 3600
         one.clock.now_s += 0.01
         one.world.refresh(patient=False)
@@ -93,7 +94,7 @@ def test_what_came_while_a_cluster_hung_is_seen_at_the_next_look(slow: Slow, one
 
 def test_a_look_that_nobody_waits_for_any_more_does_not_count() -> None:
     clock, worked = Clock(0.0), Clock(0.0)
-    pace = Pace(clock, worked)
+    pace = Pace(Scheduler(clock, clock, worked))
 
     def work() -> None:
         worked.now_s += 60

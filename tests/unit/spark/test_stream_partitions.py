@@ -171,7 +171,7 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
     planned: list[EnumeratorState] = []
 
     class Idle:
-        questions = 0
+        polls = 0
 
         def rest(self, asked: int) -> bool:
             return False

@@ -49,7 +49,7 @@ def test_a_look_at_what_is_known_rests_on_the_last_discovery(east: ChangingKafka
     after = one.look()
     assert (after.whole, after.discovery) == (False, 0)
     one.clock.now_s = 30
-    assert one.look().discovery == one.world.count
+    assert one.look().discovery == one.world.polls
 
 
 def test_a_discovery_that_is_asked_for_while_another_look_is_under_way_is_made_next(east: ChangingKafka) -> None:
@@ -189,7 +189,7 @@ def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_o
     one = Watched({"e:9092": slow}, options(clusterWait="0"))
     assert one.world.refresh(patient=False) == {}
     assert one.world.refresh(patient=False) == {}
-    assert one.world.count == 1
+    assert one.world.polls == 1
     hold.set()
     found = one.world.refresh(patient=True, since={"east": 1})["east"]
     assert isinstance(found, ClusterSnapshot)

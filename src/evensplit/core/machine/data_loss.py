@@ -6,14 +6,14 @@ what there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import LogsObserved, RecordsLost
 from evensplit.core.machine.log_epochs import is_older, replaced_from
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Cause, EpochTable, HandedOut, Loss, Range, Split, SplitId
+from evensplit.core.model import Cause, EpochTable, HandedOut, Loss, Split, SplitId
 from evensplit.core.state.settings import FAIL
 from evensplit.core.state.state import Session, Sighting
 from evensplit.core.text import counted
@@ -70,6 +70,10 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
     if cluster is None or cluster.removed_at_ms is not None:
         # The answer was given before the cluster was removed.
         return
+    if event.answer:
+        if event.answer <= transaction.session.observed.get(event.cluster, 0):
+            return
+        transaction.tell(observed={**transaction.session.observed, event.cluster: event.answer})
     seen_epochs = transaction.session.leader_epochs.get(event.cluster, {})
     # Mostly, no leader has changed, and then all logs are what they were.
     compared = event.epochs is not seen_epochs
@@ -180,41 +184,9 @@ def sighting_ms(session: Session) -> int:
 
 
 def records_lost(transaction: Transaction, event: RecordsLost) -> None:
-    """Write down what the host has found; positions are as they are.
-
-    What was handed out could be skipped by the word of then, whatever the settings say now.
-    """
+    """Write down what the host has found; positions are as they are."""
     for loss in event.losses:
-        lose(transaction, loss, settled=loss.handed_out is not None)
-
-
-def skipped(
-    ranges: Iterable[Range],
-    topic_ids: Mapping[SplitId, str],
-    listed: Mapping[SplitId, str],
-    starts: Mapping[SplitId, int],
-    handed_out: HandedOut = HandedOut.EARLIER,
-) -> tuple[Loss, ...]:
-    """What of `ranges` may have been skipped when they were read: that which is not there any more after it.
-
-    Args:
-        topic_ids: the topic ids that the ranges were meant for, empty where there are none.
-        listed: the topic id of each split that there is now.
-        starts: where the logs begin now; what is not in it is taken to be there.
-        handed_out: when the ranges were.
-
-    A record that went after it had been read is counted as well: nobody can tell the two apart.
-    """
-    found: list[Loss] = []
-    for part in ranges:
-        if part.split not in listed:
-            found.append(Loss(part.split, Cause.DELETED, part.start, None, part.size, handed_out))
-        elif topic_ids[part.split] and listed[part.split] and listed[part.split] != topic_ids[part.split]:
-            found.append(Loss(part.split, Cause.RECREATED, part.start, None, part.size, handed_out))
-        elif (start := starts.get(part.split, part.start)) > part.start:
-            size = min(start, part.end) - part.start
-            found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, size, handed_out))
-    return tuple(found)
+        lose(transaction, loss)
 
 
 def verdict(loss: Loss) -> str:

@@ -16,6 +16,7 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.machine.identity import doubt, is_new, note_former, recognised
+from evensplit.core.machine.skipped_records import settle_recreated
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import (
     Cause,
@@ -36,7 +37,8 @@ def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
     twice = sorted({name for name, following in pairwise(ids) if name == following})
     if twice:
         raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
-    sure = event.confirmed and event.complete and not transaction.session.listed_all
+    complete = event.complete and not (event.answer and event.answer == transaction.session.metadata_poll)
+    sure = event.confirmed and complete and not transaction.session.listed_all
     for listed in event.clusters:
         known = transaction.clusters.get(listed.id)
         discovered = known is not None and known.discovered
@@ -54,19 +56,23 @@ def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
     subscriptions = {one.id: one.subscription for one in event.clusters if one.subscription is not None}
     missing = [key for key in transaction.session.missing_since if isinstance(key, SplitId)]
     wanted = [transaction.session.wants(key) for key in missing]
-    if not event.complete:
+    if not complete:
         ids = sorted({*ids, *(transaction.session.listed or ())})
         subscriptions = {**transaction.session.subscriptions, **subscriptions}
     leaving = tuple(name for name in transaction.session.leaving if name not in ids)
-    listed_all = event.complete or transaction.session.listed_all
     transaction.tell(
-        named=named, listed=tuple(ids), listed_all=listed_all, subscriptions=subscriptions, leaving=leaving
+        named=named,
+        listed=tuple(ids),
+        listed_all=complete or transaction.session.listed_all,
+        subscriptions=subscriptions,
+        leaving=leaving,
+        metadata_poll=event.answer,
     )
     # Not to be there and not to be wanted are two things: one of each is no two of one.
     transaction.present(
         *(key for key, before in zip(missing, wanted, strict=True) if transaction.session.wants(key) != before)
     )
-    if event.complete:
+    if complete:
         _remove_unlisted(transaction, sure=sure)
     transaction.effects.extend(ListPartitions(name) for name in sorted(one.id for one in event.clusters))
 
@@ -134,6 +140,8 @@ def _forget_cluster(transaction: Transaction, name: str) -> None:
         answers={one: answer for one, answer in session.answers.items() if one != name},
         heard={one: answer for one, answer in session.heard.items() if one != name},
         ends={one: ends for one, ends in session.ends.items() if one != name},
+        read={one: read for one, read in session.read.items() if one != name},
+        read_missing={key: at for key, at in session.read_missing.items() if key.cluster != name},
     )
 
 
@@ -159,6 +167,8 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
     transaction.tell(heard={**transaction.session.heard, event.cluster: event.answer})
     if event.kafka_id and not recognised(transaction, transaction.clusters[event.cluster], event.kafka_id):
         return
+    if _is_repeated(transaction, event):
+        event = replace(event, complete=False)
     cluster = transaction.clusters[event.cluster]
     pending: dict[SplitId, StartBy] = {}
     keys = [SplitId(event.cluster, one.topic, one.partition) for one in event.partitions]
@@ -182,13 +192,23 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
         unreachable={name: detail for name, detail in transaction.session.unreachable.items() if name != event.cluster}
     )
     # Who names a former id lags behind, and does not know what there is.
-    if event.complete and not any(transaction.session.doubts[event.cluster, topic].former for topic in doubted):
+    former = any(transaction.session.doubts[event.cluster, topic].former for topic in doubted)
+    if event.complete and not former:
         _take_complete(transaction, event, keys)
     _remove_leaving(transaction)
+    settle_recreated(transaction)
     for by in StartBy:
         asked = tuple(sorted(key for key, how in pending.items() if how is by))
         if asked:
             transaction.effects.append(ResolveStart(event.cluster, asked, by))
+
+
+def _is_repeated(transaction: Transaction, event: PartitionsListed) -> bool:
+    """Whether an earlier event has told the discovery of this one; the first discovery of a cluster never counts so."""
+    before, session = transaction.session.discoveries.get(event.cluster), transaction.session
+    if event.complete and event.discovery:
+        transaction.tell(discoveries={**session.discoveries, event.cluster: event.discovery})
+    return bool(event.discovery) and event.discovery == before and transaction.clusters[event.cluster].discovered
 
 
 def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequence[SplitId]) -> None:

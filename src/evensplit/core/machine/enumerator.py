@@ -95,6 +95,7 @@ from evensplit.core.machine.events import (
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    ReadLogsPolled,
     RecordsLost,
     SettingsChanged,
     SplitsFinished,
@@ -111,8 +112,9 @@ from evensplit.core.machine.registration import (
     splits_finished,
     splits_given_back,
 )
+from evensplit.core.machine.skipped_records import note_planned, note_read, read_logs_polled, uncompared
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Lifecycle, SplitId
+from evensplit.core.model import Lifecycle, Range, SplitId
 from evensplit.core.state.settings import DECLARE, LOSSES
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import TransitionError
@@ -191,15 +193,19 @@ def _batch_opened(transaction: Transaction, event: BatchOpened) -> None:
             transaction.put(split._replace(first=None, since=0))
     identified = {name: since for name, since in session.identified.items() if since > durable}
     transaction.tell(declared=declared, open=True, taken={}, identified=identified)
+    note_read(transaction, event)
 
 
 def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
-    if not transaction.state().settled:
+    state = transaction.state()
+    if not state.settled:
         raise TransitionError(
             "a batch was planned before the first discovery was done; expected a start for every split"
         )
     session, declares = transaction.session, transaction.session.loss == DECLARE
+    earlier = uncompared(state)
     read: list[SplitId] = []
+    ranges: list[Range] = []
     for key in sorted(event.ends):
         split, end = transaction.get(key), event.ends[key]
         if split is None or (split.active and split.position is None):
@@ -213,20 +219,22 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
             raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
         if end > position:
             read.append(key)
+            if declares:
+                ranges.append(Range(key, position, end))
             epoch = _last_epoch(session, key, end)
-            begin = min(event.uncompared.get(key, end), position if declares else end)
+            begin = min(earlier.get(key, end), position if declares else end)
             transaction.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
-    _note_unread(transaction, event, frozenset(read))
+    _note_unread(transaction, earlier, frozenset(read))
     transaction.read = tuple(read)
+    note_planned(transaction, ranges)
     transaction.revision += 1
     transaction.begun = True
     declared = (*session.declared, *((transaction.revision, loss) for loss in session.undeclared))
     transaction.tell(declared=declared, undeclared=(), open=False)
 
 
-def _note_unread(transaction: Transaction, event: BatchPlanned, read: frozenset[SplitId]) -> None:
-    """Of what this batch does not read, keep what nobody has compared; its last record's epoch may be known by now."""
-    uncompared = event.uncompared
+def _note_unread(transaction: Transaction, uncompared: Mapping[SplitId, int], read: frozenset[SplitId]) -> None:
+    """Of splits that this batch does not read, keep what is not compared yet, and their last records' epochs."""
     for key, split in transaction.splits.items():
         if key in read:
             continue
@@ -303,6 +311,7 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
             ),
         ),
         LogsObserved: Transition(logs_observed, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))),
+        ReadLogsPolled: Transition(read_logs_polled),
         RecordsLost: Transition(records_lost),
         OffsetsResolved: Transition(
             offsets_resolved, (*_GIVEN_AND_TAKEN, (_UNASSIGNED, _FINISHED), (_ASSIGNED, _FINISHED))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from evensplit.core.model import EpochTable, ListedPartition, Loss, Readable, SplitId, Subscription
+from evensplit.core.model import EpochTable, ListedPartition, Loss, Range, Readable, SplitId, Subscription
 from evensplit.core.state.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 
@@ -123,6 +123,9 @@ class ClustersListed:
     clusters: tuple[ListedCluster, ...]
     confirmed: bool = True
     complete: bool = True
+    answer: int = 0
+    """The number of the metadata poll; 0: not numbered. One that is told again changes how clusters are reached, and
+    leaves nothing out a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +169,6 @@ class PartitionsListed:
     `kafka_id`: what the cluster calls itself; empty where it does not say.
     `seen`: others that are there and that nothing else is known of, as without a leader: they are not missing, and are
     not taken up.
-    `answer`: the number of the answer, counted by the host. One below the last one comes too late and is passed over.
-    One that is told again is no second one about the id of a topic, and whoever tells it again calls it not `complete`.
     `asked`: how it came about.
     """
 
@@ -177,7 +178,12 @@ class PartitionsListed:
     kafka_id: str = ""
     seen: tuple[ListedPartition, ...] = ()
     answer: int = 0
+    """The number of the poll, counted by the host; 0: not numbered. One below the last one comes too late and is
+    ignored; one that is told again is no second one about the id of a topic."""
     asked: Asked = NOW
+    discovery: int = 0
+    """The number of the poll that `complete` rests on, which can be an earlier one; 0: this one. What is missing is
+    not missing a second time by a discovery that was told before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,8 @@ class LogsObserved:
 
     `ends`: split -> the offset of the next record to be written. `starts`: split -> the first offset that its log still
     has, as far as that was asked for. Both are of the incarnations that were listed last.
-    `answer`: the number of the answer, and `asked`: how it came about, as for `PartitionsListed`.
+    `answer`: the number of the poll, and `asked`: how it came about, as for `PartitionsListed`; a poll that was told
+    before is ignored.
     `epochs`: split -> the leader epochs of its log's records, as far as the brokers tell.
     """
 
@@ -195,6 +202,25 @@ class LogsObserved:
     starts: Mapping[SplitId, int] = field(default_factory=_nothing)
     answer: int = 0
     epochs: Mapping[SplitId, EpochTable] = field(default_factory=_nothing)
+    asked: Asked = NOW
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLogsPolled:
+    """A cluster was polled after batches had read from it: so much of its logs is still there.
+
+    Also told by a run whose partitions and ends are fixed, and which takes in nothing else.
+    """
+
+    cluster: str
+    listed: Mapping[SplitId, str]
+    """Every partition that is listed -> its topic id."""
+    starts: Mapping[SplitId, int]
+    """Where logs begin, as far as their leaders say."""
+    answer: int
+    """The number of the poll; one that was told before is ignored."""
+    discovery: int = 0
+    """The number of the poll that `listed` is complete by; 0 if it may lack something."""
     asked: Asked = NOW
 
 
@@ -222,12 +248,16 @@ class OffsetsResolved:
 class BatchOpened:
     """The next batch was asked for. Owners are not changed from here on until it is planned: then once, for all of it.
 
-    `durable`: the highest revision that is sure to be kept, so that no batch that begins at an earlier one is ever
-    planned again; None: that of the state, as by a host that keeps every state. What belongs to later revisions, first
-    positions and declared losses, stays in the state.
+    The tasks of the batch before have read. `durable`: the highest revision that is sure to be kept, so that no batch
+    that begins at an earlier one is ever planned again; None: that of the state, as by a host that keeps every state.
+    What belongs to later revisions, first positions and declared losses, stays in the state.
     """
 
     durable: int | None = None
+    polls: int = 0
+    """How many polls the host has sent by now, in all: those that are numbered above it come after the reading."""
+    repeated: tuple[Range, ...] = ()
+    """At the start of a session: what this process's tasks have read for batches that another process planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +266,9 @@ class BatchPlanned:
 
     If the batch was opened, owners are decided now. A host whose readers go on by themselves tells with it how far they
     were at its last completed checkpoint.
-
-    `uncompared`: split -> where the oldest range of it begins that an earlier batch handed out, and of which no answer
-    has said since whether all of it was there to be read. Of this incarnation; what is at its position or beyond it is
-    passed over.
     """
 
     ends: Mapping[SplitId, int]
-    uncompared: Mapping[SplitId, int] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +290,7 @@ Event = (
     | ClusterPollFailed
     | PartitionsListed
     | LogsObserved
+    | ReadLogsPolled
     | RecordsLost
     | OffsetsResolved
     | BatchOpened

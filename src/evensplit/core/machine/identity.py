@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
+from evensplit.core.machine.skipped_records import rename_read
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
 from evensplit.core.state.state import Doubt, TopicName, recency
@@ -113,6 +114,11 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
         doubts={key: one for key, one in session.doubts.items() if key[0] != before.id},
         leaving=tuple(name for name in session.leaving if name != before.id),
         unreachable=_without(session.unreachable, before.id),
+        read=rename_read(session, before.id, after.id),
+        compared=_without(session.compared, before.id),
+        observed=_without(session.observed, before.id),
+        discoveries=_without(session.discoveries, before.id),
+        read_missing={key: at for key, at in session.read_missing.items() if key.cluster != before.id},
     )
 
 

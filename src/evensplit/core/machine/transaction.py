@@ -133,19 +133,23 @@ class Transaction:
 
         Only an answer for which others were asked than the one who gave the last one confirms what that one said.
         """
-        session, at_ms = self.session, self.asked_ms(asked)
-        if session.now_ms is None or not keys:
+        if self.session.now_ms is None or not keys:
             return []
-        since: dict[SplitId | str, int] = {**dict.fromkeys(keys, at_ms), **session.missing_since}
-        gone = [
-            key
-            for key in keys
-            if asked.turned and key in session.missing_since and at_ms - since[key] >= session.discovery_interval_ms
-        ]
-        for key in gone:
-            del since[key]
+        gone, since = self.missing_twice(self.session.missing_since, keys, asked)
         self.tell(missing_since=since)
         return gone
+
+    def missing_twice(
+        self, before: Mapping[Any, int], keys: Sequence[Key], asked: Asked
+    ) -> tuple[list[Key], dict[Any, int]]:
+        """See `missed`: the keys that are gone, and since when the others are missing, with those of `before`."""
+        at_ms = self.asked_ms(asked)
+        since: dict[Any, int] = {**dict.fromkeys(keys, at_ms), **before}
+        interval_ms = self.session.discovery_interval_ms
+        gone = [key for key in keys if asked.turned and key in before and at_ms - since[key] >= interval_ms]
+        for key in gone:
+            del since[key]
+        return gone, since
 
     def present(self, *keys: SplitId | str) -> None:
         """Nothing of `keys` is missing, or it does not matter any more."""

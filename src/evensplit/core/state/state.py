@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 from evensplit.core.model import (
     ClusterState,
     EpochTable,
+    HandedOut,
     ListedPartition,
     Loss,
+    Range,
     Readable,
     Split,
     SplitId,
@@ -77,6 +79,21 @@ class Doubt(NamedTuple):
     denials: int = 0
     former: bool = False
     heard: frozenset[str] = frozenset()
+
+
+class ReadRanges(NamedTuple):
+    """Ranges of one cluster that the tasks of one batch read, as far as it is not known whether all of it was there."""
+
+    ranges: tuple[Range, ...]
+    topic_ids: Mapping[SplitId, str]
+    """The topic ids that they were planned for."""
+    handed_out: HandedOut
+    polls: int | None
+    """Polls that are numbered above it were sent when the tasks had read; None: they may be reading."""
+
+    def is_before(self, poll: int) -> bool:
+        """Whether the tasks had read when `poll` was sent."""
+        return self.polls is not None and poll > self.polls
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +165,20 @@ class Session:
     doubts: Mapping[TopicName, Doubt] = field(default_factory=_nothing)
     late: Mapping[str, tuple[SplitId, ...]] = field(default_factory=_nothing)
     leader_epochs: Mapping[str, Mapping[SplitId, EpochTable]] = field(default_factory=_nothing)
+    opened: bool = False
+    """A batch was opened in this session."""
+    read: Mapping[str, tuple[ReadRanges, ...]] = field(default_factory=_nothing)
+    """Cluster -> what was read of it and not compared yet with what is still there; see `skipped_records`."""
+    compared: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
+    """Cluster -> the last poll that was compared with what had been read, and the discovery that it rested on."""
+    read_missing: Mapping[SplitId, int] = field(default_factory=_nothing)
+    """Partitions that were read -> the time of the first of the last complete polls without them, in ms."""
+    observed: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> the last poll by which its logs were observed."""
+    discoveries: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> the last poll that a complete listing of its partitions rested on."""
+    metadata_poll: int = 0
+    """The number of the metadata poll that clusters were listed by the last time."""
 
     def wants(self, key: SplitId) -> bool:
         """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""

@@ -1,9 +1,10 @@
-"""Tells the core what metadata and clusters answered, and resolves the starts that it asks for."""
+"""Tells the core what metadata and clusters answered, and looks up the starts that it asks for."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from evensplit.core.machine.data_loss import describe_loss
 from evensplit.core.machine.effects import RefuseCluster, ReportLoss, ResolveStart
@@ -11,23 +12,30 @@ from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
     Asked,
     ClusterPollFailed,
+    ClustersListed,
     Event,
+    ListedCluster,
     LogsObserved,
     OffsetsResolved,
     PartitionsListed,
+    ReadLogsPolled,
     RecordsLost,
+    SettingsChanged,
 )
-from evensplit.core.model import EpochTable, Loss, SplitId, StartBy
+from evensplit.core.machine.unsure import unsure_clusters
+from evensplit.core.model import EpochTable, SplitId, StartBy
 from evensplit.core.state.offset_strategies import TopicPartition
-from evensplit.core.state.state import EnumeratorState
+from evensplit.core.state.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
+from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointForeign, ClusterError, DataLossError, line_of
-from evensplit.spark.driver.intent import clusters_listed, settings_changed
+from evensplit.spark.driver.agenda import Due, every_poll_of
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.notices import raise_all
 from evensplit.spark.driver.start_lookup import StartLookup, Starts
-from evensplit.spark.options.parse import SourceOptions
+from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
@@ -36,9 +44,9 @@ LOOK_UP_INTERVAL_S = 1.0
 """How long after a look-up of starts that failed the next one is made."""
 
 
-def tell(state: EnumeratorState, event: Event) -> Step:
+def tell(state: EnumeratorState, event: Event, advance: Callable[[EnumeratorState, Event], Step] = step) -> Step:
     """The step; raises for the orders that end the run. Losses that do not are in the state."""
-    after = step(state, event)
+    after = advance(state, event)
     fatal: list[ReportLoss] = []
     for effect in after.effects:
         if isinstance(effect, RefuseCluster):
@@ -51,9 +59,26 @@ def tell(state: EnumeratorState, event: Event) -> Step:
     return after
 
 
-def declare(state: EnumeratorState, losses: Sequence[Loss]) -> EnumeratorState:
-    """The state that knows of `losses`."""
-    return tell(state, RecordsLost(tuple(losses))).state if losses else state
+def settings_changed(options: SourceOptions, settings: Settings, clusters: Iterable[ClusterOptions]) -> SettingsChanged:
+    """What the user wants now, where `settings` is what holds so far and `clusters` are those to be read."""
+    interval_ms = options.discovery_interval_ms
+    return SettingsChanged(
+        replace(
+            settings,
+            policy=options.policy,
+            scope=options.scope,
+            rebalance=options.rebalance,
+            plan=options.plan,
+            tasks_min=options.tasks_min,
+            task_offsets_max=options.task_offsets_max,
+            retention_ms=options.retention_ms,
+            bounded=settings.bounded or any(cluster.ends_stream for cluster in clusters),
+        ),
+        eligible=options.pins,
+        discovery=interval_ms > 0,
+        discovery_interval_ms=interval_ms if interval_ms > 0 else DISCOVERY_INTERVAL_MS_DEFAULT,
+        loss=FAIL if options.fail_on_data_loss else DECLARE,
+    )
 
 
 def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:
@@ -77,6 +102,226 @@ def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:
         )
 
 
+class EventFeed:
+    """Tells the core what was polled. Each poll has its number, by which the core ignores what it has seen."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        metadata: MetadataPoller,
+        monitor: ClusterMonitor,
+        starts: StartLookup,
+        scheduler: Scheduler,
+        advance: Callable[[EnumeratorState, Event], Step] = step,
+    ) -> None:
+        self._options = options
+        self._metadata = metadata
+        self._monitor = monitor
+        self._starts = starts
+        self._scheduler = scheduler
+        self._advance = advance
+        self.latest: dict[SplitId, int] = {}
+        """The ends of the logs by the last polls, without those of late clusters: one may be away, and a batch that is
+        to read from it would fail, today and whenever it is done again."""
+        self.late: Collection[str] = ()
+        """The late clusters that `latest` leaves out."""
+        self._retry_s: float | None = None
+        self._doubted: Collection[str] = ()
+        self._taken: Mapping[str, int] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """A session begins: nothing has been told."""
+        self._listed: tuple[int, int, tuple[str, ...]] | None = None
+        self._epochs: dict[str, tuple[Mapping[TopicPartition, EpochTable] | None, Mapping[SplitId, EpochTable]]] = {}
+
+    def tell(self, state: EnumeratorState, event: Event) -> EnumeratorState:
+        """The state after `event`; raises for the orders that end the run."""
+        return tell(state, event, self._advance).state
+
+    def dues(self, session: Session) -> Iterator[Due]:
+        """When to plan again: for polls that the core waits for, and for starts whose look-up failed."""
+        if self._retry_s is not None:
+            yield Due(self._retry_s)
+        yield from every_poll_of(unsure_clusters(session), session.observed)
+        for name, read in session.read.items():
+            compared = session.compared.get(name, (0, 0))[0]
+            for one in read:
+                if one.polls is None:
+                    yield Due()
+                elif not one.is_before(compared):
+                    yield Due(cluster=name, poll=one.polls)
+
+    def take(
+        self, state: EnumeratorState, answers: Mapping[str, PollResult], left_out: Sequence[str], *, patient: bool
+    ) -> EnumeratorState:
+        """Tell the core what the metadata and the clusters answered, and resolve the starts that it asks for.
+
+        `left_out`: clusters that this run does without. `patient`: starts that have to be looked up are waited for.
+        Raises ClusterError, SubscriptionError, DataLossError.
+        """
+        self._monitor.forget_awaited()
+        before = state.session.observed
+        state = self._list_clusters(state, left_out)
+        self.latest = {}
+        found = Starts()
+        waiting = {key.cluster: True for key, split in state.splits.items() if split.position is None and split.active}
+        for name, answer in sorted(answers.items()):
+            if isinstance(answer, ClusterSnapshot) and name in state.clusters:
+                if _is_new(before, name, answer) or name in waiting:
+                    state = self._list_partitions(state, name, answer, found, patient=patient)
+            elif isinstance(answer, ClusterError) and name in state.clusters:
+                if state.session.unreachable.get(name) != str(answer):
+                    state = self.tell(state, ClusterPollFailed(name, str(answer)))
+        self._find_stops(state, answers, found, patient=patient)
+        state = self._begin_splits(state, found, patient=patient)
+        self._leave_out_late(before, answers)
+        for name, answer in sorted(answers.items()):
+            if isinstance(answer, ClusterSnapshot):
+                if _is_new(before, name, answer):
+                    state = self._observe_logs(state, name, answer)
+                if name in state.clusters and name not in self.late:
+                    self.latest.update(_believed(state, name, answer))
+        return self.take_read(state, answers)
+
+    def take_read(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> EnumeratorState:
+        """Tell the core what is still there of what was read, and nothing else."""
+        for name in sorted(state.session.read):
+            answer = answers.get(name)
+            if isinstance(answer, ClusterSnapshot) and any(
+                one.is_before(answer.number) for one in state.session.read[name]
+            ):
+                listed = {SplitId(name, one.topic, one.partition): one.topic_id for one in answer.listing.partitions}
+                starts = {SplitId(name, *key): start for key, start in answer.earliest.items()}
+                discovery = answer.discovery if answer.whole else 0
+                asked = self._asked(state, name, answer)
+                state = self.tell(state, ReadLogsPolled(name, listed, starts, answer.number, discovery, asked))
+        return state
+
+    def _begin_splits(self, state: EnumeratorState, found: Starts, *, patient: bool) -> EnumeratorState:
+        """Tell the core the starts that were found, or say why some were not."""
+        if self._options.fail_on_data_loss:
+            found.problems.extend(
+                f"{loss.split}: {describe_loss(loss, found.log_ends[loss.split])}" for loss in found.losses
+            )
+        raise_all(found.errors if patient else [], found.problems)
+        for error in found.errors:
+            log.warning(
+                "starts of new partitions could not be looked up; trying again in %g s: %s",
+                LOOK_UP_INTERVAL_S,
+                line_of(error),
+            )
+        self._retry_s = self._scheduler.monotonic() + LOOK_UP_INTERVAL_S if found.errors else None
+        if found.losses:
+            state = self.tell(state, RecordsLost(tuple(found.losses)))
+        if found.starts or found.stops:
+            state = self.tell(state, OffsetsResolved(found.starts, found.stops, found.topic_ids))
+        return state
+
+    def _leave_out_late(self, before: Mapping[str, int], answers: Mapping[str, PollResult]) -> None:
+        # One that is always slow is read by the answers that come meanwhile. Where there is a reason why it does not
+        # answer now, it has to give two of them: one that is away gives no second one.
+        late = self._monitor.late
+        answered = [name for name in late if _is_new(before, name, answers.get(name))]
+        doubted = {name for name in answered if self._monitor.reason(name) and name not in self._doubted}
+        self.late = [name for name in late if name not in answered or name in doubted]
+        self._doubted = doubted
+
+    def _list_clusters(self, state: EnumeratorState, left_out: Sequence[str]) -> EnumeratorState:
+        # What is known keeps its place, also in a run that does without it.
+        without = tuple(name for name in left_out if name not in state.clusters)
+        listed = (self._metadata.answers, self._monitor.proven, without)
+        if self._listed == listed and state.session.listed is not None:
+            return state
+        if self._metadata.complete:
+            check_migrated(state, [one.id for one in self._metadata.clusters])
+        wanted = settings_changed(self._options, state.settings, self._metadata.clusters)
+        if wanted.settings != state.settings:
+            state = self.tell(state, wanted)
+        self._listed = listed
+        return self.tell(state, self._clusters_listed(state, without))
+
+    def _clusters_listed(self, state: EnumeratorState, left_out: Collection[str]) -> ClustersListed:
+        """The clusters that are to be read, without those that are `left_out`: one may be a known one, renamed."""
+        listed: list[ListedCluster] = []
+        for cluster in self._metadata.clusters:
+            if cluster.id in left_out:
+                continue
+            proven, known = self._monitor.options(cluster.id), state.clusters.get(cluster.id)
+            servers = (proven or cluster).settings.bootstrap_servers
+            if proven is None and known is not None and known.bootstrap_servers:
+                # Servers that have not led to the cluster yet are not written down.
+                servers = known.bootstrap_servers
+            listed.append(ListedCluster(cluster.id, servers, cluster.starts_by_itself, cluster.subscription))
+        complete = self._metadata.complete and not left_out
+        return ClustersListed(tuple(listed), self._metadata.confirmed, complete, self._metadata.answers)
+
+    def _list_partitions(
+        self, state: EnumeratorState, name: str, view: ClusterSnapshot, found: Starts, *, patient: bool
+    ) -> EnumeratorState:
+        known = state.clusters[name]
+        # An answer with gaps is not a first discovery, and never says what is not there. A cluster that is known under
+        # another name was discovered before.
+        if known.initial and not view.whole and not _is_known(state, view.listing.cluster_id):
+            return state
+        asked, kafka_id = self._asked(state, name, view), view.listing.cluster_id
+        listed = PartitionsListed(
+            name, view.bounded, view.whole, kafka_id, view.unbounded, view.number, asked, view.discovery
+        )
+        after = tell(state, listed, self._advance)
+        options = self._monitor.options(name)
+        for order in after.effects:
+            if not isinstance(order, ResolveStart) or options is None:
+                continue
+            # As long as the metadata could not be read, it is not known where its new splits start.
+            if order.by is StartBy.EARLIEST or self._metadata.answers:
+                self._starts.find(found, options, order.by, order.splits, view, patient=patient)
+        return after.state
+
+    def _find_stops(
+        self, state: EnumeratorState, answers: Mapping[str, PollResult], found: Starts, *, patient: bool
+    ) -> None:
+        """Find the stops of splits that were read without one: until then, they are not read on."""
+        for name, answer in sorted(answers.items()):
+            options = self._monitor.options(name)
+            if isinstance(answer, ClusterSnapshot) and options is not None and options.ends_stream:
+                keys = [SplitId(name, one.topic, one.partition) for one in answer.bounded]
+                splits = [state.splits[key] for key in keys if key in state.splits]
+                endless = [one.id for one in splits if one.active and one.position is not None and one.stop is None]
+                self._starts.find_stops(found, options, endless, answer, patient=patient)
+
+    def _observe_logs(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> EnumeratorState:
+        ends = {SplitId(name, *key): end for key, end in view.latest.items()}
+        for key, end in view.undecided.items():
+            # A position among what is not decided yet is no loss; one after the real end of the log is.
+            split = state.splits.get(SplitId(name, *key))
+            if split is not None and split.position is not None and ends.get(split.id, end) < split.position:
+                ends[split.id] = min(split.position, end)
+        starts = {SplitId(name, *key): start for key, start in view.earliest.items()}
+        epochs = self._by_split(name, view.epochs)
+        asked = self._asked(state, name, view)
+        return self.tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked))
+
+    def _asked(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> Asked:
+        """How an answer came about. It can have been there for long."""
+        age_ms = int((self._scheduler.monotonic() - self._monitor.looked_at(name)) * 1000)
+        at_ms = (state.session.now_ms or 0) - max(0, age_ms)
+        return Asked(at_ms, view.turned, view.words, view.listing.broker)
+
+    def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
+        """Epochs of a cluster; the same object for the same tables, so that they need not be compared."""
+        seen, named = self._epochs.get(name, (None, {}))
+        if seen is not tables:
+            named = {SplitId(name, *key): table for key, table in tables.items()}
+            self._epochs[name] = tables, named
+        return named
+
+
+def _is_new(observed: Mapping[str, int], name: str, answer: PollResult | None) -> bool:
+    """Whether this poll has not been told by the polls that were `observed`."""
+    return isinstance(answer, ClusterSnapshot) and answer.number > observed.get(name, 0)
+
+
 def _believed(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Iterator[tuple[SplitId, int]]:
     """The ends of a cluster's logs, without those of other topics, perhaps, and of former leaders."""
     doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
@@ -87,180 +332,3 @@ def _believed(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Itera
 
 def _is_known(state: EnumeratorState, kafka_id: str) -> bool:
     return any(one.kafka_id == kafka_id for one in state.clusters.values() if kafka_id)
-
-
-class EventFeed:
-    """What the core has been told in this session, so that each answer counts once.
-
-    `latest`: the ends of the logs by the last answers, without those of clusters that are late: one may be away, and a
-    batch that is to read from it would fail, today and whenever it is done again. `late`: which these were.
-    """
-
-    def __init__(
-        self,
-        options: SourceOptions,
-        fleet: MetadataPoller,
-        world: ClusterMonitor,
-        starts: StartLookup,
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._options = options
-        self._fleet = fleet
-        self._world = world
-        self._starts = starts
-        self._monotonic = monotonic
-        self.latest: dict[SplitId, int] = {}
-        self._retry_at: float | None = None
-        self.late: Collection[str] = ()
-        self._doubted: Collection[str] = ()
-        self.begin()
-
-    def begin(self) -> None:
-        """A session begins: nothing has been told."""
-        self._told: dict[str, int] = {}
-        self._discoveries: dict[str, int] = {}
-        self._fleet_told: tuple[int, int, tuple[str, ...]] | None = None
-        self._epochs: dict[str, tuple[Mapping[TopicPartition, EpochTable] | None, Mapping[SplitId, EpochTable]]] = {}
-
-    def is_behind(self, name: str, answers: Mapping[str, PollResult]) -> bool:
-        """Whether the core has not been told the last answer of a cluster."""
-        answer = answers.get(name)
-        return isinstance(answer, ClusterSnapshot) and self._told.get(name) != answer.number
-
-    def has_news(self) -> bool:
-        """Whether a cluster is late no longer, or it is time to make a look-up of starts that failed once more."""
-        if any(name not in self._world.late for name in self.late):
-            return True
-        return self._retry_at is not None and self._monotonic() >= self._retry_at
-
-    def asked_ms(self, state: EnumeratorState, name: str) -> int:
-        """When the last view of a cluster was asked for. It can have been there for long."""
-        age_ms = int((self._monotonic() - self._world.looked_at(name)) * 1000)
-        return (state.session.now_ms or 0) - max(0, age_ms)
-
-    def tell_all(
-        self, state: EnumeratorState, answers: Mapping[str, PollResult], left_out: Sequence[str], *, patient: bool
-    ) -> EnumeratorState:
-        """Tell the core what the metadata and the clusters answered, and resolve the starts that it asks for.
-
-        `left_out`: clusters that this run does without. `patient`: starts that have to be looked up are waited for.
-        Raises ClusterError, SubscriptionError, DataLossError.
-        """
-        state = self._list_clusters(state, left_out)
-        self.latest = {}
-        found = Starts()
-        waiting = {key.cluster: True for key, split in state.splits.items() if split.position is None and split.active}
-        for name, answer in sorted(answers.items()):
-            if isinstance(answer, ClusterSnapshot) and name in state.clusters:
-                again = self._told.get(name) == answer.number
-                if not again or name in waiting:
-                    state = self._list_partitions(state, name, answer, found, patient=patient)
-            elif isinstance(answer, ClusterError) and self._is_other_news(state, name, answer):
-                state = tell(state, ClusterPollFailed(name, str(answer))).state
-        self._find_stops(state, answers, found, patient=patient)
-        if self._options.fail_on_data_loss:
-            found.problems.extend(
-                f"{loss.split}: {describe_loss(loss, found.log_ends[loss.split])}" for loss in found.losses
-            )
-        raise_all(found.errors if patient else [], found.problems)
-        for error in found.errors:
-            log.warning("where new partitions start could not be looked up, and will be again: %s", line_of(error))
-        self._retry_at = self._monotonic() + LOOK_UP_INTERVAL_S if found.errors else None
-        state = declare(state, found.losses)
-        if found.starts or found.stops:
-            state = tell(state, OffsetsResolved(found.starts, found.stops, found.topic_ids)).state
-        # One that is always slow is read by the answers that come meanwhile. Where there is a reason why it does not
-        # answer now, it has to give two of them: one that is away gives no second one.
-        answered = [name for name in self._world.late if self.is_behind(name, answers)]
-        doubted = {name for name in answered if self._world.reason(name) and name not in self._doubted}
-        self.late = [name for name in self._world.late if name not in answered or name in doubted]
-        self._doubted = doubted
-        for name, answer in sorted(answers.items()):
-            if isinstance(answer, ClusterSnapshot):
-                state = self._observe_logs(state, name, answer)
-                if name in state.clusters and name not in self.late:
-                    self.latest.update(_believed(state, name, answer))
-        return state
-
-    def _list_clusters(self, state: EnumeratorState, left_out: Sequence[str]) -> EnumeratorState:
-        # What is known keeps its place, also in a run that does without it.
-        without = tuple(name for name in left_out if name not in state.clusters)
-        told = (self._fleet.answers, self._world.proven, without)
-        if self._fleet_told == told and state.session.listed is not None:
-            return state
-        if self._fleet.complete:
-            check_migrated(state, [one.id for one in self._fleet.clusters])
-        wanted = settings_changed(self._options, state.settings, self._fleet.clusters)
-        if wanted.settings != state.settings:
-            state = tell(state, wanted).state
-        # An answer that is told again is no second one.
-        again = self._fleet_told is not None and self._fleet_told[0] == self._fleet.answers
-        listed = clusters_listed(self._fleet, state, self._world.options, without, again=again)
-        self._fleet_told = told
-        return tell(state, listed).state
-
-    def _list_partitions(
-        self, state: EnumeratorState, name: str, view: ClusterSnapshot, found: Starts, *, patient: bool
-    ) -> EnumeratorState:
-        known = state.clusters[name]
-        # An answer with gaps is not a first discovery, and never says what is not there. A cluster that is known under
-        # another name was discovered before.
-        if known.initial and not view.whole and not _is_known(state, view.listing.cluster_id):
-            return state
-        # A discovery that is looked at again is no second one; only for the first one it makes no difference.
-        again = known.discovered and self._discoveries.get(name) == view.discovery
-        complete = view.whole and not again
-        asked, cluster_id = self._asked(state, name, view), view.listing.cluster_id
-        listed = PartitionsListed(name, view.bounded, complete, cluster_id, view.unbounded, view.number, asked)
-        after = tell(state, listed)
-        if complete:
-            self._discoveries[name] = view.discovery
-        options = self._world.options(name)
-        for order in after.effects:
-            if not isinstance(order, ResolveStart) or options is None:
-                continue
-            # Where the metadata could not be read yet, nobody knows where what is to start by its word starts.
-            if order.by is StartBy.EARLIEST or self._fleet.answers:
-                self._starts.find(found, options, order.by, order.splits, view, patient=patient)
-        return after.state
-
-    def _find_stops(
-        self, state: EnumeratorState, answers: Mapping[str, PollResult], found: Starts, *, patient: bool
-    ) -> None:
-        """Find the stops of splits that were read without one: until then, they are not read on."""
-        for name, answer in sorted(answers.items()):
-            options = self._world.options(name)
-            if isinstance(answer, ClusterSnapshot) and options is not None and options.ends_stream:
-                keys = [SplitId(name, one.topic, one.partition) for one in answer.bounded]
-                splits = [state.splits[key] for key in keys if key in state.splits]
-                endless = [one.id for one in splits if one.active and one.position is not None and one.stop is None]
-                self._starts.find_stops(found, options, endless, answer, patient=patient)
-
-    def _observe_logs(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> EnumeratorState:
-        if self._told.get(name) == view.number:
-            return state
-        self._told[name] = view.number
-        ends = {SplitId(name, *key): end for key, end in view.latest.items()}
-        for key, end in view.undecided.items():
-            # A position among what is not decided yet is no loss; one after the real end of the log is.
-            split = state.splits.get(SplitId(name, *key))
-            if split is not None and split.position is not None and ends.get(split.id, end) < split.position:
-                ends[split.id] = min(split.position, end)
-        starts = {SplitId(name, *key): start for key, start in view.earliest.items()}
-        epochs = self._by_split(name, view.epochs)
-        asked = self._asked(state, name, view)
-        return tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked)).state
-
-    def _asked(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> Asked:
-        return Asked(self.asked_ms(state, name), view.turned, view.words, view.listing.broker)
-
-    def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
-        """Epochs of a cluster; the same object for the same tables, so that nobody has to compare them."""
-        seen, named = self._epochs.get(name, (None, {}))
-        if seen is not tables:
-            named = {SplitId(name, *key): table for key, table in tables.items()}
-            self._epochs[name] = tables, named
-        return named
-
-    def _is_other_news(self, state: EnumeratorState, name: str, answer: ClusterError) -> bool:
-        return name in state.clusters and state.session.unreachable.get(name) != str(answer)

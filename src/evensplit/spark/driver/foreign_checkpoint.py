@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evensplit.core.import_spark_offsets import firsts_between, lost_between, positions_of_state, state_of_positions
-from evensplit.core.machine.events import ParallelismChanged, ReaderRegistered
+from evensplit.core.machine.events import ParallelismChanged, ReaderRegistered, RecordsLost
 from evensplit.core.state.codec import decode
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointForeign
 from evensplit.spark.driver.change_log import say_losses
-from evensplit.spark.driver.event_feed import check_migrated, declare, tell
-from evensplit.spark.driver.intent import settings_changed
+from evensplit.spark.driver.event_feed import check_migrated, settings_changed, tell
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 
 
@@ -65,7 +64,8 @@ def deal(
     if options.metadata is None:
         check_migrated(end, [one.id for one in options.clusters])
     state = tell(end, settings_changed(options, end.settings, clusters)).state
-    state = declare(state, lost_between(start, end))
+    losses = lost_between(start, end)
+    state = tell(state, RecordsLost(losses)).state if losses else state
     say_losses(state.losses, more="in this batch, which another source planned")
     state = tell(state, ParallelismChanged(options.readers or readers_default)).state
     for reader in range(state.readers):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import counted
+from evensplit.spark.driver.agenda import Due
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
@@ -61,17 +62,10 @@ class Hanging:
         said = ((name, self._said[name]) for name in sorted(self._said))
         self.notices = tuple(sentence for name, sentence in said if isinstance(answers[name], ClusterSnapshot))
 
-    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
-        """Whether an answer came that makes something known that has not been said yet."""
-        if not self._due_s:
-            return False
-        now_s = self._monotonic()
-        return any(
-            now_s >= due_s
-            and isinstance(answer := answers.get(name), ClusterSnapshot)
-            and answer.number != self._numbers[name]
-            for name, due_s in self._due_s.items()
-        )
+    @property
+    def dues(self) -> Iterable[Due]:
+        """When another poll may make something known that has not been said yet."""
+        return (Due(due_s, name, self._numbers[name]) for name, due_s in self._due_s.items())
 
     def _take(self, name: str, view: ClusterSnapshot, seen_s: float) -> None:
         before = self._held.pop(name, {})

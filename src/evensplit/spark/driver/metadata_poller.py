@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,11 +12,11 @@ from evensplit.core.model import ClusterState
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import counted, short
 from evensplit.errors import MetadataError, MetadataRefused, line_of
-from evensplit.kafka.background import in_background
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.metadata import MetadataService, hidden, open_service, select, shown_location
 from evensplit.spark.driver.fleet_clusters import clusters_in, clusters_of, endless, united
 from evensplit.spark.options.parse import ClusterOptions, MetadataOptions, SourceOptions, parse_clusters
+from evensplit.spark.poll.scheduler import Scheduler
 
 log = logging.getLogger("evensplit")
 
@@ -70,12 +69,12 @@ class MetadataPoller:
         *,
         batch: bool = False,
         opened: Callable[[MetadataOptions], MetadataService] = open_metadata,
-        clock: Callable[[], float] = time.monotonic,
+        scheduler: Scheduler | None = None,
     ) -> None:
         self._options = options
         self._batch = batch
         self._opened = opened
-        self._clock = clock
+        self._scheduler = scheduler or Scheduler()
         self._source = shown_location(options.metadata.location) if options.metadata else ""
         self._service: MetadataService | None = None
         self._asked: Future[Answered] | None = None
@@ -102,10 +101,10 @@ class MetadataPoller:
         metadata = self._options.metadata
         if metadata is None:
             return
-        now = self._clock()
+        now = self._scheduler.monotonic()
         due = self._is_due(now)
         if due and self._asked is None:
-            self._asked = in_background(lambda: self._read(metadata), "evensplit-metadata")
+            self._asked = self._scheduler.start(lambda: self._read(metadata), "evensplit-metadata")
             self._asked_at = self._began_at = now
         elif due and now - self._began_at >= metadata.timeout_ms / 1000 and not self._is_answered:
             # It hangs: another question would hang beside it. Each interval of that is a failure of its own.
@@ -114,7 +113,7 @@ class MetadataPoller:
         if self._asked is None:
             return
         if patient or not self._has_clusters:
-            wait([self._asked], timeout=metadata.timeout_ms / 1000 + TIMEOUT_GRACE_S)
+            self._scheduler.wait((self._asked,), metadata.timeout_ms / 1000 + TIMEOUT_GRACE_S)
         if self._asked.done():
             asked, self._asked = self._asked, None
             self._take(asked, metadata, state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 
 from evensplit.core.batch.plan import is_held_back, unread
@@ -12,43 +13,37 @@ log = logging.getLogger("evensplit")
 
 
 class MinOffsetsGate:
-    """Holds batches back that have fewer than `offsets_min` offsets, for `delay_ms` at most.
+    """Holds back batches of fewer than `offsets_min` offsets, for `delay_ms` at most.
 
-    The delay is counted as Spark's own Kafka source counts it: from the last look that held nothing back, whether there
-    was something to read or not. It is not kept, so the first batch of each run goes ahead. A look at which nothing was
-    to be read, and not every cluster had answered, does not count. `clock`: in s.
+    The delay counts as in Spark's own Kafka source: from the last plan that held nothing back, even if there was
+    nothing to read. It is not kept, so the first batch of each run goes ahead.
     """
 
-    def __init__(self, offsets_min: int | None, delay_ms: int, clock: Callable[[], float]) -> None:
+    def __init__(self, offsets_min: int | None, delay_ms: int, monotonic: Callable[[], float]) -> None:
         self._offsets_min = offsets_min
-        self._delay_ms = delay_ms
-        self._clock = clock
-        self._passed_at: float | None = None
-        self._waits = False
-        self._known = False
+        self._delay_s = delay_ms / 1000
+        self._monotonic = monotonic
+        self._passed_s: float | None = None
+        self._is_quiet = False
+        """All clusters had answered, and nothing was held back."""
+        self.due_s = math.inf
+        """When the batch that is held back now goes ahead, by the monotonic clock; infinity if there is none."""
 
     def holds_back(self, positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], *, known: bool) -> bool:
         """Whether the batch from `positions` to `latest` (see `plan_ends`) waits. `known`: every cluster answered."""
         if self._offsets_min is None:
             return False
-        offsets = unread(positions, latest)
-        held = is_held_back(offsets, self._offsets_min, since_ms=self._since_ms(), delay_ms=self._delay_ms)
-        self._waits, self._known = held and offsets > 0, known
+        now_s, offsets = self._monotonic(), unread(positions, latest)
+        if self._passed_s is not None and self._is_quiet:
+            # Nothing was held back meanwhile, so the delay has passed again and again.
+            self._passed_s += (now_s - self._passed_s) // max(self._delay_s, 1e-9) * self._delay_s
+        since_ms = None if self._passed_s is None else int((now_s - self._passed_s) * 1000)
+        held = is_held_back(offsets, self._offsets_min, since_ms=since_ms, delay_ms=int(self._delay_s * 1000))
+        waits = held and offsets > 0
+        self._is_quiet = known and not waits
         if not held and (offsets or known):
-            self._passed_at = self._clock()
-        elif self._waits:
+            self._passed_s = now_s
+        elif waits:
             log.debug("a batch of %d offsets waits for %d (minOffsetsPerTrigger)", offsets, self._offsets_min)
+        self.due_s = math.inf if not waits or self._passed_s is None else self._passed_s + self._delay_s
         return held
-
-    def has_news(self) -> bool:
-        """Whether what waits has waited for long enough."""
-        since_ms = self._since_ms()
-        if since_ms is None or since_ms < self._delay_ms:
-            return False
-        if not self._waits and self._known:
-            # There is nothing to read, and the next batch may wait as long again.
-            self._passed_at = self._clock()
-        return self._waits
-
-    def _since_ms(self) -> int | None:
-        return None if self._passed_at is None else int((self._clock() - self._passed_at) * 1000)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted
+from evensplit.core.text import counted, some
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError, line_of
+from evensplit.spark.driver.agenda import Due
 from evensplit.spark.driver.hanging import Hanging
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.silence import Silence
-from evensplit.spark.options.parse import UNREACHABLE_TIMEOUT_MS_DEFAULT
+from evensplit.spark.driver.stops import stops_that_differ
+from evensplit.spark.options.parse import UNREACHABLE_TIMEOUT_MS_DEFAULT, ClusterOptions, SourceOptions
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
@@ -24,32 +27,38 @@ LATE_AGAIN_S = 60.0
 
 
 class Notices:
-    """Looks through answers for what is wrong, raises where that cannot be borne, and logs it once where it can.
-
-    `left_out`: clusters that a run to the end does without.
-    `notices`: everything else, a sentence each.
-    `limit_ms`: `unreachableTimeout`.
-    """
+    """Looks through answers for what is wrong, raises where that cannot be borne, and logs it once where it can."""
 
     def __init__(
         self,
-        fleet: MetadataPoller,
-        world: ClusterMonitor,
-        limit_ms: int,
-        monotonic: Callable[[], float],
-        now_ms: Callable[[], int],
+        metadata: MetadataPoller,
+        monitor: ClusterMonitor,
+        options: SourceOptions,
+        scheduler: Scheduler,
     ) -> None:
-        self._fleet = fleet
-        self._world = world
-        self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT, monotonic, now_ms)
-        self._silence = Silence(world, limit_ms, monotonic)
-        self._monotonic = monotonic
+        limit_ms = options.unreachable_timeout_ms
+        self._metadata = metadata
+        self._monitor = monitor
+        self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT, scheduler.monotonic, scheduler.now_ms)
+        self._silence = Silence(monitor, scheduler.monotonic)
+        self._monotonic = scheduler.monotonic
         self._failed: dict[str, ClusterError] = {}
         self._away_since: dict[str, tuple[float, int]] = {}
         """Cluster -> since when it is away, in s, and at which level the log says so; of those of which it does."""
         self._late_due: dict[str, float] = {}
+        self._pins = bool(options.pins)
+        self._unreadable = 0
+        self._compared: Sequence[ClusterOptions] | None = None
         self.left_out: tuple[str, ...] = ()
+        """Clusters that a run to the end does without."""
         self.notices: tuple[str, ...] = ()
+        """Everything else that is wrong, a sentence each."""
+        self.stops: tuple[str, ...] = ()
+        """Where splits do not stop as the options say, a sentence for each cluster."""
+
+    def begin(self) -> None:
+        """A session begins: its stops are compared anew."""
+        self._compared = None
 
     @property
     def unreachable(self) -> dict[str, str]:
@@ -58,8 +67,8 @@ class Notices:
         One that is late may be slow and no more; it is among them all the same.
         """
         late = {
-            name: ClusterUnreachable(name, f"it has not answered within {self._world.patience_s:g} s; {why}")
-            for name, why in self._world.late.items()
+            name: ClusterUnreachable(name, f"it has not answered within {self._monitor.patience_s:g} s; {why}")
+            for name, why in self._monitor.late.items()
         }
         return {name: str(error) for name, error in {**late, **self._failed}.items()}
 
@@ -75,9 +84,9 @@ class Notices:
         failed = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterError)}
         failed.update(
             (name, ClusterUnreachable(name, f"it has not answered yet; {why}"))
-            for name, why in self._world.silent().items()
+            for name, why in self._monitor.silent().items()
         )
-        missing = list(self._fleet.missing)
+        missing = list(self._metadata.missing)
         incomplete: list[str] = []
         leaders: list[str] = []
         for name, answer in sorted(answers.items()):
@@ -96,13 +105,13 @@ class Notices:
                 log.warning("cluster %s %s; its splits keep their positions: %s", name, what, line_of(error))
                 self._note_away(name, logging.WARNING)
         self._failed = failed
-        notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._world.notices())
+        notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._monitor.notices())
         for notice in notices:
             if notice not in self.notices:
                 log.warning(notice)
-        self._hanging.look(answers, self._world.looked_at)
+        self._hanging.look(answers, self._monitor.looked_at)
         # These have said their own already.
-        self.notices = (*notices, *([self._fleet.notice] if self._fleet.notice else []), *self._hanging.notices)
+        self.notices = (*notices, *([self._metadata.notice] if self._metadata.notice else []), *self._hanging.notices)
 
     def say_outages(self, answers: Mapping[str, PollResult], late: Collection[str]) -> None:
         """Log which clusters are not read because they are `late`, and which ones answer again.
@@ -113,29 +122,55 @@ class Notices:
         for name in late:
             if name not in self._away_since and now_s >= self._late_due.get(name, now_s):
                 self._late_due[name] = now_s + LATE_AGAIN_S
-                reason = self._world.reason(name)
+                reason = self._monitor.reason(name)
                 level = logging.WARNING if reason else logging.INFO
                 self._note_away(name, level)
-                what = f"within {self._world.patience_s:g} s ({reason or self._world.late[name]})"
+                what = f"within {self._monitor.patience_s:g} s ({reason or self._monitor.late[name]})"
                 log.log(level, "cluster %s has not answered %s; it is not read until it does", name, what)
         for name in sorted(self._away_since.keys() - {*late, *self._failed}):
             since_s, level = self._away_since.pop(name)
             # Otherwise it is one that nobody wants any more.
             if isinstance(answers.get(name), ClusterSnapshot):
-                away_s = self._world.looked_until(name) - since_s
+                away_s = self._monitor.looked_until(name) - since_s
                 log.log(level, "cluster %s answers again, after %.0f s", name, away_s)
 
     def _note_away(self, name: str, level: int) -> None:
-        since_s, before = self._away_since.get(name, (self._monotonic() - self._world.away_ms(name) / 1000, 0))
+        since_s, before = self._away_since.get(name, (self._monotonic() - self._monitor.away_ms(name) / 1000, 0))
         self._away_since[name] = since_s, max(before, level)
 
     def check_silence(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> None:
         """See `Silence.look`; for queries that go on."""
         self._silence.look(state, answers)
 
-    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
-        """Whether time alone has made something wrong that has not been said yet."""
-        return self._hanging.has_news(answers) or self._silence.has_news(answers)
+    def say_uncompared(self, state: EnumeratorState) -> None:
+        """Log which clusters have not said, since ranges of them were read, whether all was there."""
+        for name in sorted(state.session.read):
+            if state.clusters[name].removed_at_ms is None:
+                log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
+
+    def say_unreadable(self, state: EnumeratorState) -> None:
+        """Log which splits no reader may read, when it is another number of them than before."""
+        if not self._pins:
+            return
+        unread = [split.id for split in state.load() if split.owner is None]
+        if len(unread) != self._unreadable:
+            self._unreadable = len(unread)
+            log.warning("%s may be read by no reader (option pin): %s", counted(len(unread), "partition"), some(unread))
+
+    def compare_stops(self, state: EnumeratorState, clusters: Sequence[ClusterOptions]) -> None:
+        """Log where splits do not stop as the options say, once for each change of the options."""
+        if self._compared is clusters:
+            return
+        self._compared, before = clusters, self.stops
+        self.stops = stops_that_differ(state, clusters)
+        for notice in self.stops:
+            if notice not in before:
+                log.warning(notice)
+
+    @property
+    def dues(self) -> tuple[Due, ...]:
+        """When time makes something wrong that has not been said yet."""
+        return (*self._hanging.dues, *self._silence.dues)
 
 
 def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:

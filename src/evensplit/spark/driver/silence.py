@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -12,7 +12,8 @@ from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import ClusterError
-from evensplit.spark.poll.cluster_monitor import GAP_SHARE, ClusterMonitor
+from evensplit.spark.driver.agenda import Due
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
@@ -28,35 +29,26 @@ WHOLE_TOPIC = -1
 
 @dataclass(slots=True)
 class _Cluster:
-    """What gives nothing in one cluster.
+    """What gives nothing in one cluster."""
 
-    `number`: the last answer that counts, which was there at `until_s`. `heard_s`: for how long the cluster has been
-    listened to by then, in s. `since`: what gives nothing, and the value of `heard_s` when that was first seen.
-    """
-
-    number: int
-    until_s: float
-    heard_s: float = 0.0
+    poll: int
+    """The last one that was looked at."""
     since: dict[TopicPartition, float] = field(default_factory=dict)
-
-    @property
-    def longest_s(self) -> float:
-        return self.heard_s - min(self.since.values())
+    """What gives nothing -> the value of `ClusterMonitor.heard_s` when that was first seen."""
 
 
 class Silence:
-    """Raises an error for what has given nothing for `limit_ms`; with 0, for the cluster's request deadline.
+    """Raises an error for what has given nothing for `unreachableTimeout`; with 0, for the cluster's request deadline.
 
     That is every split that is to be read, and every partition that is listed, whose end a cluster that answers does
     not tell; and a topic that is wanted and cannot be listed. One that is known to be gone is removed, and counts no
-    longer. Of a time between two answers at most GAP_SHARE of the limit counts: nobody may have asked meanwhile.
+    longer. Of a time between two polls, GAP_SHARE of the limit counts at most.
 
     Where all ends are there, a look costs a comparison of sizes.
     """
 
-    def __init__(self, world: ClusterMonitor, limit_ms: int, monotonic: Callable[[], float]) -> None:
-        self._world = world
-        self._limit_ms = limit_ms
+    def __init__(self, monitor: ClusterMonitor, monotonic: Callable[[], float]) -> None:
+        self._monitor = monitor
         self._monotonic = monotonic
         self._silent: dict[str, _Cluster] = {}
         self._said_s = 0.0
@@ -76,48 +68,29 @@ class Silence:
         if not self._silent:
             self._said_s = self._monotonic()
         for name, keys in lacking.items():
-            one = self._silent.get(name)
-            if one is None:
-                one = self._silent[name] = _Cluster(views[name].number, self._world.looked_until(name))
-            self._hear(name, one, views[name])
-            one.since = {key: one.since.get(key, one.heard_s) for key in keys}
-        doubts = {name: _doubted(state, name) for name in lacking}
-        sentences = {name: self._sentence(name, views[name], doubts[name]) for name in lacking if self._is_due(lacking)}
-        if any(self._is_over(name) for name in lacking):
-            raise _error(sentences)
-        if sentences:
-            self._said_s = self._monotonic()
-            log.warning("; ".join(f"cluster {name!r}: {sentence}" for name, sentence in sentences.items()))
-
-    def has_news(self, answers: Mapping[str, PollResult]) -> bool:
-        """Whether time alone has made an error of what is known, or a line in the log is due."""
-        heard = []
-        for name, one in self._silent.items():
-            answer = answers.get(name)
-            if isinstance(answer, ClusterSnapshot):
-                self._hear(name, one, answer)
-                heard.append(name)
-        return self._is_due(heard)
-
-    def _is_due(self, names: Collection[str]) -> bool:
-        if not names:
-            return False
-        return self._monotonic() - self._said_s >= SAY_INTERVAL_S or any(self._is_over(name) for name in names)
-
-    def _is_over(self, name: str) -> bool:
-        return self._silent[name].longest_s >= self._limit_s(name)
-
-    def _limit_s(self, name: str) -> float:
-        return (self._limit_ms or self._world.deadline_ms(name)) / 1000
-
-    def _hear(self, name: str, one: _Cluster, view: ClusterSnapshot) -> None:
-        """Let the time count until this answer was there."""
-        if view.number == one.number:
+            before = self._silent[name].since if name in self._silent else {}
+            heard_s = self._monitor.heard_s(name)
+            self._silent[name] = _Cluster(views[name].number, {key: before.get(key, heard_s) for key in keys})
+        over = any(self._left_s(name) <= 0 for name in lacking)
+        if not over and self._monotonic() - self._said_s < SAY_INTERVAL_S:
             return
-        asked_s, until_s = self._world.looked_at(name), self._world.looked_until(name)
-        gap_s = min(max(0.0, asked_s - one.until_s), self._limit_s(name) * GAP_SHARE)
-        one.heard_s += gap_s + max(0.0, until_s - asked_s)
-        one.number, one.until_s = view.number, until_s
+        sentences = {name: self._sentence(name, views[name], _doubted(state, name)) for name in lacking}
+        if over:
+            raise _error(sentences)
+        self._said_s = self._monotonic()
+        log.warning("; ".join(f"cluster {name!r}: {sentence}" for name, sentence in sentences.items()))
+
+    @property
+    def dues(self) -> Iterable[Due]:
+        """When another poll may make an error of what is known, or a line in the log is due."""
+        now_s, say_s = self._monotonic(), self._said_s + SAY_INTERVAL_S
+        return (Due(min(say_s, now_s + self._left_s(name)), name, one.poll) for name, one in self._silent.items())
+
+    def _longest_s(self, name: str) -> float:
+        return self._monitor.heard_s(name) - min(self._silent[name].since.values())
+
+    def _left_s(self, name: str) -> float:
+        return self._monitor.limit_s(name) - self._longest_s(name)
 
     def _sentence(self, name: str, view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
         """What gives nothing, for how long, and why."""
@@ -126,10 +99,10 @@ class Silence:
         shown = "; ".join(map(_shown, keys[:SHOWN_MAX]))
         more = f"; and {len(keys) - SHOWN_MAX:,} more" if len(keys) > SHOWN_MAX else ""
         up_to = "up to " if len(set(one.since.values())) > 1 else ""
-        allowed = f"{self._limit_s(name):g} s are allowed ({'' if self._limit_ms else 'kafka.request.timeout.ms, '}"
+        by = "" if self._monitor.limits_silence else "kafka.request.timeout.ms, "
         return (
-            f"nothing has come of {shown}{more} for {up_to}{one.longest_s:.0f} s; {allowed}unreachableTimeout): "
-            f"{_reason(keys, view, doubted)}"
+            f"nothing has come of {shown}{more} for {up_to}{self._longest_s(name):.0f} s; "
+            f"{self._monitor.limit_s(name):g} s are allowed ({by}unreachableTimeout): {_reason(keys, view, doubted)}"
         )
 
 

@@ -49,8 +49,8 @@ class StartLookup:
     `default`: the strategy of a cluster for which none is said.
     """
 
-    def __init__(self, world: ClusterMonitor, default: Strategy, now_ms: Callable[[], int]) -> None:
-        self._world = world
+    def __init__(self, monitor: ClusterMonitor, default: Strategy, now_ms: Callable[[], int]) -> None:
+        self._monitor = monitor
         self._default = default
         self._now_ms = now_ms
 
@@ -141,7 +141,7 @@ class StartLookup:
         if wanted:
             asked = frozenset(keys)
             partitions = [one for one in view.listing.partitions if (one.topic, one.partition) in asked]
-            answers = self._world.look_up(cluster, purpose, wanted, partitions, patient=patient)
+            answers = self._monitor.look_up(cluster, purpose, wanted, partitions, patient=patient)
             if answers is None:
                 return None
         return resolve(strategy, bounds(view, keys, undecided=purpose in _UNDECIDED), answers, view.listing.keys)

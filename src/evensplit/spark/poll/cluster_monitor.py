@@ -1,12 +1,12 @@
-"""What the clusters look like right now: partitions and the ends of their logs, asked for on the driver."""
+"""Polls the clusters of one source on the driver: their partitions, and where the logs of these end."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any
 
 from evensplit.core.model import ListedPartition
 from evensplit.core.state.offset_strategies import Found, Lookups
@@ -14,65 +14,60 @@ from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, ClusterPoller
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
 LATE_MIN_S = 1.0
-"""Nobody is late before that, however short `clusterWait` is."""
+"""No cluster is late before that, however short `clusterWait` is."""
 
 GAP_SHARE = 1 / 3
-"""How much of `unreachableTimeout` a time counts at most in which nobody asked, as during a long batch."""
+"""At most this much of `unreachableTimeout` counts of a time without polls, as during a long batch."""
 
 
 class ClusterMonitor:
-    """The clusters of one source, each asked in a thread of its own, so that a slow one delays no other.
-
-    `version` goes up whenever a cluster answers something else than before, or is asked no longer.
-    `late`: the clusters that answered the last time and have not answered the next question for `clusterWait`, or
-    LATE_MIN_S if that is longer -> what is known of why; the same object as long as these are the same.
-    """
+    """The clusters of one source, each polled in the background, so that a slow one delays no other."""
 
     def __init__(
         self,
         options: SourceOptions,
         connect: Callable[[ClusterOptions], ClusterPort],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        worked: Callable[[], float] = time.thread_time,
+        scheduler: Scheduler,
     ) -> None:
         self._options = options
         self._connect = connect
-        self._clock = clock
-        self._worked = worked
-        self._watches: dict[str, ClusterPoller] = {}
+        self._scheduler = scheduler
+        self._pollers: dict[str, ClusterPoller] = {}
         self._wanted: Sequence[ClusterOptions] = ()
-        self.count = 0
-        """How many questions have been asked."""
+        self.polls = 0
+        """How many polls have been sent. Each has the number that this had then."""
         self.version = 0
+        """Goes up when a cluster answers something else than before, or is polled no longer."""
         self.late: Mapping[str, str] = {}
+        """Clusters that answered before and have not answered the next poll for `clusterWait`, LATE_MIN_S at least ->
+        the reason, as far as it is known. The same object as long as these are the same."""
 
     def want(self, clusters: Sequence[ClusterOptions]) -> None:
-        """Ask these clusters from now on. Only what has changed is rebuilt."""
+        """Poll these clusters from now on. Only what has changed is rebuilt."""
         if clusters is self._wanted:
             return
         self._wanted = clusters
         for options in clusters:
-            watch = self._watches.get(options.id)
-            if watch is not None:
-                watch.change(options)
+            poller = self._pollers.get(options.id)
+            if poller is not None:
+                poller.change(options)
             else:
-                self._watches[options.id] = ClusterPoller(
+                self._pollers[options.id] = ClusterPoller(
                     options,
                     self._connect,
-                    self._clock,
+                    self._scheduler,
                     discovery_interval_s=self._options.discovery_interval_ms / 1000,
                     watch_starts=not self._options.fail_on_data_loss,
-                    worked=self._worked,
                 )
         names = frozenset(options.id for options in clusters)
-        for name in [name for name in self._watches if name not in names]:
-            self._watches.pop(name).close()
+        for name in [name for name in self._pollers if name not in names]:
+            self._pollers.pop(name).close()
             self.version += 1
 
     def refresh(
@@ -84,72 +79,72 @@ class ClusterMonitor:
         turn: Collection[str] = (),
         since: Mapping[str, int] | None = None,
     ) -> Mapping[str, PollResult]:
-        """The last answer of each cluster, by its id: a view, or the error that came instead.
+        """Poll the clusters that are due, and return the last result of each, by its id.
 
-        A cluster is left in peace for a moment after each answer. With `patient`, every cluster is asked in any case
-        and has its whole request deadline. Without, batches wait `clusterWait` for an answer, and not at all for a
-        cluster that failed to answer the last time; meanwhile its last answer stands.
-        `fresh`: clusters of which nothing is known yet: two brokers of each are asked what there is.
-        `discover`: with the next question, look for new partitions even where that was done a moment ago.
-        `turn`: clusters of which another broker is asked with the next question.
-        `since`: cluster -> answers to questions before this one (a value of `count`) are too old: ask again.
+        Args:
+            patient: poll every cluster, and wait for its whole request deadline. Otherwise wait `clusterWait` at most,
+                and not at all for a cluster whose last poll failed; its last result stands meanwhile.
+            fresh: clusters of which nothing is known yet: two brokers of each are asked for its partitions.
+            discover: the next poll looks for new partitions, even if one did so a moment ago.
+            turn: clusters of which another broker is asked next.
+            since: cluster -> results of polls up to this number are too old: poll again.
 
         Raises:
             ClusterError: a cluster has not answered for `unreachableTimeout`.
         """
         too_old = since or {}
-        for name, watch in self._watches.items():
+        for name, poller in self._pollers.items():
             if name in fresh:
-                watch.compare()
+                poller.compare()
             if discover:
-                watch.discover()
+                poller.discover()
             if name in turn:
-                watch.turn()
-            if patient or name in too_old or watch.is_due():
-                self._ask(watch, complete=patient)
-        begun = self._clock()
-        for name, watch in self._watches.items():
-            while watch.under_way is not None:
-                asked_at = begun if name in too_old else watch.asked_at
+                poller.turn()
+            if patient or name in too_old or poller.is_due():
+                self._ask(poller, complete=patient)
+        begun = self._scheduler.monotonic()
+        for name, poller in self._pollers.items():
+            while poller.under_way is not None:
+                asked_at = begun if name in too_old else poller.asked_at
                 if patient:
-                    self._wait_for(name, watch.under_way, watch)
+                    self._wait_for(name, poller.under_way, poller)
                 else:
-                    wait([watch.under_way], timeout=self._patience_s(watch, asked_at))
-                if not watch.under_way.done():
+                    self._scheduler.wait((poller.under_way,), self._patience_s(poller, asked_at))
+                if not poller.under_way.done():
                     break
-                good = self._take(name, watch, too_old.get(name), patient=patient)
+                good = self._take(name, poller, too_old.get(name), patient=patient)
                 # It may be away since, if that came while a batch was read.
-                old = isinstance(watch.answer, ClusterSnapshot) and begun - watch.looked_until > REFRESH_INTERVAL_S
-                if good and (patient or not old or not watch.is_due()):
+                old = isinstance(poller.answer, ClusterSnapshot) and begun - poller.looked_until > REFRESH_INTERVAL_S
+                if good and (patient or not old or not poller.is_due()):
                     break
-                self._ask(watch, complete=patient)
-        late = [name for name, watch in self._watches.items() if self._is_late(watch)]
+                self._ask(poller, complete=patient)
+        late = [name for name, poller in self._pollers.items() if self._is_late(poller)]
         if late != list(self.late):
-            self.late = {name: self._watches[name].trouble for name in late}
-        return {name: watch.answer for name, watch in self._watches.items() if watch.answer is not None}
+            self.late = {name: self._pollers[name].trouble for name in late}
+        return {name: poller.answer for name, poller in self._pollers.items() if poller.answer is not None}
 
     def rest(self, asked: int) -> bool:
-        """Wait until clusters whose last answer is none to a question behind the first `asked` may be asked again.
+        """Block until a healthy cluster may be polled again, at most REFRESH_INTERVAL_S.
 
-        Waits REFRESH_INTERVAL_S at most, and not for clusters that do not answer. Returns whether there are any.
+        Return False if all of them have answered since poll `asked`.
         """
-        old = [watch for watch in self._watches.values() if watch.is_from(asked)]
+        old = [poller for poller in self._pollers.values() if poller.is_from(asked)]
         if old:
-            time.sleep(min(max(watch.due_in_s for watch in old), REFRESH_INTERVAL_S))
+            self._scheduler.sleep(min(max(poller.due_in_s for poller in old), REFRESH_INTERVAL_S))
         return bool(old)
 
     def options(self, name: str) -> ClusterOptions | None:
-        """How a cluster is reached now; None if it is not one of these, or has not answered yet.
+        """How a cluster is reached now; None if it is not polled, or has not answered yet.
 
-        Other servers are not used for anything else before they have answered.
+        Changed servers are not used for anything else before they have answered.
         """
-        watch = self._watches.get(name)
-        return None if watch is None else watch.reached
+        poller = self._pollers.get(name)
+        return None if poller is None else poller.reached
 
     def called(self, kafka_id: str) -> ClusterOptions | None:
         """How the cluster is reached that calls itself `kafka_id`, whatever its name is; None if not known."""
-        for name, watch in self._watches.items():
-            if kafka_id and isinstance(watch.answer, ClusterSnapshot) and watch.answer.listing.cluster_id == kafka_id:
+        for name, poller in self._pollers.items():
+            if kafka_id and isinstance(poller.answer, ClusterSnapshot) and poller.answer.listing.cluster_id == kafka_id:
                 return self.options(name)
         return None
 
@@ -161,33 +156,33 @@ class ClusterMonitor:
     @property
     def proven(self) -> int:
         """Goes up whenever a cluster turns out to be reached as it should be."""
-        return sum(watch.proofs for watch in self._watches.values())
+        return sum(poller.proofs for poller in self._pollers.values())
 
     def away_ms(self, name: str) -> int:
         """For how long a cluster has not answered; 0 if it has."""
-        watch = self._watches.get(name)
-        if watch is None:
+        poller = self._pollers.get(name)
+        if poller is None:
             return 0
-        away_since = watch.away_since
-        if away_since is None and (watch.answer is None or name in self.late):
-            away_since = watch.asked_at
-        return 0 if away_since is None else int((self._clock() - away_since) * 1000)
+        away_since = poller.away_since
+        if away_since is None and (poller.answer is None or name in self.late):
+            away_since = poller.asked_at
+        return 0 if away_since is None else int((self._scheduler.monotonic() - away_since) * 1000)
 
     def reason(self, name: str) -> str:
         """What keeps a cluster from answering what it was asked; empty if it may be slow and no more."""
-        return self._watches[name].reason
+        return self._pollers[name].reason
 
     def looked_at(self, name: str) -> float:
         """When the last view of a cluster was asked for, in s by the clock: it shows nothing older than that."""
-        return self._watches[name].looked_at
+        return self._pollers[name].looked_at
 
     def looked_until(self, name: str) -> float:
         """When the last view of a cluster was there, in s by the clock; it can be taken in long afterwards."""
-        return self._watches[name].looked_until
+        return self._pollers[name].looked_until
 
     def silent(self) -> Mapping[str, str]:
         """The clusters that have given no answer yet, not even a bad one -> what is known of why."""
-        return {name: watch.trouble for name, watch in self._watches.items() if watch.answer is None}
+        return {name: poller.trouble for name, poller in self._pollers.items() if poller.answer is None}
 
     @property
     def patience_s(self) -> float:
@@ -196,66 +191,91 @@ class ClusterMonitor:
 
     def is_known(self) -> bool:
         """Whether the last answer of each cluster is a view, and none is late."""
-        return not self.late and all(isinstance(watch.answer, ClusterSnapshot) for watch in self._watches.values())
+        return not self.late and all(isinstance(poller.answer, ClusterSnapshot) for poller in self._pollers.values())
 
-    def look_ups_done(self) -> bool:
-        """Whether a look-up has come that was not there when it was asked for."""
-        return any(watch.look_ups.has_news() for watch in self._watches.values())
+    @property
+    def answered(self) -> Mapping[str, int]:
+        """Cluster -> the number of the poll that it answered last, if its last one did not fail."""
+        found = ((name, poller.answer) for name, poller in self._pollers.items())
+        return {name: answer.number for name, answer in found if isinstance(answer, ClusterSnapshot)}
+
+    @property
+    def awaited(self) -> tuple[Future[Any], ...]:
+        """Look-ups that were not done when they were wanted."""
+        return tuple(future for poller in self._pollers.values() for future in poller.look_ups.awaited)
+
+    def forget_awaited(self) -> None:
+        """A plan begins: what it has to do without is noted anew."""
+        for poller in self._pollers.values():
+            poller.look_ups.forget_awaited()
+
+    def heard_s(self, name: str) -> float:
+        """For how long a cluster has been polled, in s; a time without polls counts up to GAP_SHARE of the limit."""
+        return self._pollers[name].heard_s
+
+    @property
+    def limits_silence(self) -> bool:
+        """Whether `unreachableTimeout` is the limit of `limit_s`."""
+        return self._options.unreachable_timeout_ms > 0
+
+    def limit_s(self, name: str) -> float:
+        """For how long a cluster may give nothing, in s: `unreachableTimeout`, or its request deadline if that is 0."""
+        return (self._options.unreachable_timeout_ms or self.deadline_ms(name)) / 1000
 
     def notices(self) -> tuple[str, ...]:
         """Why some of what was wanted was not done."""
-        return tuple(watch.refused for watch in self._watches.values() if watch.refused)
+        return tuple(poller.refused for poller in self._pollers.values() if poller.refused)
 
     def look_up(
         self, name: str, purpose: str, wanted: Lookups, partitions: Sequence[ListedPartition], *, patient: bool
     ) -> Found | None:
         """See `ClusterPoller.look_up`."""
-        return self._watches[name].look_up(purpose, wanted, partitions, patient=patient)
+        return self._pollers[name].look_up(purpose, wanted, partitions, patient=patient)
 
     def close(self) -> None:
         """Drop all connections."""
-        for watch in self._watches.values():
-            watch.close()
+        for poller in self._pollers.values():
+            poller.close()
 
-    def _wait_for(self, name: str, asked: Future[ClusterSnapshot], watch: ClusterPoller) -> None:
-        """Wait for an answer, however long that takes; where nothing else can be told meanwhile, the log says why."""
-        if not wait([asked], timeout=self.patience_s).done:
-            log.warning("waiting for cluster %s: %s", name, watch.trouble)
-            wait([asked])
+    def _wait_for(self, name: str, asked: Future[ClusterSnapshot], poller: ClusterPoller) -> None:
+        """Wait for an answer, however long that takes; the log says why it takes long."""
+        if not self._scheduler.wait((asked,), self.patience_s):
+            log.warning("waiting for cluster %s: %s", name, poller.trouble)
+            self._scheduler.wait((asked,))
 
-    def _patience_s(self, watch: ClusterPoller, asked_at: float) -> float:
-        if watch.away_since is not None:
+    def _patience_s(self, poller: ClusterPoller, asked_at: float) -> float:
+        if poller.away_since is not None:
             return 0.0
-        return max(0.0, asked_at + self._options.cluster_wait_ms / 1000 - self._clock())
+        return max(0.0, asked_at + self._options.cluster_wait_ms / 1000 - self._scheduler.monotonic())
 
-    def _is_late(self, watch: ClusterPoller) -> bool:
-        waits = watch.under_way is not None and isinstance(watch.answer, ClusterSnapshot)
-        return waits and self._clock() - watch.asked_at >= self.patience_s
+    def _is_late(self, poller: ClusterPoller) -> bool:
+        waits = poller.under_way is not None and isinstance(poller.answer, ClusterSnapshot)
+        return waits and self._scheduler.monotonic() - poller.asked_at >= self.patience_s
 
-    def _ask(self, watch: ClusterPoller, *, complete: bool) -> None:
-        if watch.under_way is None:
-            self.count += 1
-            watch.ask(self.count, complete=complete)
+    def _ask(self, poller: ClusterPoller, *, complete: bool) -> None:
+        if poller.under_way is None:
+            self.polls += 1
+            poller.ask(self.polls, complete=complete)
 
-    def _take(self, name: str, watch: ClusterPoller, since: int | None, *, patient: bool) -> bool:
+    def _take(self, name: str, poller: ClusterPoller, since: int | None, *, patient: bool) -> bool:
         """Take an answer that has come; whether it will do."""
-        answer = watch.take()
+        answer = poller.take(self.limit_s(name) * GAP_SHARE)
         if answer is None:
             return False
-        before = watch.answer
-        watch.answer = answer
+        before = poller.answer
+        poller.answer = answer
         if isinstance(answer, ClusterSnapshot):
             found_again = isinstance(before, ClusterSnapshot) and before.whole and answer.listing == before.listing
             if isinstance(before, ClusterSnapshot) and found_again and answer.fully and not answer.whole:
                 # A look at what is known that found just that takes nothing back of what the discovery had said. It
                 # does not say it a second time either.
-                watch.answer = replace(answer, whole=True, discovery=before.discovery)
+                poller.answer = replace(answer, whole=True, discovery=before.discovery)
             self.version += not answer.same(before)
-            watch.away_since = None
+            poller.away_since = None
             return since is None or answer.number > since
         self.version += not isinstance(before, ClusterError)
         limit_s = self._options.unreachable_timeout_ms / 1000
-        away_s = watch.note_failure(limit_s * GAP_SHARE)
+        away_s = poller.note_failure(limit_s * GAP_SHARE)
         if not patient and away_s >= limit_s:
             raise ClusterError(
                 name,

@@ -1,8 +1,7 @@
-"""One cluster as it looks right now: asked in a thread of its own, so that nobody has to wait for it."""
+"""Polls one cluster in the background, one poll at a time."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -19,8 +18,6 @@ from evensplit.kafka.admin.protocol import (
     Listing,
     are_two_clusters,
 )
-from evensplit.kafka.background import in_background
-from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.spark.options.parse import ClusterOptions
 from evensplit.spark.poll.agreement import Unbelieved, joined
@@ -28,6 +25,7 @@ from evensplit.spark.poll.end_validation import LeaderEpochs
 from evensplit.spark.poll.log_starts import LogStarts
 from evensplit.spark.poll.look_ups import LookUps
 from evensplit.spark.poll.pace import Pace
+from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.spark.poll.undecided import undecided_ends
 from evensplit.spark.poll.withheld import Withheld
@@ -71,19 +69,18 @@ class ClusterPoller:
 
     `answer`: the last one, or the error that came instead; None before there was any. `options`: how it is reached and
     what is wanted of it. `answered`: it has ever answered; `proofs`: how many settings have led to it.
-    `looked_at`, `looked_until`: when the last view was asked for, and when it was there. `refused`: why other options
-    than these were not taken; empty if they were.
+    `looked_at`, `looked_until`: when the last view was asked for, and when it was there. `heard_s`: for how long the
+    cluster has been polled with success. `refused`: why other options than these were not taken; empty if they were.
     """
 
     def __init__(
         self,
         options: ClusterOptions,
         connect: Callable[[ClusterOptions], ClusterPort],
-        clock: Callable[[], float],
+        scheduler: Scheduler,
         *,
         discovery_interval_s: float,
         watch_starts: bool,
-        worked: Callable[[], float] = time.thread_time,
     ) -> None:
         self.options = options
         self.answer: PollResult | None = None
@@ -92,12 +89,13 @@ class ClusterPoller:
         self.proofs = 0
         self.asked_at = 0.0
         self.looked_at = self.looked_until = 0.0
+        self.heard_s = 0.0
         self.away_since: float | None = None
-        self.look_ups = LookUps(options.id)
+        self.look_ups = LookUps(options.id, scheduler)
         self._failed_at = 0.0
         self._connect = connect
-        self._clock = clock
-        self._pace = Pace(clock, worked)
+        self._scheduler = scheduler
+        self._pace = Pace(scheduler)
         self._withheld = Withheld()
         self._discovery_interval_s = discovery_interval_s
         self._port = connect(options)
@@ -192,7 +190,7 @@ class ClusterPoller:
         """
         if self._asked is not None:
             return
-        now = self._clock()
+        now = self._scheduler.monotonic()
         due = self._listed_at is None or (
             self._discovery_interval_s > 0 and now - self._listed_at >= self._discovery_interval_s
         )
@@ -208,7 +206,7 @@ class ClusterPoller:
         question = _Question(self._port, wanted, before, number, committed, complete, discover, turn, self._compare)
         look = partial(self._look, question)
         self._discover = self._turn = self._compare = False
-        self._asked = in_background(self._pace.timed(look), f"evensplit-{self.options.id}-look")
+        self._asked = self._scheduler.start(self._pace.timed(look), f"evensplit-{self.options.id}-look")
 
     def is_due(self) -> bool:
         """Whether it was left in peace for long enough."""
@@ -223,8 +221,11 @@ class ClusterPoller:
         """Whether the last answer is one to the first `asked` questions of all, and no other is on its way."""
         return isinstance(self.answer, ClusterSnapshot) and self.answer.number <= asked and self._asked is None
 
-    def take(self) -> PollResult | None:
-        """The answer to what is under way, if there is one; it has come, or it is None."""
+    def take(self, gap_max_s: float) -> PollResult | None:
+        """The answer to what is under way; None as long as there is none.
+
+        Of the time since the answer before, at most `gap_max_s` counts as `heard_s`.
+        """
         asked = self._asked
         if asked is None or not asked.done():
             return None
@@ -236,7 +237,9 @@ class ClusterPoller:
                 return None
             self.proofs += not self.answered
             self._kafka_id, self.answered = view.listing.cluster_id, True
-            self.looked_at, self.looked_until = self.asked_at, self._pace.ended_at
+            asked_s, until_s = self.asked_at, self._pace.ended_at
+            self.heard_s += min(max(0.0, asked_s - self.looked_until), gap_max_s) + max(0.0, until_s - asked_s)
+            self.looked_at, self.looked_until = asked_s, until_s
             view = replace(view, words=self._witnesses.hear(view.listing))
             if view.whole:
                 self._listed_at = self.asked_at
@@ -282,17 +285,17 @@ class ClusterPoller:
 
     def _look(self, asked: _Question) -> ClusterSnapshot:
         """A look; where all offsets are wanted, other ones until all of them can be believed, or the deadline."""
-        deadline = Deadline.after(self.options.settings.request_timeout_ms / 1000)
+        deadline_s = self._scheduler.monotonic() + self.options.settings.request_timeout_ms / 1000
         if asked.turn:
             asked.port.turn()
         while True:
             try:
                 return self._look_once(asked)
             except Unbelieved as error:
-                if deadline.passed:
+                if self._scheduler.monotonic() >= deadline_s:
                     advice = "retried in vain for kafka.request.timeout.ms; see whether the brokers agree about it"
                     raise ClusterError(error.cluster, f"{error.detail}; {advice}") from None
-            deadline.pause(UNBELIEVED_PAUSE_S)
+            self._scheduler.sleep(UNBELIEVED_PAUSE_S)
             asked.port.turn()
 
     def _look_once(self, asked: _Question) -> ClusterSnapshot:

@@ -9,16 +9,17 @@ from evensplit.core.model import ListedPartition
 from evensplit.core.state.offset_strategies import Found, Lookups
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import ClusterPort
-from evensplit.kafka.background import in_background
+from evensplit.spark.poll.scheduler import Scheduler
 
 
 class LookUps:
     """What was looked up in a cluster, for each purpose the last answer. `cluster`: its id."""
 
-    def __init__(self, cluster: str) -> None:
+    def __init__(self, cluster: str, scheduler: Scheduler) -> None:
         self._cluster = cluster
+        self._scheduler = scheduler
         self._asked: dict[str, tuple[frozenset[ListedPartition], Future[Found]]] = {}
-        self._waited: dict[str, Future[Found]] = {}
+        self._awaited: dict[str, Future[Found]] = {}
 
     def find(
         self, port: ClusterPort, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool
@@ -35,21 +36,27 @@ class LookUps:
                 times = port.list_offsets(wanted.times) if wanted.times else {}
                 return Found(times, {group: port.committed_offsets(group, of) for group, of in wanted.groups.items()})
 
-            self._asked[purpose] = needed, in_background(find, f"evensplit-{self._cluster}-{purpose}")
+            self._asked[purpose] = needed, self._scheduler.start(find, f"evensplit-{self._cluster}-{purpose}")
         future = self._asked[purpose][1]
         if not patient and not future.done():
-            self._waited[purpose] = future
+            self._awaited[purpose] = future
             return None
+        self._awaited.pop(purpose, None)
+        self._scheduler.wait((future,))
         try:
             return future.result()
         except ClusterError:
             del self._asked[purpose]
             raise
 
-    def has_news(self) -> bool:
-        """Whether a look-up is done, or none is under way any more, that somebody had to wait for."""
-        waited, self._waited = self._waited, {purpose: of for purpose, of in self._waited.items() if not of.done()}
-        return len(self._waited) < len(waited)
+    @property
+    def awaited(self) -> tuple[Future[Found], ...]:
+        """Those that were not done when they were wanted."""
+        return tuple(self._awaited.values())
+
+    def forget_awaited(self) -> None:
+        """Those that are still wanted will be asked for again."""
+        self._awaited.clear()
 
     def forget(self) -> None:
         """Look up all of it anew."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
+
+from evensplit.spark.poll.scheduler import Scheduler
 
 T = TypeVar("T")
 
@@ -20,14 +21,10 @@ class _Timed:
 
 
 class Pace:
-    """Times the looks at one cluster, of which there is one at a time.
+    """Times the looks at one cluster, of which there is one at a time."""
 
-    `clock`: seconds that pass. `worked`: seconds of processor time of the thread that asks.
-    """
-
-    def __init__(self, clock: Callable[[], float], worked: Callable[[], float] = time.thread_time) -> None:
-        self._clock = clock
-        self._worked = worked
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._last = _Timed()
 
     @property
@@ -40,15 +37,16 @@ class Pace:
         this = self._last = _Timed()
 
         def run() -> T:
-            begun_s = self._worked()
+            begun_s = self._scheduler.worked()
             try:
                 return look()
             finally:
-                this.work_s, this.ended_at = self._worked() - begun_s, self._clock()
+                this.work_s = self._scheduler.worked() - begun_s
+                this.ended_at = self._scheduler.monotonic()
 
         return run
 
     def due_in_s(self, least_s: float, factor: float, most_s: float) -> float:
         """How much is left of the rest: `factor` times the work of the last look, up to `most_s`, but `least_s`."""
         rest_s = max(least_s, min(most_s, factor * self._last.work_s))
-        return max(0.0, self._last.ended_at + rest_s - self._clock())
+        return max(0.0, self._last.ended_at + rest_s - self._scheduler.monotonic())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evensplit.core.batch.plan import BatchPlan, plan_batch, plan_ends
-from evensplit.core.machine.data_loss import skipped
+from evensplit.core.machine.skipped_records import skipped
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Loss, Range, SplitId

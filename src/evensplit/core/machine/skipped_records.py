@@ -1,0 +1,238 @@
+"""Records that tasks skipped because they were gone: inferred, since a task has no way to say so (law S9).
+
+`BatchPlanned` notes the ranges that the tasks of the batch read, `BatchOpened` that they have read them, and
+`ReadLogsPolled` compares them with what a later poll says is still there. A range that is gone by then may have been
+skipped. A record that went after it had been read is counted as well: the two cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from evensplit.core.machine.data_loss import lose
+from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
+from evensplit.core.machine.transaction import Transaction
+from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
+from evensplit.core.state.settings import DECLARE
+from evensplit.core.state.state import EnumeratorState, ReadRanges, Session
+
+
+def note_planned(transaction: Transaction, ranges: Sequence[Range]) -> None:
+    """The tasks of the batch that is planned now read `ranges`, and may skip of them what is gone."""
+    _note(transaction, ranges, HandedOut.EARLIER, polls=None)
+
+
+def note_read(transaction: Transaction, event: BatchOpened) -> None:
+    """The tasks of the batch before have read: only polls that are sent from now on say whether all was there.
+
+    In a new session, the state says what its last batch read. A batch that this process had done again is noted first.
+    """
+    session = transaction.session
+    waiting = {
+        name: tuple(one._replace(polls=event.polls) if one.polls is None else one for one in read)
+        for name, read in session.read.items()
+    }
+    if waiting != session.read:
+        transaction.tell(read=waiting)
+    if session.opened:
+        return
+    transaction.tell(opened=True)
+    if transaction.session.loss == DECLARE:
+        _note(transaction, event.repeated, HandedOut.EARLIER, polls=event.polls)
+    known: dict[SplitId, list[Range]] = {}
+    for part in event.repeated:
+        known.setdefault(part.split, []).append(part)
+    restored = [split for split in transaction.splits.values() if split.read_from is not None]
+    parts = [part for split in restored for part in _without(split, known.get(split.id, ()))]
+    _note(transaction, parts, HandedOut.BEFORE_RESTART, polls=event.polls)
+
+
+def _note(transaction: Transaction, ranges: Iterable[Range], handed_out: HandedOut, *, polls: int | None) -> None:
+    by_cluster: dict[str, list[Range]] = {}
+    for part in ranges:
+        by_cluster.setdefault(part.split.cluster, []).append(part)
+    if not by_cluster:
+        return
+    read = dict(transaction.session.read)
+    for name, parts in by_cluster.items():
+        topic_ids = {part.split: transaction.splits[part.split].topic_id for part in parts}
+        read[name] = (*read.get(name, ()), ReadRanges(tuple(parts), topic_ids, handed_out, polls))
+    transaction.tell(read=read)
+
+
+def _without(split: Split, known: Iterable[Range]) -> Iterator[Range]:
+    """The ranges from `read_from` to the position of `split` that are not `known`."""
+    begin, end = split.read_from or 0, split.position or 0
+    for part in sorted(known):
+        if begin < min(part.start, end):
+            yield Range(split.id, begin, min(part.start, end))
+        begin = max(begin, part.end)
+    if begin < end:
+        yield Range(split.id, begin, end)
+
+
+def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
+    """Declare what of the ranges that had been read before this poll is gone.
+
+    A partition that is missing from one poll is not gone yet: that takes a second complete one, a discovery interval
+    after the first (see `Transaction.missed`). Without a leader, it is not known what a log still has.
+    """
+    session, name = transaction.session, event.cluster
+    answer, discovery = session.compared.get(name, (0, 0))
+    if name not in session.read or event.answer <= answer:
+        return
+    before = [one for one in session.read[name] if one.is_before(event.answer)]
+    if not before:
+        return
+    # Of a topic that may be another one, nothing can be said yet.
+    doubted = {topic for cluster, topic in session.doubts if cluster == name}
+    starts = {key: start for key, start in event.starts.items() if key.topic not in doubted}
+    deleted = _deleted(transaction, event, before, complete=bool(event.discovery) and event.discovery != discovery)
+    settled = frozenset((*starts, *deleted))
+    later: list[ReadRanges] = []
+    for one in session.read[name]:
+        if not one.is_before(event.answer):
+            later.append(one)
+            continue
+        sure = [part for part in one.ranges if part.split in settled]
+        for loss in skipped(sure, one.topic_ids, event.listed, starts, one.handed_out):
+            lose(transaction, loss, settled=True)
+        left = tuple(
+            part
+            for part in one.ranges
+            if part.split not in settled and (part.split in event.listed or session.wants(part.split))
+        )
+        if left:
+            later.append(one._replace(ranges=left))
+    read = {other: ranges for other, ranges in session.read.items() if other != name}
+    transaction.tell(
+        read={**read, name: tuple(later)} if later else read,
+        compared={**session.compared, name: (event.answer, event.discovery or discovery)},
+        read_missing={key: at for key, at in transaction.session.read_missing.items() if key not in settled},
+    )
+
+
+def _deleted(
+    transaction: Transaction, event: ReadLogsPolled, before: Iterable[ReadRanges], *, complete: bool
+) -> Collection[SplitId]:
+    """What was read and is deleted, as `event` is not the first to say; notes what is missing from it."""
+    session, name = transaction.session, event.cluster
+    read = {part.split for one in before for part in one.ranges}
+    lacking = sorted(key for key in read.difference(event.listed) if session.wants(key))
+    since = {key: at for key, at in session.read_missing.items() if key.cluster != name or key in lacking}
+    deleted: list[SplitId] = []
+    if complete:
+        deleted, since = transaction.missing_twice(since, lacking, event.asked)
+    if since != session.read_missing:
+        transaction.tell(read_missing=since)
+    return deleted
+
+
+def settle_recreated(transaction: Transaction) -> None:
+    """Declare what was read of topics that are others by now: no later poll can say more about it."""
+    read: dict[str, tuple[ReadRanges, ...]] = {}
+    for name, noted in transaction.session.read.items():
+        left: list[ReadRanges] = []
+        for one in noted:
+            former = frozenset(
+                part.split
+                for part in one.ranges
+                if one.polls is not None and is_former(one, part.split, transaction.get(part.split))
+            )
+            for part in one.ranges:
+                if part.split in former:
+                    loss = Loss(part.split, Cause.RECREATED, part.start, None, part.size, one.handed_out)
+                    lose(transaction, loss, settled=True)
+            parts = tuple(part for part in one.ranges if part.split not in former)
+            if parts:
+                left.append(one._replace(ranges=parts) if former else one)
+        if left:
+            read[name] = tuple(left)
+    if read != transaction.session.read:
+        kept = {part.split for noted in read.values() for one in noted for part in one.ranges}
+        missing = {key: at for key, at in transaction.session.read_missing.items() if key in kept}
+        transaction.tell(read=read, read_missing=missing)
+
+
+def is_former(one: ReadRanges, key: SplitId, split: Split | None) -> bool:
+    """Whether `key` was read of a topic that was created anew since; `split`: as it is now."""
+    return split is not None and bool(one.topic_ids[key]) and split.topic_id not in ("", one.topic_ids[key])
+
+
+def skipped(
+    ranges: Iterable[Range],
+    topic_ids: Mapping[SplitId, str],
+    listed: Mapping[SplitId, str],
+    starts: Mapping[SplitId, int],
+    handed_out: HandedOut = HandedOut.EARLIER,
+) -> tuple[Loss, ...]:
+    """The losses by which `ranges` are not there any more.
+
+    Args:
+        topic_ids: the topic ids that the ranges were meant for, empty where there are none.
+        listed: the topic id of each split that there is now.
+        starts: where the logs begin now; a log that is not in it still has everything.
+        handed_out: when the ranges were handed out.
+    """
+    found: list[Loss] = []
+    for part in ranges:
+        if part.split not in listed:
+            found.append(Loss(part.split, Cause.DELETED, part.start, None, part.size, handed_out))
+        elif topic_ids[part.split] and listed[part.split] and listed[part.split] != topic_ids[part.split]:
+            found.append(Loss(part.split, Cause.RECREATED, part.start, None, part.size, handed_out))
+        elif (start := starts.get(part.split, part.start)) > part.start:
+            size = min(start, part.end) - part.start
+            found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, size, handed_out))
+    return tuple(found)
+
+
+def is_first_after(session: Session, cluster: str, poll: int) -> bool:
+    """Whether `poll` was sent after something of `cluster` was read, and none that was is compared yet."""
+    compared = session.compared.get(cluster, (0, 0))[0]
+    return any(one.is_before(poll) and not one.is_before(compared) for one in session.read.get(cluster, ()))
+
+
+def rename_read(session: Session, before: str, after: str) -> Mapping[str, tuple[ReadRanges, ...]]:
+    """What was read of the cluster `before`, under its new name `after`."""
+    if before not in session.read:
+        return session.read
+    renamed = tuple(
+        one._replace(
+            ranges=tuple(part._replace(split=part.split._replace(cluster=after)) for part in one.ranges),
+            topic_ids={key._replace(cluster=after): topic_id for key, topic_id in one.topic_ids.items()},
+        )
+        for one in session.read[before]
+    )
+    others = {name: read for name, read in session.read.items() if name != before}
+    return {**others, after: (*others.get(after, ()), *renamed)}
+
+
+def uncompared(state: EnumeratorState) -> Mapping[SplitId, int]:
+    """Split -> the start of the oldest range of its present incarnation that was read and not compared yet."""
+    found: dict[SplitId, int] = {}
+    for noted in state.session.read.values():
+        for one in noted:
+            for part in one.ranges:
+                split = state.splits.get(part.split)
+                if split is not None and not is_former(one, part.split, split):
+                    found[part.split] = min(part.start, found.get(part.split, part.start))
+    return found
+
+
+def is_unsaid(start: EnumeratorState, state: EnumeratorState, *, last: bool) -> bool:
+    """Whether `state` tells a later process more about what was read than `start`, which its batch begins at.
+
+    So it does after a batch that was done again with other settings, or over batches that no log has. In a run that
+    ends (`last`), also when more has been compared than `start` says.
+    """
+    open_from = uncompared(state)
+    for key, begin in open_from.items():
+        split = start.splits.get(key)
+        if split is None or begin >= (split.position or 0):
+            continue
+        if split.read_from is None or begin < split.read_from:
+            return True
+    return last and any(
+        split.read_from is not None and split.read_from < open_from.get(key, split.position or 0)
+        for key, split in start.splits.items()
+    )
