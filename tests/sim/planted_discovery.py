@@ -85,7 +85,7 @@ def looked_at_again(state: EnumeratorState, event: Event) -> Step:
     """One answer that is looked at several times counts as several."""
     if isinstance(event, LogsObserved):
         seen = {key: one._replace(answer=-1) for key, one in state.session.sightings.items()}
-        state = replace(state, session=replace(state.session, sightings=seen))
+        state = replace(state, session=replace(state.session, sightings=seen, observed={}))
     return step(state, event)
 
 

@@ -38,7 +38,8 @@ def note_read(transaction: Transaction, event: BatchOpened) -> None:
         return
     transaction.tell(opened=True)
     if transaction.session.loss == DECLARE:
-        _note(transaction, event.repeated, HandedOut.EARLIER, polls=event.polls)
+        again = [part for part in event.repeated if part.split in transaction.splits]
+        _note(transaction, again, HandedOut.EARLIER, polls=event.polls)
     known: dict[SplitId, list[Range]] = {}
     for part in event.repeated:
         known.setdefault(part.split, []).append(part)

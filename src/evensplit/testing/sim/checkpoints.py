@@ -33,8 +33,7 @@ class Entry:
     """One batch in the offset log: `text` is its end offset, and `state` what was read back from it.
 
     `ranges`: what the batch reads, by the model log; `again`: what it reads if it is planned again, from what was
-    logged before it. `planned`: what it was planned to read, if losses are declared. `skipped`: what of it was not
-    there any more when it was read, as far as this process has to notice; `kept`: as far as another one has to.
+    logged before it. `owed`: what tasks have skipped by then, and no logged offset declares.
     """
 
     text: str
@@ -44,9 +43,7 @@ class Entry:
     ranges: tuple[Range, ...]
     again: tuple[Range, ...]
     committed: bool = False
-    planned: tuple[Range, ...] = ()
-    skipped: tuple[Loss, ...] = ()
-    kept: tuple[Loss, ...] = ()
+    owed: tuple[Loss, ...] = ()
 
 
 class Checkpoints:
@@ -164,8 +161,7 @@ class Checkpoints:
             said.append("the checkpoint does not say among whom owners were dealt")
             state, model.dealt_to = replace(state, dealt_to=()), ()
         lean = self.write(state, dump(self._rules.encode(state)), model, entry.reports)
-        lean.committed, lean.kept = True, tuple(loss for loss in entry.kept if loss.split not in lacking)
-        lean.skipped = tuple(loss for loss in entry.skipped if loss.split not in lacking)
+        lean.committed, lean.owed = True, tuple(loss for loss in entry.owed if loss.split not in lacking)
         return lean, said
 
     def read(self, text: str) -> EnumeratorState:

@@ -20,12 +20,12 @@ from evensplit.core.machine.events import (
     PartitionsListed,
     ReaderRegistered,
     ReaderRemoved,
-    RecordsLost,
+    ReadLogsPolled,
     SettingsChanged,
     TimePassed,
 )
 from evensplit.core.machine.rebalance import nobodys
-from evensplit.core.model import Cluster, Range, Readable, SplitId, Topic, Topics
+from evensplit.core.model import Cluster, Loss, Range, Readable, Split, SplitId, Topic, Topics
 from evensplit.core.state.codec import same
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
@@ -35,7 +35,7 @@ from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.plan_laws import check_ends
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.skipping import Skips, check_declared
+from evensplit.testing.sim.oracle.skipping import Owed
 from evensplit.testing.sim.world import CLUSTERS, TOPICS
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class Driver:
         self.frozen = False
         """Hardly any time passes."""
         self.lookout = Lookout(simulation.world, profile, random)
-        self._skips = Skips(simulation.rules, self.lookout)
+        self.owed = Owed(simulation.world)
+        self._repeated: tuple[Range, ...] = ()
         self.todo: list[Effect] = []
         self._epoch = 0
         self._logged_in = 0
@@ -106,27 +107,26 @@ class Driver:
             sim.network.flush()
             sim.readers.history.clear()
         self.checkpoints.restored()
-        self._skips.begin()
+        self._repeated = ()
         entry = self.checkpoints.last
         if entry is None:
             sim.restored(EnumeratorState(), Model())
         else:
             if "damaged-checkpoint" in faults and random.random() < 0.5:
                 sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
-            entry.skipped = entry.kept
+            self.owed.restored(entry.owed)
             if not entry.committed:
                 self.checkpoints.replay(entry, entries[-2] if len(entries) > 1 else None)
+                self._repeated = entry.again if self._profile.logical else ()
                 self._commit(entry, again=True)
             if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
-            if self.loss == DECLARE:
-                self._skips.restore(sim.state)
-        # What is logged is committed by now.
-        self._open()
         if "rescale" in faults and random.random() < 0.4:
             self.readers = random.randint(1, self._profile.readers_max)
         self._tell_settings()
+        # What is logged is committed by now.
+        self._open()
         self._resize()
         if self._profile.logical:
             self._register_all()
@@ -142,7 +142,9 @@ class Driver:
         lean, said = self.checkpoints.lean(entry, self._random)
         for what in said:
             self._sim.note(what)
-        self._lean = self._lean or lean is not entry
+        if lean is not entry:
+            self._lean = True
+            self.owed.restored(lean.owed)
         return lean
 
     def _tell_settings(self) -> None:
@@ -175,7 +177,6 @@ class Driver:
         sim, random = self._sim, self._random
         if not self._opened:
             self._open()
-        self._tell_skips()
         self._time()
         self._change()
         yield
@@ -207,13 +208,11 @@ class Driver:
         self._opened = True
         if self._profile.logical:
             last = self.checkpoints.last
-            self._sim.feed(BatchOpened(None if last is None else last.state.revision))
+            self._tell_opened(None if last is None else last.state.revision)
 
-    def _tell_skips(self) -> None:
-        """What the tasks of the last batch skipped is noticed when the next is planned, in any process."""
-        found = self._skips.losses(self._sim.model.runs)
-        if found:
-            self._sim.feed(RecordsLost(found))
+    def _tell_opened(self, durable: int | None) -> None:
+        repeated, self._repeated = self._repeated, ()
+        self._sim.feed(BatchOpened(durable, self.lookout.answers, repeated))
 
     def _time(self) -> None:
         self.now_ms += 1 if self.frozen else self._random.choice((10, 1_000, 10_000, 40_000))
@@ -302,6 +301,9 @@ class Driver:
             observed = self.lookout.look(event, sim.state, self.faults)
             for _ in range(1 if self._random.random() < 0.8 else 2):
                 sim.feed(observed)
+            listed = {SplitId(event.cluster, one.topic, one.partition): one.topic_id for one in event.partitions}
+            discovery = event.answer if event.complete else 0
+            sim.feed(ReadLogsPolled(event.cluster, listed, observed.starts, observed.answer, discovery))
 
     def _listing(self, name: str) -> Event | None:
         cluster = self._sim.world.clusters[name]
@@ -333,15 +335,9 @@ class Driver:
         ends = sim.rules.plan_ends(positions, latest, limit)
         check_ends(ends, positions, latest, limit)
         if not self._profile.logical:
-            sim.feed(BatchOpened())
-        last = self.checkpoints.planned
+            self._tell_opened(None)
         sim.feed(BatchPlanned(ends), hold=True)
-        if last is not None:
-            check_declared(last.skipped, sim.state)
-            last.skipped = ()
         entry = self._write()
-        if entry is not None and self.loss == DECLARE:
-            entry.planned = tuple(Range(key, positions[key], ends[key]) for key in sorted(ends))
         sim.release()
         return entry
 
@@ -366,7 +362,10 @@ class Driver:
         self._dies("before writing the offset log")
         sim.seal(text)
         reports = sim.readers.reports(sim.model)
-        entry = self.checkpoints.write(sim.state, text, sim.model, reports, logged=self._is_logged())
+        logged = self._is_logged()
+        entry = self.checkpoints.write(sim.state, text, sim.model, reports, logged=logged)
+        if logged:
+            entry.owed = self.owed.logged(sim.state.losses)
         self._opened = False
         return entry
 
@@ -381,15 +380,22 @@ class Driver:
     def _commit(self, entry: Entry, *, again: bool = False) -> None:
         """The tasks of a batch are done, if what they miss is declared; another process may do it `again`."""
         ranges = entry.again if again else entry.ranges
-        entry.skipped = self.lookout.skipped(ranges, entry.state)
-        if self.loss == DECLARE:
-            self._skips.add(ranges, entry.state)
-        elif entry.skipped:
+        skipped = self.lookout.skipped(ranges, entry.state)
+        if skipped and self.loss != DECLARE:
             self._sim.note("a task misses records, and the run ends; it is started again, with losses to be declared")
             self.loss = DECLARE
             raise DriverDied
         entry.committed = True
-        entry.kept = self.lookout.skipped(entry.planned, entry.state)
+        if self._profile.logical:
+            self.owed.skipped(skipped)
+            # What was planned when nothing could be skipped, and skipped when it was done again, is in no state.
+            known = [loss for loss in skipped if _is_kept(entry.state.splits[loss.split], loss)]
+            entry.owed = (*entry.owed, *known)
         self._sim.readers.committed(entry.model.marks)
         if "records-expire" in self.faults and self._random.random() < 0.1:
             self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)
+
+
+def _is_kept(split: Split, loss: Loss) -> bool:
+    """Whether a state says that a batch has read what was skipped."""
+    return split.read_from is not None and split.read_from <= loss.position

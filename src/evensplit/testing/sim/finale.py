@@ -99,7 +99,7 @@ def unfinished(simulation: Simulation) -> str:
     last = simulation.driver.checkpoints.planned
     if last is None or not last.committed or not same(state, last.state):
         return "the last batch is not committed"
-    return ""
+    return simulation.driver.owed.unpaid(state)
 
 
 def _behind(state: EnumeratorState, key: SplitId, log: Log) -> str:

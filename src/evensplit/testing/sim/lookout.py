@@ -110,14 +110,6 @@ class Lookout:
         """Whether a leader does not answer this time."""
         return "partial-offsets" in faults and self._random.random() < 0.2
 
-    def left(
-        self, ranges: Iterable[Range], topic_ids: Mapping[SplitId, str]
-    ) -> tuple[Mapping[SplitId, str], Mapping[SplitId, int]]:
-        """Of the splits of `ranges`, those that are there, with their topic ids, and where their logs begin."""
-        found = {part.split: self._world.incarnation(part.split, topic_ids[part.split]) for part in ranges}
-        starts = {key: log.start for key, log in found.items() if log is not None}
-        return {key: topic_ids[key] for key in starts}, starts
-
     def skipped(self, ranges: Iterable[Range], state: EnumeratorState) -> tuple[Loss, ...]:
         """The truth: what of a batch's `ranges` is not there any more while they are read."""
         found: list[Loss] = []

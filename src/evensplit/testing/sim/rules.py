@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evensplit.core.batch.plan import BatchPlan, plan_batch, plan_ends
-from evensplit.core.machine.skipped_records import skipped
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import Event
-from evensplit.core.model import Loss, Range, SplitId
+from evensplit.core.model import SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.state import EnumeratorState
 
@@ -32,6 +31,3 @@ class Rules:
     decode: Callable[[object], EnumeratorState] = decode
     plan_ends: Callable[[Mapping[SplitId, int], Mapping[SplitId, int], int | None], dict[SplitId, int]] = plan_ends
     plan_batch: Callable[[EnumeratorState, EnumeratorState], BatchPlan] = plan_any_batch
-    skipped: Callable[
-        [Iterable[Range], Mapping[SplitId, str], Mapping[SplitId, str], Mapping[SplitId, int]], tuple[Loss, ...]
-    ] = skipped

@@ -221,6 +221,7 @@ class Simulation:
             if type(effect) is ReportLoss and effect.split in before.splits:
                 self.driver.lookout.confirm(effect.loss, before.splits[effect.split].topic_id)
         self.state = step.state
+        self.driver.owed.told(event, step.state)
         self.largest = max(self.largest, len(step.state.splits))
         self.digest = zlib.crc32(b"%s%d" % (kind.__name__.encode(), len(effects)), self.digest)
         if effects:

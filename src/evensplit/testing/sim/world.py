@@ -180,16 +180,19 @@ class World:
     def incarnation(self, split: SplitId, topic_id: str) -> Log | None:
         """The log of `split` in the incarnation `topic_id`, hidden or not, reachable or not; None if it is gone.
 
-        A cluster that is named otherwise by now is the same.
+        A cluster that is named otherwise by now is the same. Where `topic_id` is empty, any incarnation will do.
         """
-        name = split.cluster
-        while name in self._renamed:
-            name = self._renamed[name]
-        cluster = self.clusters.get(name)
+        cluster = self.clusters.get(self.name(split.cluster))
         topic = cluster.topics.get(split.topic) if cluster is not None else None
-        if topic is None or topic.topic_id != topic_id or split.partition >= len(topic.logs):
+        if topic is None or topic_id not in ("", topic.topic_id) or split.partition >= len(topic.logs):
             return None
         return topic.logs[split.partition]
+
+    def name(self, cluster: str) -> str:
+        """What the cluster with this name is called by now."""
+        while cluster in self._renamed:
+            cluster = self._renamed[cluster]
+        return cluster
 
     def real(self) -> Iterator[tuple[SplitId, str, Log]]:
         """Every partition that should be read in the end, with its topic id."""

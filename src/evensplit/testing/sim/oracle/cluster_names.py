@@ -70,7 +70,9 @@ def _rename(model: Model, was: str, now: str) -> None:
             del lost[key]
     model.ids.rename(was, now)
     model.one_log.rename(was, now)
+    model.read.rename(was, now)
     model.clusters[now] = model.clusters.pop(was)
     model.kafka.pop(was)
-    model.heard.pop(was, None)
+    for of_cluster in (model.heard, model.discoveries, model.observed):
+        of_cluster.pop(was, None)
     model.leaving.pop(was, None)

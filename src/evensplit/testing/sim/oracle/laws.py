@@ -21,6 +21,7 @@ from evensplit.core.machine.events import (
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    ReadLogsPolled,
     RecordsLost,
     SettingsChanged,
     SplitsFinished,
@@ -37,7 +38,7 @@ from evensplit.testing.sim.oracle.splits import Model
 QUIET = frozenset({BatchOpened, ClusterPollFailed, ReaderLost})
 """Events that give nobody a split that another reader has, and say nothing about any split."""
 
-TELLING = frozenset({LogsObserved, RecordsLost})
+TELLING = frozenset({LogsObserved, ReadLogsPolled, RecordsLost})
 """Events that say nothing about any split as long as nothing is reported because of them; each listing has one."""
 
 DECIDING = frozenset({BatchOpened, BatchPlanned, ParallelismChanged, ReaderRegistered, ReaderRemoved, SettingsChanged})
@@ -99,6 +100,7 @@ class Laws:
             if now is None:
                 for known in (model.clusters, model.kafka, model.heard, model.leaving):
                     known.pop(name, None)
+                model.read.forget(name)
 
     def _splits(self, event: Event, before: EnumeratorState, after: EnumeratorState) -> None:
         """S1 to S4, S15: every split that is known is there once, with its topic id, where the model log says."""
@@ -214,10 +216,11 @@ class Laws:
 
         And what earlier ones have read that nobody has compared yet, whatever becomes of losses now.
         """
+        oldest = self.model.uncompared
         for key, split in after.splits.items():
             begin, end = before.splits[key].position, split.position or 0
             reads = self.model.loss == "declare" and event.ends.get(key, begin) != begin
-            known = (event.uncompared.get(key), begin if reads else None)
+            known = (oldest.get(key), begin if reads else None)
             if split.read_from != min((at for at in known if at is not None and at < end), default=None):
                 raise Broken("S9", f"{key} is read from {begin} to {end}, and kept: {split.read_from}", key)
 

@@ -23,11 +23,16 @@ def observe_logs(model: Model, event: LogsObserved, before: EnumeratorState) -> 
     cluster = before.clusters.get(event.cluster)
     if cluster is None or cluster.removed_at_ms is not None:
         return
+    if event.answer:
+        if event.answer <= model.observed.get(event.cluster, 0):
+            return
+        model.observed[event.cluster] = event.answer
+    asked_ms = model.asked_ms(event.asked)
     left_out = {key: True for key in event.ends if model.ids.is_doubted(key) or model.one_log.is_former(key, event)}
     for key, end in event.ends.items():
         if key in left_out:
             continue
-        short = model.short.pop(key, (0, end, -1, model.now_ms or 0))
+        short = model.short.pop(key, (0, end, -1, asked_ms))
         if key in model.known:
             model.ends[key] = max(end, model.ends.get(key, end))
         split, mark = before.splits.get(key), model.marks.get(key)
@@ -49,8 +54,8 @@ def observe_logs(model: Model, event: LogsObserved, before: EnumeratorState) -> 
             count, low, answer, since_ms = short
             if answer != event.answer:
                 count, low = count + 1, min(low, end)
-            waited_ms = (model.now_ms or 0) - since_ms
-            if count < ANSWERS_MIN or waited_ms < max(model.interval_ms, SHORT_MS_MIN):
+            few = count < ANSWERS_MIN or not event.asked.turned
+            if few or asked_ms - since_ms < max(model.interval_ms, SHORT_MS_MIN):
                 model.short[key] = count, low, event.answer, since_ms
             elif model.lose(Loss(key, Cause.TRUNCATED, mark, low)):
                 model.begin(key, low)

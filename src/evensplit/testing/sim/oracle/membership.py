@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evensplit.core.machine.events import ClustersListed
+from evensplit.core.machine.events import NOW, Asked, ClustersListed
 from evensplit.core.model import SplitId, Topics
 from evensplit.core.state.state import EnumeratorState
 
@@ -15,29 +15,46 @@ STRATEGY, EARLIEST = "strategy", "earliest"
 """How the first discovery of a cluster starts."""
 
 
+class Missed(NamedTuple):
+    """Complete answers in a row lack something."""
+
+    since_ms: int
+    """When the first of them was asked for."""
+    count: int
+    last_ms: int
+    """When the last of them was asked for."""
+    turned: bool
+    """The last one may be another broker's."""
+
+
 def is_unwanted(model: Model, key: SplitId) -> bool:
     """Whether the metadata subscribes to other topics of its cluster."""
     return key.cluster in model.subscribed and key.topic not in model.subscribed[key.cluster]
 
 
-def missed(model: Model, key: SplitId | str) -> None:
+def missed(model: Model, key: SplitId | str, asked: Asked = NOW) -> None:
     """A complete answer lacks it."""
     if model.now_ms is not None:
-        since, count = model.missing.get(key, (model.now_ms, 0))
-        model.missing[key] = since, count + 1
+        model.missing[key] = _once_more(model.missing.get(key), model.asked_ms(asked), turned=asked.turned)
+
+
+def _once_more(one: Missed | None, at_ms: int, *, turned: bool = True) -> Missed:
+    return Missed(at_ms, 1, at_ms, turned) if one is None else Missed(one.since_ms, one.count + 1, at_ms, turned)
 
 
 def clusters_listed(model: Model, event: ClustersListed, before: EnumeratorState) -> None:
     """The clusters that are listed are known from now on; others, and topics that nobody wants, begin to be missing."""
-    model.listings += 1
+    repeated = 0 < event.answer == model.listed
+    complete, model.listed = event.complete and not repeated, event.answer
+    model.listings += complete
     wanted = {key: not is_unwanted(model, key) for key in model.missing if isinstance(key, SplitId)}
-    model.subscribed = {
-        one.id: one.subscription.names for one in event.clusters if isinstance(one.subscription, Topics)
-    }
+    subscribed = {one.id: one.subscription.names for one in event.clusters if isinstance(one.subscription, Topics)}
+    model.subscribed = subscribed if complete else {**model.subscribed, **subscribed}
     for key in [key for key, was in wanted.items() if was == is_unwanted(model, key)]:
         # Not to be there and not to be wanted are two things.
         del model.missing[key]
-    _note_unwanted(model)
+    if complete:
+        _note_unwanted(model)
     for listed in event.clusters:
         model.missing.pop(listed.id, None)
         known = model.clusters.get(listed.id)
@@ -47,6 +64,8 @@ def clusters_listed(model: Model, event: ClustersListed, before: EnumeratorState
             model.clusters[listed.id] = STRATEGY
     listed_ids = [listed.id for listed in event.clusters]
     for name in model.clusters:
+        if name not in listed_ids and not complete:
+            continue
         if name not in listed_ids:
             missed(model, name)
             if model.is_gone(name) or (model.listings == 1 and event.confirmed):
@@ -56,10 +75,9 @@ def clusters_listed(model: Model, event: ClustersListed, before: EnumeratorState
 
 
 def _note_unwanted(model: Model) -> None:
-    unwanted: dict[SplitId, tuple[int, int]] = {}
+    unwanted: dict[SplitId, Missed] = {}
     now_ms = model.now_ms
     for key in model.known:
         if now_ms is not None and is_unwanted(model, key):
-            since, count = model.unwanted.get(key, (now_ms, 0))
-            unwanted[key] = since, count + 1
+            unwanted[key] = _once_more(model.unwanted.get(key), now_ms)
     model.unwanted = unwanted

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 from evensplit.core.machine.effects import Effect, Forget
 from evensplit.core.machine.events import (
+    Asked,
+    BatchOpened,
     BatchPlanned,
     ClustersListed,
     Event,
@@ -25,6 +27,7 @@ from evensplit.core.machine.events import (
     ReaderLost,
     ReaderRegistered,
     ReaderRemoved,
+    ReadLogsPolled,
     RecordsLost,
     SettingsChanged,
     SplitsFinished,
@@ -35,8 +38,9 @@ from evensplit.core.model import Cause, Loss, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.oracle.cluster_names import DONE, is_the_one, renamed_splits
 from evensplit.testing.sim.oracle.log_bounds import observe_logs
-from evensplit.testing.sim.oracle.membership import STRATEGY, clusters_listed, is_unwanted, missed
+from evensplit.testing.sim.oracle.membership import STRATEGY, Missed, clusters_listed, is_unwanted, missed
 from evensplit.testing.sim.oracle.one_log import OneLog
+from evensplit.testing.sim.oracle.read_ranges import ReadParts
 from evensplit.testing.sim.oracle.topic_ids import TopicIds
 
 
@@ -59,16 +63,18 @@ class Model:
     cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned. `settled`: what has
     been deleted, and what was lost with it is declared.
 
-    Of the session: `missing`: split or cluster -> the time of the first of the last complete answers without it, and
-    how many there were. `listings`: how many answers the metadata gave. `subscribed`: the topics of clusters whose
+    Of the session: `missing`: split or cluster -> the last complete answers without it. `listings`: how many complete
+    answers the metadata gave, `listed`: the number of the last one. `subscribed`: the topics of clusters whose
     subscription the last of them named, `unwanted`: splits that are not among them, as `missing`. `removed`,
     `registered`: readers. `claims`: reader -> its last report. `ends`: how far logs were seen to reach. `short`: logs
     that end before their positions: how many answers in a row said so, the lowest of the ends, the last answer, and the
     time of the first one. `ids`: what is to be believed of the ids of topics. `leaving`: clusters that may be removed.
-    `heard`: the number of the last answer of each cluster.
+    `heard`: the number of the last answer of each cluster; `discoveries`: of its last complete one; `observed`: of the
+    last one about its logs. `read`: what batches have read.
 
     Of the event: `expected`: what has to be reported lost, and whether that ends the run. `refused`: the clusters that
-    have to be refused. `void`: nothing of it counts. `renamed`: a cluster's name before and now.
+    have to be refused. `void`: nothing of it counts. `renamed`: a cluster's name before and now. `uncompared`: where
+    the oldest range of each split began that had been read and was not compared when the last batch was planned.
     """
 
     known: dict[SplitId, str] = field(default_factory=dict)
@@ -84,8 +90,9 @@ class Model:
     one_log: OneLog = field(default_factory=OneLog)
     settled: dict[SplitId, bool] = field(default_factory=dict)
 
-    missing: dict[SplitId | str, tuple[int, int]] = field(default_factory=dict)
+    missing: dict[SplitId | str, Missed] = field(default_factory=dict)
     listings: int = 0
+    listed: int = 0
     subscribed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     removed: dict[int, bool] = field(default_factory=dict)
     registered: dict[int, bool] = field(default_factory=dict)
@@ -93,17 +100,21 @@ class Model:
     now_ms: int | None = None
     interval_ms: int = 30_000
     loss: str = "fail"
-    unwanted: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
+    unwanted: dict[SplitId, Missed] = field(default_factory=dict)
     ends: dict[SplitId, int] = field(default_factory=dict)
     short: dict[SplitId, tuple[int, int, int, int]] = field(default_factory=dict)
     ids: TopicIds = field(default_factory=TopicIds)
     leaving: dict[str, bool] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
+    discoveries: dict[str, int] = field(default_factory=dict)
+    observed: dict[str, int] = field(default_factory=dict)
+    read: ReadParts = field(default_factory=ReadParts)
 
     expected: list[tuple[Loss, bool]] = field(default_factory=list)
     refused: tuple[str, ...] = ()
     void: bool = False
     renamed: tuple[str, str] | None = None
+    uncompared: Mapping[SplitId, int] = field(default_factory=dict)
 
     def copy(self) -> Model:
         """A model of the same checkpoint at the beginning of another session."""
@@ -146,7 +157,23 @@ class Model:
             kept.pop(split, None)
         self.one_log.end(split)
 
+    def asked_ms(self, asked: Asked) -> int:
+        """When an answer was asked for."""
+        now_ms = self.now_ms or 0
+        return now_ms if asked.at_ms is None else min(asked.at_ms, now_ms)
+
+    def _opened(self, event: BatchOpened, before: EnumeratorState) -> None:
+        self.read.batch_opened(event, before, declares=self.loss == "declare")
+
+    def _polled(self, event: ReadLogsPolled, *_: object) -> None:
+        wanted, doubted = lambda key: not is_unwanted(self, key), self.ids.is_doubted
+        for loss in self.read.polled(event, self.asked_ms(event.asked), self.interval_ms, wanted, doubted):
+            self.lose(loss, settled=True)
+
     def _planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
+        self.uncompared = self.read.oldest(self.known)
+        if self.loss == "declare":
+            self.read.planned(event, before)
         self.marks.update(event.ends)
         for key, mark in self.marks.items():
             split = before.splits.get(key)
@@ -242,9 +269,10 @@ class Model:
         self.heard[event.cluster] = event.answer
         if not is_the_one(self, event, before):
             return
+        complete = event.complete and not self._is_repeated(event)
         splits = renamed_splits(self, before)
         by_strategy = self.clusters[event.cluster] == STRATEGY
-        lags = self.ids.look(event, splits, self.known, self.marks, self.now_ms or 0, self.interval_ms)
+        lags = self.ids.look(event, splits, self.known, self.marks, self.asked_ms(event.asked), self.interval_ms)
         seen: dict[SplitId, bool] = {}
         for listed in event.partitions:
             key = SplitId(event.cluster, listed.topic, listed.partition)
@@ -252,12 +280,21 @@ class Model:
             self.missing.pop(key, None)
             if not self.ids.is_doubted(key):
                 self._is_listed(key, listed.topic_id, splits.get(key), by_strategy=by_strategy)
-        if event.complete and not lags:
+        if complete and not lags:
             self.clusters[event.cluster] = DONE
             for key, split in splits.items():
                 lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
                 if lacking and not self.ids.is_doubted(key):
                     self._lacks(key, split, event)
+        for loss in self.read.recreated(self.known):
+            self.lose(loss, settled=True)
+
+    def _is_repeated(self, event: PartitionsListed) -> bool:
+        """Whether the same discovery was told before, and the cluster's first one is over."""
+        before = self.discoveries.get(event.cluster, 0)
+        if event.complete and event.discovery:
+            self.discoveries[event.cluster] = event.discovery
+        return 0 < event.discovery == before and self.clusters[event.cluster] == DONE
 
     def _is_listed(self, key: SplitId, topic_id: str, split: Split | None, *, by_strategy: bool) -> None:
         """A split is there, in an incarnation that is to be believed."""
@@ -285,7 +322,7 @@ class Model:
 
         What is not read any more was deleted where the topic is another one by now.
         """
-        missed(self, key)
+        missed(self, key, event.asked)
         if split.removed_at_ms is not None and key not in self.settled and self._is_replaced(key, event):
             loss = self._unread(key, Cause.DELETED)
             if loss is not None:
@@ -318,9 +355,9 @@ class Model:
 
         `unwanted`: answers of the metadata, which says what is to be read, rather than of the cluster.
         """
-        kept: Mapping[Any, tuple[int, int]] = self.unwanted if unwanted else self.missing
-        since, count = kept.get(key, (0, 0))
-        return count > 1 and self.now_ms is not None and since + self.interval_ms <= self.now_ms
+        kept: Mapping[Any, Missed] = self.unwanted if unwanted else self.missing
+        one = kept.get(key)
+        return one is not None and one.count > 1 and one.turned and one.last_ms - one.since_ms >= self.interval_ms
 
     def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
         """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
@@ -345,6 +382,7 @@ class Model:
 
     _OBSERVERS: ClassVar[Mapping[type, Callable[[Model, Any, EnumeratorState], None]]] = MappingProxyType(
         {
+            BatchOpened: _opened,
             BatchPlanned: _planned,
             ClustersListed: clusters_listed,
             OffsetsResolved: _resolved,
@@ -353,6 +391,7 @@ class Model:
             ReaderLost: _lost,
             ReaderRegistered: _registered,
             ReaderRemoved: _removed,
+            ReadLogsPolled: _polled,
             LogsObserved: observe_logs,
             RecordsLost: _found_lost,
             SettingsChanged: _settings,

@@ -62,7 +62,7 @@ class TopicIds:
         splits: Mapping[SplitId, Split],
         known: Mapping[SplitId, str],
         marks: Mapping[SplitId, int],
-        now_ms: int,
+        asked_ms: int,
         interval_ms: int,
     ) -> bool:
         """Take in an answer; whether it is one of a broker that lags behind, since it names a former id."""
@@ -74,17 +74,18 @@ class TopicIds:
             said, former = self.doubted.pop((cluster, topic), None), self.former.get((cluster, topic), {})
             if topic in other:
                 if said is None or said.topic_id != topic_id:
-                    said = Said(topic_id, 1, event.answer, now_ms, now_ms, 0)
-                elif event.answer > said.answer:
-                    since_ms = said.since_ms if said.times else now_ms
+                    said = Said(topic_id, 1, event.answer, asked_ms, asked_ms, 0)
+                elif event.answer > said.answer and event.asked.turned:
+                    since_ms = said.since_ms if said.times else asked_ms
                     said = Said(topic_id, said.times + 1, event.answer, since_ms, said.begun_ms, 0)
                 lags = lags or topic_id in former
-                if topic_id in former or said.times < ANSWERS_MIN or now_ms - said.since_ms < wait_ms:
+                few = said.times < ANSWERS_MIN or not event.asked.turned
+                if topic_id in former or few or asked_ms - said.since_ms < wait_ms:
                     self.doubted[cluster, topic] = said
             elif said is not None and said.topic_id not in former:
                 if event.answer > said.answer:
                     said = said._replace(times=0, answer=event.answer, denied=said.denied + 1)
-                if said.denied < ANSWERS_MIN or now_ms - said.begun_ms < wait_ms:
+                if said.denied < ANSWERS_MIN or asked_ms - said.begun_ms < wait_ms:
                     self.doubted[cluster, topic] = said
         if event.complete:
             seen = [one.topic for one in event.seen]

@@ -1,0 +1,165 @@
+"""What the oracle knows of ranges that tasks have read, and what of them has to be declared as perhaps skipped (S9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from evensplit.core.machine.events import BatchOpened, BatchPlanned, ReadLogsPolled
+from evensplit.core.model import Cause, HandedOut, Loss, Range, SplitId
+from evensplit.core.state.state import EnumeratorState
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPart:
+    """Offsets of one split that one batch read."""
+
+    split: SplitId
+    topic_id: str
+    start: int
+    end: int
+    handed_out: HandedOut
+    polls: int | None
+    """Later polls were sent when it had been read; None: it may be being read."""
+
+    def was_read_before(self, poll: int) -> bool:
+        """Whether `poll` was sent after it had been read."""
+        return self.polls is not None and self.polls < poll
+
+
+@dataclass(slots=True)
+class ReadParts:
+    """What was read in this session, as far as no poll has said whether it was all there."""
+
+    parts: list[ReadPart] = field(default_factory=list)
+    missing: dict[SplitId, int] = field(default_factory=dict)
+    """Splits that the last complete polls lacked -> when the first of these was sent, in ms."""
+    compared: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Cluster -> the last poll that counted, and the last discovery."""
+    opened: bool = False
+
+    def planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
+        """A batch reads on from where its splits stand, and its tasks skip what is gone."""
+        for key in sorted(event.ends):
+            split = before.splits[key]
+            if split.position is not None and event.ends[key] > split.position:
+                end = event.ends[key]
+                self.parts.append(ReadPart(key, split.topic_id, split.position, end, HandedOut.EARLIER, None))
+
+    def batch_opened(self, event: BatchOpened, before: EnumeratorState, *, declares: bool) -> None:
+        """The tasks have read. A new process knows of the batch before by what the state says."""
+        self.parts = [replace(one, polls=event.polls) if one.polls is None else one for one in self.parts]
+        if self.opened:
+            return
+        self.opened = True
+        done_again: dict[SplitId, list[Range]] = {}
+        for part in event.repeated:
+            done_again.setdefault(part.split, []).append(part)
+            if declares and part.split in before.splits:
+                topic_id = before.splits[part.split].topic_id
+                one = ReadPart(part.split, topic_id, part.start, part.end, HandedOut.EARLIER, event.polls)
+                self.parts.append(one)
+        for key, split in before.splits.items():
+            if split.read_from is not None and split.position is not None:
+                offsets = range(split.read_from, split.position)
+                for start, end in _left(offsets, done_again.get(key, ())):
+                    one = ReadPart(key, split.topic_id, start, end, HandedOut.BEFORE_RESTART, event.polls)
+                    self.parts.append(one)
+
+    def polled(
+        self,
+        event: ReadLogsPolled,
+        asked_ms: int,
+        interval_ms: int,
+        is_wanted: Callable[[SplitId], bool],
+        is_doubted: Callable[[SplitId], bool],
+    ) -> list[Loss]:
+        """What this poll says to be gone. One that lacks a split is confirmed by another discovery, an interval later."""
+        counted, discovery = self.compared.get(event.cluster, (0, 0))
+        ours = [one for one in self.parts if one.split.cluster == event.cluster]
+        before = [one for one in ours if one.was_read_before(event.answer)]
+        if event.answer <= counted or not before:
+            return []
+        self.compared[event.cluster] = event.answer, event.discovery or discovery
+        lacking = {one.split: True for one in before if one.split not in event.listed and is_wanted(one.split)}
+        for key in [key for key in self.missing if key.cluster == event.cluster and key not in lacking]:
+            del self.missing[key]
+        deleted: dict[SplitId, bool] = {}
+        if event.discovery and event.discovery != discovery:
+            for key in lacking:
+                known, since_ms = key in self.missing, self.missing.setdefault(key, asked_ms)
+                deleted[key] = known and event.asked.turned and asked_ms - since_ms >= interval_ms
+        found: list[Loss] = []
+        for one in before:
+            key = one.split
+            told = key in event.starts and not is_doubted(key)
+            if told or deleted.get(key):
+                self.parts.remove(one)
+                self.missing.pop(key, None)
+                found.extend(_gone(one, event.listed.get(key), event.starts.get(key, 0)))
+            elif key not in event.listed and not is_wanted(key):
+                self.parts.remove(one)
+        return found
+
+    def recreated(self, known: Mapping[SplitId, str]) -> list[Loss]:
+        """What was read of topics of which `known` has other ids by now."""
+        former = [one for one in self.parts if one.polls is not None and _is_former(one, known)]
+        for one in former:
+            self.parts.remove(one)
+            self.missing.pop(one.split, None)
+        return [_whole(one, Cause.RECREATED) for one in former]
+
+    def oldest(self, known: Mapping[SplitId, str]) -> Mapping[SplitId, int]:
+        """Split -> where the oldest range of its present incarnation begins."""
+        found: dict[SplitId, int] = {}
+        for one in self.parts:
+            if one.split in known and not _is_former(one, known):
+                found[one.split] = min(one.start, found.get(one.split, one.start))
+        return found
+
+    def rename(self, was: str, now: str) -> None:
+        """A cluster has another name."""
+        self.parts = [
+            replace(one, split=one.split._replace(cluster=now)) if one.split.cluster == was else one
+            for one in self.parts
+        ]
+        self._forget_polls(was)
+
+    def forget(self, cluster: str) -> None:
+        """A cluster is not known any more."""
+        self.parts = [one for one in self.parts if one.split.cluster != cluster]
+        self.missing = {key: at for key, at in self.missing.items() if key.cluster != cluster}
+
+    def _forget_polls(self, cluster: str) -> None:
+        self.compared.pop(cluster, None)
+        self.missing = {key: at for key, at in self.missing.items() if key.cluster != cluster}
+
+
+def _left(offsets: range, done: Iterable[Range]) -> Iterable[tuple[int, int]]:
+    """The runs of `offsets` that are in none of `done`."""
+    left = [at for at in offsets if not any(part.start <= at < part.end for part in done)]
+    runs: list[tuple[int, int]] = []
+    for at in left:
+        if runs and runs[-1][1] == at:
+            runs[-1] = runs[-1][0], at + 1
+        else:
+            runs.append((at, at + 1))
+    return runs
+
+
+def _is_former(one: ReadPart, known: Mapping[SplitId, str]) -> bool:
+    return bool(one.topic_id) and known.get(one.split, "") not in ("", one.topic_id)
+
+
+def _whole(one: ReadPart, cause: Cause) -> Loss:
+    return Loss(one.split, cause, one.start, None, one.end - one.start, one.handed_out)
+
+
+def _gone(one: ReadPart, listed: str | None, log_start: int) -> Iterable[Loss]:
+    if listed is None:
+        yield _whole(one, Cause.DELETED)
+    elif one.topic_id and listed and listed != one.topic_id:
+        yield _whole(one, Cause.RECREATED)
+    elif log_start > one.start:
+        lost = min(log_start, one.end) - one.start
+        yield Loss(one.split, Cause.AGED_OUT, one.start, log_start, lost, one.handed_out)
