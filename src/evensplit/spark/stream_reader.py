@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,8 +26,12 @@ from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
-from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.task.read import read_partition
+
+
+def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:
+    """What plans the batches of a stream."""
+    return Coordinator(options, readers_default=readers_default, starting_default=Latest())
 
 
 class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -41,10 +45,17 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     An instance is made in several processes and pickled; it opens nothing until `latestOffset` is called.
     """
 
-    def __init__(self, options: SourceOptions, readers_default: int) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        readers_default: int,
+        coordinate: Callable[[SourceOptions, int], Coordinator] = coordinate,
+    ) -> None:
         self._options = options
         self._readers_default = readers_default
-        self._available_now = False
+        self._coordinate = coordinate
+        self.is_available_now = False
+        """Partitions and ends are those of the first `latestOffset`."""
         self._coordinator: Coordinator | None = None
         self._commits: GroupCommitter | None = None
         self._idle_at: dict[str, Any] | None = None
@@ -52,7 +63,6 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._reported: dict[str, Any] | None = None
         self._late: Mapping[str, str] | None = None
         self._repeated: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        self._scheduler = Scheduler()
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = dict.fromkeys(("_coordinator", "_commits", "_idle_at", "_reported", "_late"))
@@ -73,7 +83,7 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From here on, partitions and ends are those of the first `latestOffset`."""
-        self._available_now = True
+        self.is_available_now = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch; `start` itself, byte for byte, where nothing has changed.
@@ -86,7 +96,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         left in peace meanwhile as at other times, so that may take up to `clusterWait`; of one that needs still longer,
         as of one that is away, nothing is read until it answers.
         """
-        coordinator, now_s = self._plans(), self._scheduler.monotonic
+        coordinator = self._plans()
+        now_s = coordinator.scheduler.monotonic
         asked, deadline_s = coordinator.polls, now_s() + max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)
         end = self._end(start, limit)
         while end is start and now_s() < deadline_s and coordinator.rest(asked):
@@ -105,8 +116,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         before = self._state(start)
         limited = not isinstance(limit, ReadAllAvailable)
         repeated, self._repeated = [self._batch(*one) for one in self._repeated], []
-        after = coordinator.plan(before, limited=limited, fix_ends=self._available_now, repeated=repeated)
-        self._commit(before, last=after is before and self._available_now)
+        after = coordinator.plan(before, limited=limited, fix_ends=self.is_available_now, repeated=repeated)
+        self._commit(before, last=after is before and self.is_available_now)
         self._idle_at = start if after is before else None
         end = start if after is before else encode(after)
         self._known = ((start, before), (end, after))
@@ -177,7 +188,5 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             # through again and again, which takes a third of the time of a batch of ten thousand partitions.
             gc.collect()
             gc.freeze()
-            self._coordinator = Coordinator(
-                self._options, readers_default=self._readers_default, starting_default=Latest()
-            )
+            self._coordinator = self._coordinate(self._options, self._readers_default)
         return self._coordinator

@@ -81,7 +81,8 @@ class Coordinator:
         self._options = options
         self._readers_default = readers_default
         self._batch = batch
-        self._scheduler = scheduler = scheduler or Scheduler()
+        self.scheduler = scheduler = scheduler or Scheduler()
+        """Tells the time, waits and works for everything on the driver's side."""
         self._ahead_s = scheduler.clock() - scheduler.monotonic()
         self._metadata = MetadataPoller(options, batch=batch, opened=opened, scheduler=scheduler)
         self._monitor = ClusterMonitor(options, connect, scheduler)
@@ -155,7 +156,7 @@ class Coordinator:
             if not is_unsure:
                 break
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
-            self._scheduler.sleep(SIGHTING_INTERVAL_S)
+            self.scheduler.sleep(SIGHTING_INTERVAL_S)
             state, since = self._feed.tell(state, TimePassed(self._passed_ms())), {}
         if self._fixed:
             if looks_back:
@@ -179,7 +180,7 @@ class Coordinator:
         return self._agenda.has_news(
             versions=self._versions(),
             now_ms=self._passed_ms(),
-            now_s=self._scheduler.monotonic(),
+            now_s=self.scheduler.monotonic(),
             polls=self._monitor.answered,
             late=self._monitor.late,
         )
@@ -206,7 +207,7 @@ class Coordinator:
             unreachable,
             (*self._notices.notices, *self._unsure.notices, *self._notices.stops),
             self._notices.left_out,
-            {name: self._scheduler.now_ms() - self._monitor.away_ms(name) for name in unreachable},
+            {name: self.scheduler.now_ms() - self._monitor.away_ms(name) for name in unreachable},
         )
 
     def ends(self, cluster: ClusterOptions, strategy: Strategy, keys: Sequence[TopicPartition]) -> Resolution | None:
@@ -362,7 +363,7 @@ class Coordinator:
 
     def _passed_ms(self) -> int:
         """The time, and where the clock was set back, what it would be: otherwise all that waits would wait for it."""
-        scheduler = self._scheduler
+        scheduler = self.scheduler
         self._ahead_s = max(self._ahead_s, scheduler.clock() - scheduler.monotonic())
         return round((scheduler.monotonic() + self._ahead_s) * 1000)
 

@@ -1,4 +1,4 @@
-"""The simulated host: a driver that runs micro-batches, dies at any point of one, and starts from its checkpoint."""
+"""A host whose readers are processes: it runs batches, dies at any point of one, and starts from its checkpoint."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from evensplit.core.machine.events import (
     ListedCluster,
     ParallelismChanged,
     PartitionsListed,
-    ReaderRegistered,
     ReaderRemoved,
     ReadLogsPolled,
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.machine.rebalance import nobodys
-from evensplit.core.model import Cluster, Loss, Range, Readable, Split, SplitId, Topic, Topics
+from evensplit.core.model import Cluster, Readable, SplitId, Topic, Topics
 from evensplit.core.state.codec import same
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
@@ -35,7 +33,6 @@ from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.plan_laws import check_ends
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.oracle.skipping import Owed
 from evensplit.testing.sim.world import CLUSTERS, TOPICS
 
 if TYPE_CHECKING:
@@ -70,13 +67,8 @@ class Driver:
         self.frozen = False
         """Hardly any time passes."""
         self.lookout = Lookout(simulation.world, profile, random)
-        self.owed = Owed(simulation.world)
-        self._repeated: tuple[Range, ...] = ()
         self.todo: list[Effect] = []
-        self._epoch = 0
-        self._logged_in = 0
         self._port = 9092
-        self._opened = True
         self._lean = False
         self._told: SettingsChanged | None = None
 
@@ -96,7 +88,7 @@ class Driver:
 
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
-        self.todo, self._opened, self._lean, self._told = [], True, False, None
+        self.todo, self._lean, self._told = [], False, None
         # What only the process that died knew to be lost, its readers have not heard of either.
         reset = bool(sim.model.undeclared)
         if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
@@ -107,35 +99,27 @@ class Driver:
             sim.network.flush()
             sim.readers.history.clear()
         self.checkpoints.restored()
-        self._repeated = ()
         entry = self.checkpoints.last
         if entry is None:
             sim.restored(EnumeratorState(), Model())
         else:
             if "damaged-checkpoint" in faults and random.random() < 0.5:
                 sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
-            self.owed.restored(entry.owed)
             if not entry.committed:
                 self.checkpoints.replay(entry, entries[-2] if len(entries) > 1 else None)
-                self._repeated = entry.again if self._profile.logical else ()
                 self._commit(entry, again=True)
-            if "lean-checkpoint" in faults and not self._profile.logical and random.random() < 0.4:
+            if "lean-checkpoint" in faults and random.random() < 0.4:
                 entry = self._without_some(entry)
             sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
         if "rescale" in faults and random.random() < 0.4:
             self.readers = random.randint(1, self._profile.readers_max)
         self._tell_settings()
-        # What is logged is committed by now.
-        self._open()
         self._resize()
-        if self._profile.logical:
-            self._register_all()
-        else:
-            reports = entry.reports if entry is not None else {}
-            sim.readers.start(self.readers, reports, None if entry is None else entry.state.generation, sim.events)
-            if reset or self._lean:
-                for reader in sim.readers.all.values():
-                    reader.older = None, {}, {}
+        reports = entry.reports if entry is not None else {}
+        sim.readers.start(self.readers, reports, None if entry is None else entry.state.generation, sim.events)
+        if reset or self._lean:
+            for reader in sim.readers.all.values():
+                reader.older = None, {}, {}
 
     def _without_some(self, entry: Entry) -> Entry:
         """A checkpoint that lacks splits which readers report: they are to be adopted where their readers stand."""
@@ -144,7 +128,6 @@ class Driver:
             self._sim.note(what)
         if lean is not entry:
             self._lean = True
-            self.owed.restored(lean.owed)
         return lean
 
     def _tell_settings(self) -> None:
@@ -157,26 +140,12 @@ class Driver:
 
     def _resize(self) -> None:
         self._sim.feed(ParallelismChanged(self.readers))
-        if not self._profile.logical:
-            self._sim.readers.resize(self.readers, self._sim.events)
-
-    def _register_all(self) -> None:
-        """Logical readers are there as soon as they are wanted, each with a new epoch."""
-        for index in range(self.readers):
-            if index not in self._sim.state.session.registrations:
-                self._epoch += 1
-                state = self._sim.state
-                own = [split for split in state.splits.values() if split.owner == index and split.position is not None]
-                reported = {split.id: split.position or 0 for split in own}
-                topic_ids = {split.id: split.topic_id for split in own}
-                self._sim.feed(ReaderRegistered(index, self._epoch, reported, state.generation, topic_ids=topic_ids))
+        self._sim.readers.resize(self.readers, self._sim.events)
 
     # One batch.
 
     def _batch(self) -> Iterator[None]:
         sim, random = self._sim, self._random
-        if not self._opened:
-            self._open()
         self._time()
         self._change()
         yield
@@ -200,20 +169,6 @@ class Driver:
         self._commit(entry)
         self._dies("after writing the commit log")
 
-    def _open(self) -> None:
-        """The next batch begins, for readers that are logical; others are told at once what changes.
-
-        Nobody says of an offset that was not logged that it is kept.
-        """
-        self._opened = True
-        if self._profile.logical:
-            last = self.checkpoints.last
-            self._tell_opened(None if last is None else last.state.revision)
-
-    def _tell_opened(self, durable: int | None) -> None:
-        repeated, self._repeated = self._repeated, ()
-        self._sim.feed(BatchOpened(durable, self.lookout.answers, repeated))
-
     def _time(self) -> None:
         self.now_ms += 1 if self.frozen else self._random.choice((10, 1_000, 10_000, 40_000))
         if "clock-jump" in self.faults and self._random.random() < 0.02:
@@ -231,8 +186,6 @@ class Driver:
         if "rescale" in faults and random.random() < 0.05:
             self.readers = random.randint(1, self._profile.readers_max)
             self._resize()
-            if self._profile.logical:
-                self._register_all()
         if "settings-change" in faults and random.random() < 0.02:
             self.settings = replace(
                 self.settings,
@@ -243,7 +196,7 @@ class Driver:
             if self._profile.restricted:
                 self._restrict()
             self._tell_settings()
-        if "reader-removed" in faults and not self._profile.logical and self.readers > 1 and random.random() < 0.03:
+        if "reader-removed" in faults and self.readers > 1 and random.random() < 0.03:
             index = random.randrange(self.readers)
             gone = sim.readers.all.get(index)
             if gone is not None and index not in sim.model.removed and len(sim.model.removed) < self.readers - 1:
@@ -260,6 +213,11 @@ class Driver:
                 eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
         self.eligible = MappingProxyType(eligible)
 
+    def look(self) -> None:
+        """Look at every cluster, and carry out everything that the enumerator asks."""
+        self.refresh()
+        self.answer()
+
     def refresh(self) -> None:
         """Ask the metadata which clusters there are."""
         world = self._sim.world
@@ -271,7 +229,7 @@ class Driver:
             ListedCluster(cluster.id, (f"{cluster.id}:{self._port}",), cluster.id == "b-c", subscription)
             for cluster in world.listed_clusters()
         )
-        self._sim.feed(ClustersListed(listed, confirmed=self._profile.logical))
+        self._sim.feed(ClustersListed(listed, confirmed=False))
 
     def answer(self) -> None:
         """Carry out what the enumerator asked for. Answers come at once, or as late as the faults have it."""
@@ -309,22 +267,21 @@ class Driver:
         cluster = self._sim.world.clusters[name]
         if not cluster.reachable:
             return ClusterPollFailed(name, "no broker answered")
-        partitions, complete = self._sim.world.answer(cluster, faults=self.faults)
+        listed, complete = self._sim.world.answer(cluster, faults=self.faults)
+        partitions = tuple(one for one in listed if one.topic != self._sim.world.narrowed)
         self.lookout.answers += 1
         return PartitionsListed(name, partitions, complete, cluster.kafka_id, answer=self.lookout.answers)
 
     def _plan(self) -> Entry | None:
         """Plan the next batch and log it, unless nothing has changed."""
         sim, state = self._sim, self._sim.state
-        if not (state.ready if self._profile.logical else state.settled and state.session.assigned):
+        if not (state.settled and state.session.assigned):
             return None
-        unread = nobodys(state) if self._profile.logical else frozenset()
         positions: dict[SplitId, int] = {}
         latest: dict[SplitId, int] = {}
         for split in state.load():
             key = split.id
-            read = key not in unread if self._profile.logical else split.owner is not None
-            if read and split.position is not None:
+            if split.owner is not None and split.position is not None:
                 positions[key] = split.position
                 log = sim.world.log(key, split.topic_id)
                 if log is not None and self.lookout.is_current(key, log) and not self.lookout.unanswered(self.faults):
@@ -334,20 +291,14 @@ class Driver:
         limit = None if self.still else self._profile.offsets_max
         ends = sim.rules.plan_ends(positions, latest, limit)
         check_ends(ends, positions, latest, limit)
-        if not self._profile.logical:
-            self._tell_opened(None)
+        sim.feed(BatchOpened(None, self.lookout.answers))
         sim.feed(BatchPlanned(ends), hold=True)
         entry = self._write()
         sim.release()
         return entry
 
     def _save(self) -> None:
-        """A checkpoint between two batches, perhaps before the readers have registered or anything was discovered.
-
-        Not after a gap: what was read in that has to be planned from it, which takes owners, so the end of a batch.
-        """
-        if self._sim.state.session.open and self.checkpoints.planned is not self.checkpoints.last:
-            return
+        """A checkpoint between two batches, perhaps before the readers have registered or anything was discovered."""
         entry = self._write()
         if entry is not None:
             self._sim.note("a checkpoint is made")
@@ -362,20 +313,7 @@ class Driver:
         self._dies("before writing the offset log")
         sim.seal(text)
         reports = sim.readers.reports(sim.model)
-        logged = self._is_logged()
-        entry = self.checkpoints.write(sim.state, text, sim.model, reports, logged=logged)
-        if logged:
-            entry.owed = self.owed.logged(sim.state.losses)
-        self._opened = False
-        return entry
-
-    def _is_logged(self) -> bool:
-        """Whether the offset that comes is written down; the first one of a process is, as Spark does it."""
-        if "log-gaps" not in self.faults or not self._profile.logical:
-            return True
-        first = self.checkpoints.planned is self.checkpoints.last and self._logged_in != self._sim.sessions
-        self._logged_in = self._sim.sessions
-        return first or self._random.random() < 0.4
+        return self.checkpoints.write(sim.state, text, sim.model, reports)
 
     def _commit(self, entry: Entry, *, again: bool = False) -> None:
         """The tasks of a batch are done, if what they miss is declared; another process may do it `again`."""
@@ -386,16 +324,6 @@ class Driver:
             self.loss = DECLARE
             raise DriverDied
         entry.committed = True
-        if self._profile.logical:
-            self.owed.skipped(skipped)
-            # What was planned when nothing could be skipped, and skipped when it was done again, is in no state.
-            known = [loss for loss in skipped if _is_kept(entry.state.splits[loss.split], loss)]
-            entry.owed = (*entry.owed, *known)
         self._sim.readers.committed(entry.model.marks)
         if "records-expire" in self.faults and self._random.random() < 0.1:
             self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)
-
-
-def _is_kept(split: Split, loss: Loss) -> bool:
-    """Whether a state says that a batch has read what was skipped."""
-    return split.read_from is not None and split.read_from <= loss.position

@@ -9,6 +9,7 @@ from evensplit.core.state.codec import same
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.balance import may_read
+from evensplit.testing.sim.stream.host import StreamHost
 from evensplit.testing.sim.world import Log
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def finish(simulation: Simulation) -> None:
             break
     else:
         raise Broken("liveness", f"without faults, after {ROUNDS_MAX} rounds: {reason}")
+    if isinstance(simulation.driver, StreamHost):
+        simulation.driver.outlast()
     simulation.driver.frozen = True
     # A look can come after the batch of its round.
     one_round(simulation)
@@ -83,6 +86,9 @@ def unfinished(simulation: Simulation) -> str:
     for key, topic_id, log in simulation.world.real():
         real[key] = True
         split = state.splits.get(key)
+        if split is None and not simulation.profile.discovery and isinstance(simulation.driver, StreamHost):
+            # Nothing new is looked for.
+            continue
         if split is None:
             return f"{key} was not discovered"
         if split.topic_id != topic_id and not split.finished:
@@ -94,12 +100,17 @@ def unfinished(simulation: Simulation) -> str:
     for key, split in state.splits.items():
         if key not in real and split.active:
             return f"{key} is no longer there, and still counts"
-    if state.settings.bounded and len(state.session.signalled) != state.readers:
+    if (
+        state.settings.bounded
+        and not isinstance(simulation.driver, StreamHost)
+        and len(state.session.signalled) != state.readers
+    ):
         return "not every reader was told that nothing follows"
     last = simulation.driver.checkpoints.planned
     if last is None or not last.committed or not same(state, last.state):
         return "the last batch is not committed"
-    return simulation.driver.owed.unpaid(state)
+    driver = simulation.driver
+    return driver.owed.unpaid(state) if isinstance(driver, StreamHost) else ""
 
 
 def _behind(state: EnumeratorState, key: SplitId, log: Log) -> str:

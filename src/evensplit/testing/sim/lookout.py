@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from random import Random
 
 from evensplit.core.machine.effects import ResolveStart
@@ -45,22 +45,30 @@ class Lookout:
                 continue
             if self.unanswered(faults):
                 continue
-            table, ends[key] = tuple(reversed(log.epochs)), log.end
-            stale = self._stale.get(key, 0) < STALE_MAX and random.random() < 0.3
-            if stale and "ends-go-back" in faults:
-                ends[key] = max(0, log.end - random.randint(1, 9))
-            elif stale and "former-leader" in faults and len(table) > 1:
-                table, ends[key] = table[1:], min(log.end, table[0].start)
-            if ends[key] < log.end:
-                self._stale[key] = self._stale.get(key, 0) + 1
-            elif key[:2] not in state.session.doubts:
-                # Of a topic in doubt, the enumerator does not listen to the truth either.
-                self._stale[key] = 0
+            table, ends[key] = self.end(key, log, faults, state)
             if random.random() < 0.8:
                 starts[key] = log.start
             if self._profile.tells_epochs:
                 epochs[key] = self._tables[key] = table
         return LogsObserved(listed.cluster, ends, starts, self.answers, epochs)
+
+    def end(self, key: SplitId, log: Log, faults: frozenset[str], state: EnumeratorState) -> tuple[EpochTable, int]:
+        """The epochs of a log and where it ends, by a leader that may lag behind, or be a former one."""
+        random, table, end = self._random, tuple(reversed(log.epochs)), log.end
+        seen = state.session.sightings.get(key)
+        # What is true is not always heard.
+        told = max(self._stale.get(key, 0), 0 if seen is None else seen.answers)
+        stale = told < STALE_MAX and random.random() < 0.3
+        if stale and "ends-go-back" in faults:
+            end = max(0, log.end - random.randint(1, 9))
+        elif stale and "former-leader" in faults and len(table) > 1:
+            table, end = table[1:], min(log.end, table[0].start)
+        if end < log.end:
+            self._stale[key] = self._stale.get(key, 0) + 1
+        elif key[:2] not in state.session.doubts:
+            # Of a topic in doubt, the enumerator does not listen to the truth either.
+            self._stale[key] = 0
+        return (table if self._profile.tells_epochs else ()), end
 
     def is_current(self, key: SplitId, log: Log) -> bool:
         """Whether no other leader began since the log was seen, so that it is the one whose epochs are known."""

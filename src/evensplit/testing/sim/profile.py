@@ -52,6 +52,7 @@ FAULTS: Mapping[str, str] = MappingProxyType(
         "driver-crash": "the driver dies at any point of a batch, and starts from the checkpoint",
         "damaged-checkpoint": "the checkpoint is torn or has a flipped bit, until it is restored from a copy",
         "older-checkpoint": "an older checkpoint is restored, together with its output",
+        "available-now": "a query reads what there is, and ends",
         "lean-checkpoint": "the checkpoint lacks splits that readers report, and among whom owners were dealt",
         "clock-jump": "the clock jumps forward by hours",
         "impossible-event": "an event that cannot happen is sent; it has to be refused",
@@ -63,7 +64,7 @@ FAULTS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One seed's choices. `logical`: readers register by replay, as with Spark; otherwise they are processes."""
+    """One seed's choices. `logical`: readers are tasks of Spark, around what ships; otherwise they are processes."""
 
     faults: frozenset[str]
     logical: bool

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from evensplit.core.machine.effects import Effect, Forget, ListPartitions, RefuseCluster, ReportLoss, ResolveStart
+from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Cause, SplitId
 from evensplit.core.state.state import EnumeratorState
@@ -22,6 +23,7 @@ from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile, profile
 from evensplit.testing.sim.readers import Network, Readers
 from evensplit.testing.sim.rules import Rules
+from evensplit.testing.sim.stream.host import StreamHost
 from evensplit.testing.sim.world import World
 
 STORY_EVENTS = 25
@@ -81,7 +83,9 @@ class Simulation:
         self._held: tuple[Effect, ...] = ()
         self._kinds: Counter[type] = Counter()
         self._trace: list[tuple[Event | str, tuple[Effect, ...]]] = []
-        self.driver = Driver(self, self.profile, self.random)
+        self.driver: Driver | StreamHost = (StreamHost if self.profile.logical else Driver)(
+            self, self.profile, self.random
+        )
         self._process: Iterator[None] = iter(())
 
     # Running.
@@ -144,26 +148,28 @@ class Simulation:
     def deliver(self) -> None:
         """Messages whose time has come arrive."""
         try:
+            if not isinstance(self.driver, Driver):
+                return
             while (event := self.answers.due(self.events)) is not None:
                 self.driver.tell(event)
-            if not self.profile.logical:
-                self.readers.tick(self.state, self.events)
-                while (event := self.network.due(self.events)) is not None:
-                    self.feed(event)
+            self.readers.tick(self.state, self.events)
+            while (event := self.network.due(self.events)) is not None:
+                self.feed(event)
         except DriverDied:
             self._again()
 
     def deliver_all(self) -> None:
         """Everything that is under way arrives, and every reader registers."""
         try:
+            if not isinstance(self.driver, Driver):
+                return
             for event in self.answers.flush():
                 self.driver.tell(event)
             for event in self.network.flush():
                 self.feed(event)
-            if not self.profile.logical:
-                for reader in self.readers.all.values():
-                    reader.wake = 0
-                self.readers.tick(self.state, self.events)
+            for reader in self.readers.all.values():
+                reader.wake = 0
+            self.readers.tick(self.state, self.events)
             for event in self.network.flush():
                 self.feed(event)
         except DriverDied:
@@ -172,8 +178,7 @@ class Simulation:
     def look(self) -> None:
         """The driver looks at every cluster, and everything that it asks is answered."""
         try:
-            self.driver.refresh()
-            self.driver.answer()
+            self.driver.look()
         except DriverDied:
             self._again()
 
@@ -196,8 +201,15 @@ class Simulation:
 
     def feed(self, event: Event, *, hold: bool = False) -> None:
         """Tell the enumerator, check every law, and carry out what it orders, or `hold` it until `release`."""
+        effects = self.step(self.state, event).effects
+        if effects and hold:
+            self._held += effects
+        elif effects:
+            self._carry_out(effects)
+
+    def step(self, before: EnumeratorState, event: Event) -> Step:
+        """What the rules make of `event` in the state `before`, with every law checked."""
         self.events += 1
-        before = self.state
         kind = type(event)
         self._kinds[kind] += 1
         self._trace.append((event, ()))
@@ -221,15 +233,13 @@ class Simulation:
             if type(effect) is ReportLoss and effect.split in before.splits:
                 self.driver.lookout.confirm(effect.loss, before.splits[effect.split].topic_id)
         self.state = step.state
-        self.driver.owed.told(event, step.state)
+        if isinstance(self.driver, StreamHost):
+            self.driver.owed.told(event, step.state)
         self.largest = max(self.largest, len(step.state.splits))
         self.digest = zlib.crc32(b"%s%d" % (kind.__name__.encode(), len(effects)), self.digest)
         if effects:
             self.digest = zlib.crc32(repr(effects).encode(), self.digest)
-            if hold:
-                self._held += effects
-            else:
-                self._carry_out(effects)
+        return step
 
     def release(self) -> None:
         """Carry out what was held back until the state was written down."""
@@ -255,6 +265,7 @@ class Simulation:
         self.readers.follow(effects)
         for effect in effects:
             if type(effect) is ListPartitions or type(effect) is ResolveStart:
+                assert isinstance(self.driver, Driver)
                 self.driver.todo.append(effect)
             elif type(effect) is RefuseCluster:
                 known = self.state.clusters

@@ -138,11 +138,10 @@ class World:
         return [cluster for _, cluster in sorted(self.clusters.items()) if cluster.listed]
 
     def listing(self, cluster: SimCluster) -> tuple[ListedPartition, ...]:
-        """The truth: all subscribed partitions that there are."""
+        """The truth: all partitions that there are."""
         return tuple(
             ListedPartition(name, number, topic.topic_id)
             for name, topic in cluster.topics.items()
-            if name != self.narrowed
             for number, log in enumerate(topic.logs)
             if not log.hidden
         )
@@ -153,7 +152,7 @@ class World:
         listing, complete = self.listing(cluster), True
         if "stale-answer" in faults and cluster.older and not cluster.stale and random.random() < 0.12:
             cluster.stale = True
-            return tuple(one for one in random.choice(cluster.older) if one.topic != self.narrowed), complete
+            return random.choice(cluster.older), complete
         cluster.stale = False
         if faults and random.random() < 0.3:
             if "partial-answer" in faults and random.random() < 0.4:
@@ -198,6 +197,8 @@ class World:
         """Every partition that should be read in the end, with its topic id."""
         for cluster in self.listed_clusters():
             for one in self.listing(cluster):
+                if one.topic == self.narrowed:
+                    continue
                 yield (
                     SplitId(cluster.id, one.topic, one.partition),
                     one.topic_id,

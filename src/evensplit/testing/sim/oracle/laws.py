@@ -153,7 +153,11 @@ class Laws:
 
     def _forgotten(self, event: Event, old: Split, before: EnumeratorState) -> None:
         """S8: a split is forgotten when it was away for the retention time; without one, when it is removed."""
-        away_since = before.clusters[old.id.cluster].removed_at_ms if old.finished else old.removed_at_ms
+        cluster_since = before.clusters[old.id.cluster].removed_at_ms
+        away_since = cluster_since if old.finished else old.removed_at_ms
+        if away_since is not None and cluster_since is not None:
+            # The clock may have been set back between the two.
+            away_since = min(away_since, cluster_since)
         if type(event) is TimePassed and away_since is not None:
             if event.now_ms - away_since < self.retention_ms:
                 raise Broken("S8", f"{old.id} was forgotten before its retention time was over", old.id)

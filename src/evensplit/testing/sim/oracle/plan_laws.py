@@ -57,8 +57,7 @@ def check_plan(
 
 def check_tasks(tasks: Sequence[ReaderPlan], plan: BatchPlan, expected: Sequence[Range]) -> None:
     """S2, S11: the tasks of a batch read what its plan says, in order."""
-    if tuple(_joined(part for task in tasks for part in task.ranges)) != tuple(expected):
-        raise Broken("S11", "the tasks of a batch read something else than its readers")
+    check_joined([part for task in tasks for part in task.ranges], expected)
     if [task.reader for task in tasks] != sorted(task.reader for task in tasks) or not all(
         task.ranges for task in tasks
     ):
@@ -66,6 +65,12 @@ def check_tasks(tasks: Sequence[ReaderPlan], plan: BatchPlan, expected: Sequence
     for one in plan.readers:
         if sum(task.offsets for task in tasks if task.reader == one.reader) != one.offsets:
             raise Broken("S11", f"the tasks of reader {one.reader} have not its offsets")
+
+
+def check_joined(parts: Sequence[Range], expected: Sequence[Range]) -> None:
+    """S11: `parts`, in the order of tasks, are `expected`."""
+    if tuple(_joined(parts)) != tuple(expected):
+        raise Broken("S11", f"the tasks of a batch read {list(parts)}; expected {list(expected)}")
 
 
 def _check_kind(

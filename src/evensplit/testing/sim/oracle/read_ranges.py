@@ -74,7 +74,7 @@ class ReadParts:
         is_wanted: Callable[[SplitId], bool],
         is_doubted: Callable[[SplitId], bool],
     ) -> list[Loss]:
-        """What this poll says to be gone. One that lacks a split is confirmed by another discovery, an interval later."""
+        """What this poll says to be gone. A split that it lacks is gone by another discovery, an interval later."""
         counted, discovery = self.compared.get(event.cluster, (0, 0))
         ours = [one for one in self.parts if one.split.cluster == event.cluster]
         before = [one for one in ours if one.was_read_before(event.answer)]

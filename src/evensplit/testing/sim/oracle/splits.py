@@ -280,6 +280,8 @@ class Model:
             self.missing.pop(key, None)
             if not self.ids.is_doubted(key):
                 self._is_listed(key, listed.topic_id, splits.get(key), by_strategy=by_strategy)
+        for other in event.seen:
+            self.missing.pop(SplitId(event.cluster, other.topic, other.partition), None)
         if complete and not lags:
             self.clusters[event.cluster] = DONE
             for key, split in splits.items():

@@ -1,0 +1,291 @@
+"""A simulated driver of Spark around what ships: its stream reader, coordinator and pollers, over one checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from evensplit.core.batch.plan import ReaderPlan
+from evensplit.core.machine.effects import RefuseCluster, ReportLoss
+from evensplit.core.machine.enumerator import Step
+from evensplit.core.machine.events import BatchPlanned, Event
+from evensplit.core.model import Cluster, Loss, Range, Readable, Split, SplitId, Topic
+from evensplit.core.state.offset_strategies import Earliest, Latest
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import ClusterError, DataLossError, EvenSplitError, MetadataError, SubscriptionError
+from evensplit.spark.driver.coordinator import Coordinator
+from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
+from evensplit.spark.stream_reader import EvenSplitStreamReader
+from evensplit.testing.sim.checkpoints import Checkpoints, Entry, dump
+from evensplit.testing.sim.driver import JUMP_MS, DriverDied
+from evensplit.testing.sim.failure import Broken
+from evensplit.testing.sim.lookout import Lookout
+from evensplit.testing.sim.oracle.plan_laws import check_joined
+from evensplit.testing.sim.oracle.skipping import Owed
+from evensplit.testing.sim.oracle.splits import Model
+from evensplit.testing.sim.profile import Profile
+from evensplit.testing.sim.stream.port import SimPort, SimService
+from evensplit.testing.sim.stream.scheduler import SimScheduler
+from evensplit.testing.sim.world import CLUSTERS, TOPICS
+
+if TYPE_CHECKING:
+    from evensplit.testing.sim.simulation import Simulation
+
+Result = TypeVar("Result")
+
+_ENDS_THE_QUERY = (ClusterError, DataLossError, MetadataError, SubscriptionError)
+
+
+class StreamHost:
+    """One query over one checkpoint. `run` is one process of it; it ends by `DriverDied` only."""
+
+    def __init__(self, simulation: Simulation, profile: Profile, random: Random) -> None:
+        self._sim = simulation
+        self._profile = profile
+        self._random = random
+        self.checkpoints = Checkpoints(simulation.rules)
+        self.faults = profile.faults
+        self.loss = profile.loss
+        self.still = False
+        """Batches have no limit any more."""
+        self.frozen = False
+        """Hardly any time passes."""
+        self.lookout = Lookout(simulation.world, profile, random)
+        self.owed = Owed(simulation.world)
+        self._scheduler = SimScheduler(random, self._happen)
+        self._service = SimService(simulation.world, profile, random, lambda: self.faults, lambda: simulation.state)
+        self._settings = profile.settings
+        self._readers = profile.readers
+        self._eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
+        self._reader = self._begin_reader()
+        self._at: dict[str, Any] = {}
+        self._logged_in = 0
+
+    # What happens while the driver waits.
+
+    def _happen(self) -> None:
+        if self.faults and self._random.random() < 0.02 and (what := self._sim.world.act(self.faults)):
+            self._sim.note(f"meanwhile, {what}")
+
+    def look(self) -> None:
+        """Time passes in which the clusters are polled."""
+        self._scheduler.sleep(0.5 if self.frozen else 40.0)
+
+    def outlast(self) -> None:
+        """So much time passes that nothing which was removed is kept any longer."""
+        self._scheduler.sleep(self._settings.retention_ms / 1000 + 1)
+
+    # One process.
+
+    def run(self) -> Iterator[None]:
+        """Restore, then batch after batch. Between two yields nothing else happens; at each, anything may."""
+        self._restore()
+        yield
+        while True:
+            yield from self._batch()
+
+    def _dies(self, point: str) -> None:
+        if "driver-crash" in self.faults and self._random.random() < 0.05:
+            self._sim.note(f"the driver dies {point}")
+            raise DriverDied
+
+    def _restore(self) -> None:
+        sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
+        if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
+            del entries[-random.randint(1, len(entries) - 2) :]
+            sim.note("an older checkpoint is restored, and its output with it")
+        self._change_options()
+        self._scheduler.slow = "slow-answer" in faults
+        self._reader = self._begin_reader()
+        if "available-now" in faults and random.random() < 0.3:
+            sim.note("the query reads what there is, and ends")
+            self._call(self._reader.prepareForTriggerAvailableNow)
+        self.checkpoints.restored()
+        entry = self.checkpoints.last
+        if entry is None:
+            sim.restored(EnumeratorState(), Model())
+            self._at = {}
+            self.owed.restored(())
+            return
+        if "damaged-checkpoint" in faults and random.random() < 0.5:
+            sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
+        self._at = json.loads(entry.text)
+        sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
+        self.owed.restored(entry.owed)
+        if not entry.committed:
+            before = json.loads(entries[-2].text) if len(entries) > 1 else {}
+            self._read(before, entry, entry.again)
+
+    def _begin_reader(self) -> EvenSplitStreamReader:
+        options = self._options()
+
+        def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:
+            return Coordinator(
+                options,
+                readers_default=readers_default,
+                starting_default=Latest() if self._profile.latest else Earliest(),
+                connect=self._connect,
+                opened=lambda _: self._service,
+                scheduler=self._scheduler,
+                advance=self._advance,
+            )
+
+        return EvenSplitStreamReader(options, 1, coordinate)
+
+    def _connect(self, cluster: ClusterOptions) -> SimPort:
+        return SimPort(cluster.id, self._sim.world, self.lookout, lambda: self.faults, lambda: self._sim.state)
+
+    def _options(self) -> SourceOptions:
+        profile, settings = self._profile, self._settings
+        given = {
+            "metadata": "simulated.json",
+            "readers": str(self._readers),
+            "policy": settings.policy,
+            "assignScope": settings.scope,
+            "rebalance": settings.rebalance,
+            "plan": settings.plan,
+            "minPartitions": settings.tasks_min,
+            "maxRecordsPerPartition": settings.task_offsets_max,
+            "maxOffsetsPerTrigger": None if self.still else profile.offsets_max,
+            "removedRetention": f"{settings.retention_ms} ms",
+            "discoveryInterval": f"{max(profile.interval_ms, 1) if profile.discovery else 0} ms",
+            "failOnDataLoss": str(self.loss == "fail").lower(),
+            "stop": "latest" if profile.bounded else None,
+        }
+        parsed = parse_options({name: str(value) for name, value in given.items() if value is not None})
+        return replace(parsed, pins=self._eligible)
+
+    def _change_options(self) -> None:
+        """The user starts the query with other options."""
+        random = self._random
+        if "rescale" in self.faults and random.random() < 0.4:
+            self._readers = random.randint(1, self._profile.readers_max)
+        if "settings-change" in self.faults and random.random() < 0.3:
+            self._settings = replace(
+                self._settings,
+                rebalance=random.choice(("always", "on-rescale", "never")),
+                policy=random.choice(("balanced", "balanced", "sticky", "fair", "hash", "round-robin", "global")),
+                scope=random.choice(("global", "per-cluster")),
+            )
+        if self._profile.restricted and random.random() < 0.5:
+            self._eligible = self._restrict()
+
+    def _restrict(self) -> Mapping[int, tuple[Readable, ...]]:
+        random, eligible = self._random, dict[int, tuple[Readable, ...]]()
+        for index in range(self._readers):
+            if random.random() < 0.5:
+                name = random.choice(CLUSTERS[: self._profile.clusters])
+                pins = (Cluster(name), Topic(name, random.choice(TOPICS)), SplitId(name, random.choice(TOPICS), 0))
+                eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
+        return MappingProxyType(eligible)
+
+    def _call(self, asked: Callable[..., Result], *given: object) -> Result:
+        """What the reader says; an error that ends a query ends it, and any other one is a fault."""
+        try:
+            return asked(*given)
+        except _ENDS_THE_QUERY as error:
+            self._sim.note(f"the query ends: {error}")
+            raise DriverDied from error
+        except (Broken, DriverDied):
+            raise
+        except (EvenSplitError, Exception) as error:
+            raise Broken("crash", f"{asked.__name__} raised {error!r}") from error
+
+    def _advance(self, state: EnumeratorState, event: Event) -> Step:
+        """The step of the enumerator, with every law checked."""
+        sim = self._sim
+        if type(event) is BatchPlanned:
+            self._check_ends(state, event)
+        step = sim.step(state, event)
+        for effect in step.effects:
+            if type(effect) is RefuseCluster:
+                known = step.state.clusters
+                kafka_id = known[effect.cluster].kafka_id
+                twin = any(one.kafka_id == kafka_id and one.id != effect.cluster for one in known.values())
+                sim.note(sim.world.correct(effect.cluster, kafka_id, twin=twin))
+            elif type(effect) is ReportLoss and effect.fatal:
+                sim.note("the query is started again, with losses to be declared")
+                self.loss = "declare"
+        return step
+
+    def _check_ends(self, state: EnumeratorState, event: BatchPlanned) -> None:
+        """S12: no batch goes further than its logs ever did."""
+        for key, end in event.ends.items():
+            log = self._sim.world.incarnation(key, state.splits[key].topic_id)
+            if log is not None and end > max(log.reached, state.splits[key].position or 0):
+                raise Broken("S12", f"{key} is to be read to {end}; its log never went beyond {log.reached}", key)
+
+    # One batch.
+
+    def _batch(self) -> Iterator[None]:
+        random = self._random
+        self._scheduler.sleep(0.2 if self.frozen else random.choice((0.01, 1.0, 10.0, 40.0)))
+        if "clock-jump" in self.faults and random.random() < 0.02:
+            self._scheduler.wall_ahead_s += random.choice((JUMP_MS / 1000, -JUMP_MS / 1000))
+            self._sim.note("the clock jumps")
+        yield
+        start, reader = self._at, self._reader
+        limit = ReadAllAvailable() if self.still else reader.getDefaultReadLimit()
+        end = self._call(reader.latestOffset, start, limit)
+        self._call(reader.reportLatestOffset)
+        if end == start:
+            if reader.is_available_now:
+                self._sim.note("the query has read what there was")
+                raise DriverDied
+            return
+        self._dies("before writing the offset log")
+        text = dump(end)
+        self._sim.seal(text)
+        before, logged = self.checkpoints.last, self._is_logged()
+        entry = self.checkpoints.write(self._sim.state, text, self._sim.model, {}, logged=logged)
+        if logged:
+            entry.owed = self.owed.logged(self._sim.state.losses)
+            if before is not None:
+                self._call(reader.commit, json.loads(before.text))
+        self._dies("after writing the offset log")
+        yield
+        self._read(start, entry, entry.ranges)
+        self._at = json.loads(text)
+        self._dies("after writing the commit log")
+
+    def _is_logged(self) -> bool:
+        """Whether the offset that comes is written down; the first one of a process is, as Spark does it."""
+        if "log-gaps" not in self.faults:
+            return True
+        first = self.checkpoints.planned is self.checkpoints.last and self._logged_in != self._sim.sessions
+        self._logged_in = self._sim.sessions
+        return first or self._random.random() < 0.4
+
+    def _read(self, start: dict[str, Any], entry: Entry, expected: tuple[Range, ...]) -> None:
+        """The tasks of a batch read `expected`, all of it or, where losses are declared, what is there. S11, S15"""
+        end = json.loads(entry.text)
+        plans = self._planned(start, end)
+        check_joined([part for one in plans for part in one.ranges], expected)
+        if self._planned(start, end) != plans:
+            raise Broken("S11", "a batch that is planned twice is planned in two ways")
+        self._dies("after some of the tasks")
+        skipped = self.lookout.skipped(expected, entry.state)
+        if skipped and self.loss == "fail":
+            self._sim.note("a task misses records, and the query ends; it is started again, with losses to be declared")
+            self.loss = "declare"
+            raise DriverDied
+        entry.committed = True
+        self.owed.skipped(skipped)
+        # What was planned when nothing could be skipped, and skipped when it was done again, is in no state.
+        entry.owed = (*entry.owed, *(one for one in skipped if _is_kept(entry.state.splits[one.split], one)))
+        if "records-expire" in self.faults and self._random.random() < 0.1:
+            self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)
+
+    def _planned(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReaderPlan]:
+        return [ReaderPlan(one.reader, one.ranges) for one in self._call(self._reader.partitions, start, end)]  # type: ignore[attr-defined]
+
+
+def _is_kept(split: Split, loss: Loss) -> bool:
+    """Whether a state says that a batch has read what was skipped."""
+    return split.read_from is not None and split.read_from <= loss.position
