@@ -79,7 +79,6 @@ class Enumeration:
         self.held: dict[int, dict[SplitId, int]] = {}
         self.effects: tuple[Effect, ...] = ()
         self._epochs = 0
-        self._answers = 0
         self._listings = 0
         self.tell(SettingsChanged(settings or Settings(), **wanted), ParallelismChanged(readers))  # type: ignore[arg-type]
 
@@ -132,14 +131,13 @@ class Enumeration:
         self, ends: Mapping[SplitId, int] | None = None, starts: Mapping[SplitId, int] | None = None
     ) -> tuple[Effect, ...]:
         """Every cluster says where its logs end: where they are read up to, or where `ends` says."""
-        self._answers += 1
         read = {key: split.position for key, split in self.state.splits.items() if split.position is not None}
         found, begin = {**read, **(ends or {})}, starts or {}
         told: list[Effect] = []
         for name in self.state.clusters:
             own = {key: end for key, end in found.items() if key.cluster == name}
             told += self.tell(
-                LogsObserved(name, own, {key: at for key, at in begin.items() if key.cluster == name}, self._answers)
+                LogsObserved(name, own, {key: at for key, at in begin.items() if key.cluster == name})
             )
         self.effects = tuple(told)
         return self.effects

@@ -117,7 +117,7 @@ def test_the_message_has_event_state_and_story() -> None:
         "discovery_interval_ms=30000, loss='fail')",
         "    ParallelismChanged(readers=2)",
         "    ClustersListed(clusters=(ListedCluster(id='east', bootstrap_servers=('e:9092',), "
-        "starts_by_strategy=False, subscription=None)), confirmed=True, complete=True)",
+        "starts_by_strategy=False, subscription=None)), confirmed=True, complete=True, answer=0)",
     ]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from evensplit.core.batch.plan import batch_ranges
-from evensplit.core.machine.data_loss import skipped
 from evensplit.core.machine.effects import Assign, Effect, Forget, ReportLoss, ResolveStart
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -17,22 +16,27 @@ from evensplit.core.machine.events import (
     LogsObserved,
     OffsetsResolved,
     PartitionsListed,
+    ReadLogsPolled,
     RecordsLost,
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import Cause, HandedOut, ListedPartition, Loss, Range, SplitId, StartBy
+from evensplit.core.model import Cause, ListedPartition, Loss, Range, SplitId, StartBy
 from evensplit.core.state.settings import DECLARE, FAIL, Settings
 from tests.support.enumeration import EAST, INTERVAL_MS, ONE, TWO, WEST, Enumeration, listed
 
 
 def running(loss: str = DECLARE, position: int = 10, **settings: object) -> Enumeration:
-    """Two partitions, read from offset 5 up to `position`; it is 1,000 ms. No batch is open; the logs were not seen."""
+    """Two partitions, read from offset 5 up to `position`; it is 1,000 ms. No batch is open; the logs were not seen.
+
+    All that was read was there.
+    """
     one = Enumeration(2, Settings(**settings), loss=loss)  # type: ignore[arg-type]
     one.tell(TimePassed(1000))
     one.discover(EAST, at=5, t=2)
     one.register()
-    one.tell(BatchPlanned({ONE: position, TWO: position}), BatchOpened(), BatchPlanned({}))
+    one.tell(BatchOpened(), BatchPlanned({ONE: position, TWO: position}), BatchOpened())
+    one.tell(ReadLogsPolled("east", {ONE: "id-t", TWO: "id-t"}, {ONE: 5, TWO: 5}, answer=1), BatchPlanned({}))
     return one
 
 
@@ -304,28 +308,6 @@ def test_what_the_host_has_found_may_end_the_run() -> None:
     assert reported(one.tell(RecordsLost((loss,)))) == [(loss, True)]
     assert one.state == before
     assert one.tell(RecordsLost(())) == ()
-
-
-@pytest.mark.parametrize(
-    "told, listed_as, start, loss",
-    [
-        ("id-t", "id-t", 5, None),
-        ("id-t", "id-t", 3, None),
-        ("id-t", "id-t", None, None),
-        ("id-t", "id-t", 7, Loss(ONE, Cause.AGED_OUT, 5, 7, 2, HandedOut.EARLIER)),
-        ("id-t", "id-t", 99, Loss(ONE, Cause.AGED_OUT, 5, 99, 4, HandedOut.EARLIER)),
-        ("id-t", "id-2", 5, Loss(ONE, Cause.RECREATED, 5, None, 4, HandedOut.EARLIER)),
-        ("", "id-2", 5, None),
-        ("id-t", "", 5, None),
-        ("id-t", None, None, Loss(ONE, Cause.DELETED, 5, None, 4, HandedOut.EARLIER)),
-    ],
-)
-def test_what_is_not_there_after_it_was_to_be_read_may_have_been_skipped(
-    told: str, listed_as: str | None, start: int | None, loss: Loss | None
-) -> None:
-    there = {} if listed_as is None else {ONE: listed_as}
-    begins = {} if start is None else {ONE: start}
-    assert skipped([Range(ONE, 5, 9)], {ONE: told}, there, begins) == (() if loss is None else (loss,))
 
 
 # Of which batch it is

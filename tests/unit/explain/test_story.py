@@ -148,7 +148,7 @@ def test_events_and_states_in_one_line() -> None:
     assert describe(PartitionsListed("east", listed("t", 5))) == (
         "PartitionsListed(cluster='east', partitions=(ListedPartition(topic='t', partition=0, topic_id='id-1'), "
         "ListedPartition(topic='t', partition=1, topic_id='id-1'), "
-        "ListedPartition(topic='t', partition=2, topic_id='id-1'), … 5 in all), complete=True, answer=0)"
+        "ListedPartition(topic='t', partition=2, topic_id='id-1'), … 5 in all), complete=True, answer=0, discovery=0)"
     )
     assert summary(state(2, a0=0, a1=None)) == (
         "2 readers, 0 of them registered, generation 0; clusters (); 2 splits, 1 assigned, 1 unassigned; no batch yet"

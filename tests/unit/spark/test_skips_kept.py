@@ -6,147 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.machine.events import BatchOpened, BatchPlanned
-from evensplit.core.model import Cause, HandedOut, Loss, Split, SplitId
-from evensplit.core.state.settings import DECLARE, FAIL
+from evensplit.core.model import Cause, HandedOut, Loss, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable, DataLossError
 from evensplit.spark.driver import coordinator
-from evensplit.spark.driver.skipped_records import SkippedRecords
 from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
-from tests.support.enumeration import ONE, TWO, running
 from tests.support.hosts import NONE, Source, restored
-from tests.unit.spark.test_skips import KEYS, now, read, state, view
 
 EAST, WEST = SplitId("east", "t", 0), SplitId("west", "t", 0)
 AGED = Loss(EAST, Cause.AGED_OUT, 0, 7, 7, HandedOut.BEFORE_RESTART)
-
-
-# What the core keeps
-
-
-def test_what_is_not_compared_stays_in_the_state_whatever_is_read_after_it() -> None:
-    one = running(2, 1, loss=DECLARE)
-
-    def read_from() -> list[int | None]:
-        return [split.read_from for split in one.state.splits.values()]
-
-    one.tell(BatchPlanned({ONE: 20}))
-    one.tell(BatchOpened(), BatchPlanned({TWO: 12}, {ONE: 10}))
-    assert read_from() == [10, 10]
-    one.tell(BatchOpened(), BatchPlanned({ONE: 25, TWO: 14}, {ONE: 10}))
-    assert read_from() == [10, 12], "of the second, all was compared that had been read"
-    one.tell(BatchOpened(), BatchPlanned({ONE: 30}, {ONE: 20, TWO: 12}))
-    assert read_from() == [20, 12], "as much as was not"
-    one.tell(BatchOpened(), BatchPlanned({}))
-    assert read_from() == [None, None]
-
-
-def test_what_is_not_compared_is_kept_by_a_run_that_fails_on_losses_and_nothing_else() -> None:
-    one = running(2, 1, loss=DECLARE)
-    one.tell(BatchPlanned({ONE: 20}))
-    one.restart(one.checkpoint(), loss=FAIL)
-    one.tell(BatchPlanned({ONE: 25, TWO: 15}, {ONE: 10}))
-    assert [split.read_from for split in one.state.splits.values()] == [10, None]
-    one.tell(BatchOpened(), BatchPlanned({ONE: 30, TWO: 20}))
-    assert [split.read_from for split in one.state.splits.values()] == [None, None]
-
-
-@pytest.mark.parametrize("end", [10, 12])
-def test_what_is_beyond_the_position_was_handed_out_of_a_log_that_was_cut(end: int) -> None:
-    one = running(1, 1, loss=FAIL)
-    one.tell(BatchPlanned({ONE: end}, {ONE: 12, TWO: 3}))
-    assert one.state.splits[ONE].read_from is None
-
-
-def test_of_what_has_no_start_nothing_was_handed_out() -> None:
-    one = running(1, 1, loss=DECLARE)
-    unknown = Split(TWO, "id-t")
-    one.state = replace(one.state, splits={**one.state.splits, TWO: unknown})
-    one.tell(BatchPlanned({}, {TWO: 0}))
-    assert one.state.splits[TWO] == unknown
-
-
-# What the check tells
-
-
-def test_what_is_not_compared_begins_with_the_oldest_range() -> None:
-    one = SkippedRecords(skips=True)
-    assert one.uncompared(state(0)) == {}
-    one.add(state(0, 0), state(10, 10))
-    one.add(state(10, 10), state(20, 10))
-    assert one.uncompared(state(20, 10)) == {KEYS[0]: 0, KEYS[1]: 0}
-    assert one.uncompared(state(20)) == {KEYS[0]: 0}, "what is forgotten is in no state"
-    one.asked(0)
-    one.add(state(20, 10), state(30, 10))
-    one.losses({"east": view(0, 0)}, now(0))
-    assert one.uncompared(state(30, 10)) == {KEYS[0]: 20}
-    one.asked(1)
-    one.losses({"east": view(0, 0, number=2)}, now(0))
-    assert one.uncompared(state(30, 10)) == {}
-
-
-def created_anew(position: int, topic_id: str = "other") -> EnumeratorState:
-    """What is known of the cluster, with the first partition of another topic."""
-    return replace(now(0), splits={KEYS[0]: Split(KEYS[0], topic_id, position)})
-
-
-def test_of_a_topic_that_is_another_one_by_now_all_is_said_at_once() -> None:
-    """The answer by which that is known can be from before the batch was read, and the state has no place for it."""
-    one = SkippedRecords(skips=True)
-    one.add(state(0, 0), state(10, 20))
-    assert one.losses({}, created_anew(0)) == (), "it is still being read"
-    assert one.uncompared(created_anew(5)) == {}
-    one.asked(3)
-    assert one.losses({}, created_anew(10, "")) == (), "nobody knows which one it is"
-    lost = (Loss(KEYS[0], Cause.RECREATED, 0, None, 10, HandedOut.EARLIER),)
-    assert one.losses({"east": view(0, 0, number=3)}, created_anew(5)) == lost
-    assert one.losses({"east": view(0, 4, number=4)}, created_anew(5)) == (
-        Loss(KEYS[1], Cause.AGED_OUT, 0, 4, 4, HandedOut.EARLIER),
-    )
-    assert not one.unchecked
-    one.add(state(0), state(10))
-    one.asked(4)
-    assert one.losses({}, created_anew(5)) == lost
-    assert not one.unchecked
-
-
-@pytest.mark.parametrize(
-    "known, left",
-    [
-        ((30, 40), []),
-        ((0, 50), []),
-        ((50, 60), [(30, 40)]),
-        ((0, 30), [(30, 40)]),
-        ((0, 35), [(35, 40)]),
-        ((35, 40), [(30, 35)]),
-        ((32, 34), [(30, 32), (34, 40)]),
-    ],
-)
-def test_of_what_was_read_only_what_nobody_knows_of_is_compared_anew(
-    known: tuple[int, int], left: list[tuple[int, int]]
-) -> None:
-    one = SkippedRecords(skips=True)
-    one.add(state(known[0]), state(known[1]))
-    one.asked(0)
-    one.restore(read(30, 40))
-    assert one.pending == bool(left)
-    one.asked(0)
-    found = [loss for loss in one.losses({"east": view(100)}, now(0)) if loss.handed_out is HandedOut.BEFORE_RESTART]
-    assert [(loss.position, loss.position + (loss.offsets_max or 0)) for loss in found] == left
-
-
-def test_what_this_process_has_read_without_skipping_is_not_compared() -> None:
-    """Batches are done again after a crash, and now a task that misses something fails."""
-    one = SkippedRecords(skips=False)
-    one.add(state(30), state(40))
-    one.restore(read(20, 40))
-    one.asked(0)
-    assert one.losses({"east": view(100)}, now(0)) == (
-        Loss(KEYS[0], Cause.AGED_OUT, 20, 100, 10, HandedOut.BEFORE_RESTART),
-    )
 
 
 # Restarts
@@ -155,7 +25,7 @@ def test_what_this_process_has_read_without_skipping_is_not_compared() -> None:
 class Runs:
     """A query over two clusters, one process of it after the other. Tasks have skipped the first 7 records of `east`.
 
-    `losses`: all that was declared.
+    `losses`: all that was declared. `repeated`: batches of the last process that this one has done again.
     """
 
     def __init__(self) -> None:
@@ -165,6 +35,7 @@ class Runs:
             cluster.create_topic("t")
             cluster.append("t", 0, 10)
         self.losses: list[Loss] = []
+        self.repeated: list[tuple[EnumeratorState, EnumeratorState]] = []
         self.end = NONE
         self.start()
         self.batch()
@@ -191,10 +62,10 @@ class Runs:
         """The next batch, with a record of `west`."""
         self.clock.now_s += 1
         self.west.append("t", 0, 1)
-        before, self.end = self.end, self.source.plan(self.end)
+        before, self.end = self.end, self.source.plan(self.end, repeated=self.repeated)
+        self.repeated.clear()
         assert self.end is not before
         self.source.coordinator.kept(before.revision)
-        self.source.coordinator.partitions(before, self.end)
         self.losses.extend(loss for loss in self.end.losses if loss not in before.losses)
 
     @property
@@ -250,11 +121,11 @@ def test_a_batch_that_is_done_again_is_declared_once_beside_what_was_not_compare
     runs.away()
     runs.batch()
     runs.start()
-    before, source = runs.end, runs.source
+    before = runs.end
     splits = {**before.splits, EAST: before.splits[EAST]._replace(position=15, read_from=0)}
     runs.east.append("t", 0, 5)
     runs.end = replace(before, splits=splits, revision=before.revision + 1)
-    source.coordinator.partitions(before, runs.end)
+    runs.repeated.append((before, runs.end))
     runs.east.recover()
     runs.east.delete_records("t", 0, 12)
     runs.batch()
@@ -298,11 +169,10 @@ def test_a_batch_that_fails_on_losses_and_is_done_again_without_is_not_forgotten
     assert end.splits[EAST].position == 15
     runs.end = end
     runs.start()
-    runs.source.coordinator.partitions(restored(before), runs.end)
     runs.east.delete_records("t", 0, 12)
     runs.away()
     runs.clock.now_s += 1
-    after = runs.source.plan(runs.end)
+    after = runs.source.plan(runs.end, repeated=[(restored(before), runs.end)])
     assert (after.splits[EAST].position, after.splits[EAST].read_from) == (15, 10)
     assert runs.source.plan(after) is after, "once"
     runs.end = after
@@ -312,12 +182,29 @@ def test_a_batch_that_fails_on_losses_and_is_done_again_without_is_not_forgotten
     assert runs.losses == [Loss(EAST, Cause.AGED_OUT, 10, 12, 2, HandedOut.BEFORE_RESTART)]
 
 
-def test_what_lies_beyond_the_position_is_not_said_again_and_again() -> None:
-    one = SkippedRecords(skips=True)
-    one.add(state(20), state(30))
-    assert one.is_unsaid(read(25, 30))
-    assert not one.is_unsaid(read(20, 30))
-    assert not one.is_unsaid(state(15))
+@pytest.mark.parametrize("how", ["answers", "is away", "is removed"])
+def test_what_another_cluster_does_not_say_keeps_nothing_from_being_settled(how: str) -> None:
+    """Otherwise what was compared long ago would be declared as lost when retention has removed it."""
+    clock, east, north = Clock(), FakeKafka("east"), FakeKafka("north")
+    for one in (east, north):
+        one.create_topic("t")
+        one.append("t", 0, 10)
+    options = {"failOnDataLoss": "false", "allowUnreachable": "true"}
+    state = Source(east, north, clock=clock, **options).plan(NONE)  # type: ignore[arg-type]
+    for _ in range(3):
+        if how == "is away":
+            east.fail_with(ClusterUnreachable("east", "away"))
+        clusters = (north,) if how == "is removed" else (east, north)
+        source = Source(*clusters, clock=clock, **options)  # type: ignore[arg-type]
+        north.append("t", 0, 10)
+        state, ended = restored(state), False
+        while not ended:
+            before, clock.now_s = state, clock.now_s + 1
+            state = source.plan(before, fix_ends=True)
+            source.coordinator.kept(before.revision)
+            ended = state is before
+        assert state.losses == ()
+        north.delete_records("t", 0, state.splits[SplitId("north", "t", 0)].position or 0)
 
 
 def test_a_run_to_the_end_that_fails_on_losses_leaves_behind_that_all_was_compared(runs: Runs) -> None:

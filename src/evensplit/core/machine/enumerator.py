@@ -219,7 +219,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
             raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
         if end > position:
             read.append(key)
-            if declares:
+            if declares and session.open:
                 ranges.append(Range(key, position, end))
             epoch = _last_epoch(session, key, end)
             begin = min(earlier.get(key, end), position if declares else end)

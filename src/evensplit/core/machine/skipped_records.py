@@ -51,7 +51,8 @@ def note_read(transaction: Transaction, event: BatchOpened) -> None:
 def _note(transaction: Transaction, ranges: Iterable[Range], handed_out: HandedOut, *, polls: int | None) -> None:
     by_cluster: dict[str, list[Range]] = {}
     for part in ranges:
-        by_cluster.setdefault(part.split.cluster, []).append(part)
+        if part.split in transaction.splits:
+            by_cluster.setdefault(part.split.cluster, []).append(part)
     if not by_cluster:
         return
     read = dict(transaction.session.read)
@@ -96,7 +97,7 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
             later.append(one)
             continue
         sure = [part for part in one.ranges if part.split in settled]
-        for loss in skipped(sure, one.topic_ids, event.listed, starts, one.handed_out):
+        for loss in _skipped(sure, one.topic_ids, event.listed, starts, one.handed_out):
             lose(transaction, loss, settled=True)
         left = tuple(
             part
@@ -160,12 +161,12 @@ def is_former(one: ReadRanges, key: SplitId, split: Split | None) -> bool:
     return split is not None and bool(one.topic_ids[key]) and split.topic_id not in ("", one.topic_ids[key])
 
 
-def skipped(
+def _skipped(
     ranges: Iterable[Range],
     topic_ids: Mapping[SplitId, str],
     listed: Mapping[SplitId, str],
     starts: Mapping[SplitId, int],
-    handed_out: HandedOut = HandedOut.EARLIER,
+    handed_out: HandedOut,
 ) -> tuple[Loss, ...]:
     """The losses by which `ranges` are not there any more.
 
@@ -185,12 +186,6 @@ def skipped(
             size = min(start, part.end) - part.start
             found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, size, handed_out))
     return tuple(found)
-
-
-def is_first_after(session: Session, cluster: str, poll: int) -> bool:
-    """Whether `poll` was sent after something of `cluster` was read, and none that was is compared yet."""
-    compared = session.compared.get(cluster, (0, 0))[0]
-    return any(one.is_before(poll) and not one.is_before(compared) for one in session.read.get(cluster, ()))
 
 
 def rename_read(session: Session, before: str, after: str) -> Mapping[str, tuple[ReadRanges, ...]]:

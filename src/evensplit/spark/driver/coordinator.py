@@ -308,7 +308,7 @@ class Coordinator:
         patient = fix_ends or fresh
         self._metadata.refresh(state, patient=patient)
         self._monitor.want(self._metadata.clusters)
-        discover = fix_ends or self._discovers(state.session)
+        discover = self._discovers(state.session, fix_ends=fix_ends)
         self._answers = self._poll(state, state.session, patient=patient, discover=discover, since=since)
         bear = self._options.allow_unreachable and fix_ends and (self._batch or not fresh)
         self._notices.check(self._answers, fresh=fresh, complete=fix_ends, bear=bear)
@@ -367,14 +367,14 @@ class Coordinator:
         self._ahead_s = max(self._ahead_s, scheduler.clock() - scheduler.monotonic())
         return round((scheduler.monotonic() + self._ahead_s) * 1000)
 
-    def _discovers(self, session: Session) -> bool:
+    def _discovers(self, session: Session, *, fix_ends: bool = False) -> bool:
         """Whether something can be sure only by a look at all that there is."""
         due_ms = self._agenda.due_ms if self._agenda is not None else None
         is_due = due_ms is not None and self._passed_ms() >= due_ms
         if self._options.discovery_interval_ms <= 0:
             # What the one discovery at the start did not find is confirmed by another one.
             return is_due and any(isinstance(key, SplitId) for key in session.missing_since)
-        return is_due or bool(session.sightings or session.doubts)
+        return fix_ends or is_due or bool(session.sightings or session.doubts)
 
     def _reached(self, cluster: ClusterState) -> ClientSettings:
         return self._metadata.reached(cluster, self.cluster(cluster.id) or self._monitor.called(cluster.kafka_id))

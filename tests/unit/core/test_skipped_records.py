@@ -1,0 +1,390 @@
+"""Records that tasks skipped are inferred from a poll that is sent when they have read (S9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evensplit.core.machine.effects import ReportLoss
+from evensplit.core.machine.events import (
+    NOW,
+    BatchOpened,
+    BatchPlanned,
+    ClustersListed,
+    Event,
+    ListedCluster,
+    OffsetsResolved,
+    PartitionsListed,
+    ReadLogsPolled,
+    TimePassed,
+)
+from evensplit.core.machine.skipped_records import is_unsaid, uncompared
+from evensplit.core.machine.unsure import next_due_ms
+from evensplit.core.model import Cause, HandedOut, ListedPartition, Loss, Range, Split, SplitId, Topics
+from evensplit.core.state.settings import DECLARE, FAIL, Settings
+from evensplit.core.state.state import EnumeratorState
+from tests.support.enumeration import EAST, INTERVAL_MS, ONE, THREE, TWO, WEST, Enumeration, listed, running
+
+EARLIER, BEFORE_RESTART = HandedOut.EARLIER, HandedOut.BEFORE_RESTART
+GONE = Loss(TWO, Cause.DELETED, 10, None, 20, EARLIER)
+
+
+def reading(loss: str = DECLARE) -> Enumeration:
+    """A batch is being read of three partitions: 10 offsets of the first, 20 of the second, none of the third."""
+    one = running(3, 1, loss=loss)
+    one.tell(BatchOpened(), BatchPlanned({ONE: 20, TWO: 30}))
+    return one
+
+
+@pytest.fixture
+def done() -> Enumeration:
+    """The same when it has been read; 5 polls have been sent by then, and the next batch is open."""
+    one = reading()
+    one.tell(BatchOpened(polls=5))
+    return one
+
+
+def polled(
+    *starts: int | None, number: int = 6, topic_id: str = "id-t", complete: bool = True, turned: bool = True
+) -> ReadLogsPolled:
+    """Partitions from 0 on are listed, and begin there; None: the leader does not say."""
+    keys = [SplitId("east", "t", partition) for partition in range(len(starts))]
+    found = {key: start for key, start in zip(keys, starts, strict=True) if start is not None}
+    asked = NOW._replace(turned=turned)
+    return ReadLogsPolled("east", dict.fromkeys(keys, topic_id), found, number, number if complete else 0, asked)
+
+
+def lost(one: Enumeration, *events: Event) -> list[Loss]:
+    """What is lost by `events`; none of it ends the run."""
+    reports = [effect for effect in one.tell(*events) if isinstance(effect, ReportLoss)]
+    assert not any(report.fatal for report in reports)
+    return [report.loss for report in reports]
+
+
+def at(seconds: float) -> TimePassed:
+    """So many seconds after `running`."""
+    return TimePassed(1000 + int(1000 * seconds))
+
+
+def aged(key: SplitId, position: int, start: int, size: int, handed_out: HandedOut = EARLIER) -> Loss:
+    return Loss(key, Cause.AGED_OUT, position, start, size, handed_out)
+
+
+# What a poll says
+
+
+def test_what_is_still_there_was_read(done: Enumeration) -> None:
+    assert lost(done, polled(10, 0, 15)) == []
+    assert not done.state.session.read
+
+
+def test_what_is_gone_may_have_been_skipped(done: Enumeration) -> None:
+    assert lost(done, polled(14, 50, 15)) == [aged(ONE, 10, 14, 4), aged(TWO, 10, 50, 20)]
+    assert lost(done, polled(14, 50, 15, number=7)) == [], "once"
+    assert done.commit().losses == (aged(ONE, 10, 14, 4), aged(TWO, 10, 50, 20))
+
+
+@pytest.mark.parametrize("known, found, is_another", [("id-t", "id-2", True), ("", "id-2", False), ("id-t", "", False)])
+def test_a_topic_that_is_another_one(known: str, found: str, is_another: bool) -> None:
+    one = running(3, 1, loss=DECLARE)
+    one.state = replace(
+        one.state, splits={key: split._replace(topic_id=known) for key, split in one.state.splits.items()}
+    )
+    one.tell(BatchOpened(), BatchPlanned({ONE: 20, TWO: 30}), BatchOpened())
+    losses = [Loss(key, Cause.RECREATED, 10, None, size, EARLIER) for key, size in ((ONE, 10), (TWO, 20))]
+    assert lost(one, polled(10, 10, 10, topic_id=found)) == (losses if is_another else [])
+
+
+def test_what_two_complete_polls_lack_is_gone(done: Enumeration) -> None:
+    assert lost(done, polled(10)) == []
+    assert done.state.session.read_missing == {TWO: 1000}
+    assert next_due_ms(done.state) == 1000 + INTERVAL_MS, "time will tell"
+    assert lost(done, at(29), polled(10, number=7)) == []
+    assert lost(done, at(30), replace(polled(10, number=8), discovery=7)) == [], "it looked for nothing else"
+    assert lost(done, polled(10, number=9, turned=False)) == [], "the broker that said it before"
+    assert lost(done, polled(10, number=10)) == [GONE]
+    assert not done.state.session.read
+    assert not done.state.session.read_missing
+
+
+def test_what_one_stale_poll_lacks_was_read(done: Enumeration) -> None:
+    assert lost(done, polled(10), at(10), polled(10, 10, number=7)) == []
+    assert not done.state.session.read
+    assert not done.state.session.read_missing
+
+
+def test_a_poll_with_gaps_does_not_say_what_is_deleted(done: Enumeration) -> None:
+    for seconds in (0, 30, 60):
+        assert lost(done, at(seconds), polled(10, number=6 + seconds, complete=False)) == []
+    assert not done.state.session.read_missing
+    assert lost(done, polled(10, 17, number=99)) == [aged(TWO, 10, 17, 7)]
+
+
+def test_where_a_log_begins_is_not_known_without_a_leader(done: Enumeration) -> None:
+    assert lost(done, polled(10, None, complete=False)) == []
+    assert [part.split for one in done.state.session.read["east"] for part in one.ranges] == [TWO]
+    assert lost(done, polled(10, 17, number=7)) == [aged(TWO, 10, 17, 7)]
+
+
+def test_what_is_not_asked_for_any_more_was_not_deleted(done: Enumeration) -> None:
+    def subscribed(topic: str) -> ClustersListed:
+        return ClustersListed((ListedCluster("east", ("e:9092",), subscription=Topics((topic,))),))
+
+    assert lost(done, polled(10), subscribed("u"), at(30), polled(10, number=7)) == []
+    assert not done.state.session.read
+    assert not done.state.session.read_missing
+
+
+def test_of_what_is_missing_all_that_was_read_is_gone() -> None:
+    one = reading()
+    one.tell(BatchOpened(polls=4), BatchPlanned({TWO: 35}), BatchOpened(polls=5))
+    assert lost(one, polled(10), at(30), polled(10, number=7)) == [GONE, Loss(TWO, Cause.DELETED, 30, None, 5, EARLIER)]
+
+
+def test_a_poll_from_before_the_reading_says_nothing() -> None:
+    one = reading()
+    assert lost(one, polled(14, 10, 10, number=9)) == [], "tasks are reading"
+    one.tell(BatchOpened(polls=9))
+    assert lost(one, polled(14, 10, 10, number=9)) == []
+    assert lost(one, ReadLogsPolled("west", {}, {}, 10)) == [], "of another cluster"
+    assert lost(one, polled(14, 10, 10, number=10)) == [aged(ONE, 10, 14, 4)]
+
+
+def test_a_poll_that_was_told_before_is_ignored(done: Enumeration) -> None:
+    assert lost(done, polled(None, 10)) == []
+    before = done.state.session
+    assert lost(done, polled(14, 10), polled(14, 10, number=5)) == []
+    assert done.state.session.read == before.read
+    assert lost(done, polled(14, 10, number=7)) == [aged(ONE, 10, 14, 4)]
+
+
+def test_where_losses_end_the_run_nothing_is_compared() -> None:
+    one = reading(FAIL)
+    one.tell(BatchOpened())
+    assert not one.state.session.read
+    assert lost(one, polled(99, 99)) == []
+
+
+def test_a_host_that_opens_no_batches_has_readers_that_know_what_they_skip() -> None:
+    one = running(1, 1, loss=DECLARE)
+    one.tell(BatchPlanned({ONE: 20}))
+    assert not one.state.session.read
+
+
+def test_of_a_cluster_that_stays_away_the_next_batch_is_compared_as_well(done: Enumeration) -> None:
+    done.tell(BatchPlanned({THREE: 19}), BatchOpened(polls=8))
+    assert lost(done, polled(14, 10, 15, number=9)) == [aged(ONE, 10, 14, 4), aged(THREE, 10, 15, 5)]
+
+
+def test_what_is_being_read_waits_for_the_next_poll(done: Enumeration) -> None:
+    done.tell(BatchPlanned({THREE: 19}))
+    assert lost(done, polled(14, 10, 15, number=9)) == [aged(ONE, 10, 14, 4)]
+    done.tell(BatchOpened(polls=9))
+    assert lost(done, polled(14, 10, 15, number=10)) == [aged(THREE, 10, 15, 5)]
+
+
+# A topic that is created anew
+
+
+def test_of_a_topic_that_was_created_anew_all_is_said_at_once(done: Enumeration) -> None:
+    """The poll by which that is known can be from before the reading, and the state has no place for it."""
+    anew = PartitionsListed("east", (ListedPartition("t", 0, "id-2"), ListedPartition("t", 2, "id-2")))
+    found = Loss(ONE, Cause.RECREATED, 10, None, 10, EARLIER)
+    losses = [loss for event in (anew, at(2), anew) for loss in lost(done, event)]
+    assert found in losses
+    assert [part.split for one in done.state.session.read["east"] for part in one.ranges] == [TWO]
+    assert uncompared(done.state) == {TWO: 10}
+    done.tell(OffsetsResolved({ONE: 0, THREE: 0}))
+    assert found not in lost(done, polled(0, 0, 0, topic_id="id-2"))
+
+
+def test_what_is_being_read_of_a_topic_is_not_lost_yet_when_it_is_created_anew() -> None:
+    one = reading()
+    anew = PartitionsListed("east", listed("t", 3, "id-2"))
+    losses = [loss for event in (anew, at(2), anew) for loss in lost(one, event)]
+    assert all(loss.handed_out is None for loss in losses)
+    assert uncompared(one.state) == {}, "of another incarnation, the state cannot say it"
+    one.tell(BatchOpened(polls=5))
+    assert lost(one, replace(anew, answer=9)) == [
+        Loss(ONE, Cause.RECREATED, 10, None, 10, EARLIER),
+        Loss(TWO, Cause.RECREATED, 10, None, 20, EARLIER),
+    ]
+
+
+def test_of_a_topic_that_may_be_another_one_nothing_is_said_yet(done: Enumeration) -> None:
+    done.tell(PartitionsListed("east", listed("t", 3, "id-2")))
+    assert done.state.session.doubts
+    assert lost(done, polled(99, 99, 99, topic_id="id-2")) == []
+    done.tell(PartitionsListed("east", listed("t", 3, "id-t")), at(2), PartitionsListed("east", listed("t", 3, "id-t")))
+    assert not done.state.session.doubts
+    assert lost(done, polled(14, 10, 10, number=8)) == [aged(ONE, 10, 14, 4)]
+
+
+# What the state keeps
+
+
+def read_from(one: Enumeration) -> list[int | None]:
+    return [split.read_from for split in one.state.splits.values()]
+
+
+def test_what_is_not_compared_stays_in_the_state_whatever_is_read_after_it() -> None:
+    one = reading()
+    assert read_from(one) == [10, 10, None]
+    one.tell(BatchOpened(polls=1), BatchPlanned({THREE: 12}))
+    assert read_from(one) == [10, 10, 10]
+    one.tell(BatchOpened(polls=2), polled(10, None, 10, number=3), BatchPlanned({ONE: 25, THREE: 14}))
+    assert read_from(one) == [20, 10, 12], "of two, all was compared that had been read"
+    one.tell(BatchOpened(polls=4), BatchPlanned({ONE: 30}))
+    assert read_from(one) == [20, 10, 12]
+    one.tell(BatchOpened(polls=5), polled(10, 10, 10, number=6), BatchPlanned({}))
+    assert read_from(one) == [None, None, None]
+
+
+def test_what_is_not_compared_is_kept_by_a_run_that_fails_on_losses_and_nothing_else() -> None:
+    one = reading()
+    one.restart(one.checkpoint(), loss=FAIL)
+    one.tell(BatchOpened())
+    one.discover(EAST, t=3)
+    one.register()
+    one.tell(BatchPlanned({ONE: 25, THREE: 15}))
+    assert read_from(one) == [10, 10, None]
+    one.tell(BatchOpened(polls=1), polled(10, 10, 10, number=2), BatchPlanned({ONE: 30, TWO: 40}))
+    assert read_from(one) == [None, None, None]
+
+
+def test_what_is_beyond_the_position_was_handed_out_of_a_log_that_was_cut(done: Enumeration) -> None:
+    done.state = replace(
+        done.state, splits={**done.state.splits, ONE: done.state.splits[ONE]._replace(position=10, read_from=None)}
+    )
+    assert not is_unsaid(replace(done.state, splits={ONE: done.state.splits[ONE]}), done.state, last=False)
+    done.tell(BatchPlanned({}))
+    assert read_from(done) == [None, 10, None]
+
+
+def test_of_what_has_no_start_nothing_was_handed_out(done: Enumeration) -> None:
+    unknown = Split(TWO, "id-t")
+    done.state = replace(done.state, splits={**done.state.splits, TWO: unknown})
+    del done.held[0][TWO]
+    done.tell(BatchPlanned({}))
+    assert done.state.splits[TWO] == unknown
+
+
+def test_what_is_forgotten_is_in_no_state(done: Enumeration) -> None:
+    assert uncompared(done.state) == {ONE: 10, TWO: 10}
+    assert uncompared(replace(done.state, splits={ONE: done.state.splits[ONE]})) == {ONE: 10}
+
+
+# Restarts
+
+
+def restarted(*repeated: Range, loss: str = DECLARE, position: int = 20) -> Enumeration:
+    """Another process begins where 10 to `position` was read of the first partition, and had `repeated` done again."""
+    one = running(1, 1, loss=DECLARE)
+    one.tell(BatchOpened(), BatchPlanned({ONE: position}))
+    one.restart(one.checkpoint(), loss=loss)
+    one.tell(TimePassed(2000), BatchOpened(repeated=repeated))
+    return one
+
+
+@pytest.mark.parametrize(
+    "known, left",
+    [
+        ((10, 20), []),
+        ((0, 50), []),
+        ((50, 60), [(10, 20)]),
+        ((0, 10), [(10, 20)]),
+        ((0, 15), [(15, 20)]),
+        ((15, 20), [(10, 15)]),
+        ((12, 14), [(10, 12), (14, 20)]),
+    ],
+)
+def test_what_another_process_handed_out_is_compared_once(known: tuple[int, int], left: list[tuple[int, int]]) -> None:
+    """A batch over others that no log has is done again; its end says only what the last of them had read."""
+    one = restarted(Range(ONE, *known))
+    losses = lost(one, polled(100))
+    before = [(loss.position, loss.position + (loss.offsets_max or 0)) for loss in losses if loss.handed_out != EARLIER]
+    assert before == left
+    assert aged(ONE, known[0], 100, known[1] - known[0]) in losses
+    assert len(losses) == 1 + len(left)
+
+
+def test_what_this_process_has_read_without_skipping_is_not_compared() -> None:
+    """Batches are done again after a crash, and now a task that misses something fails."""
+    one = restarted(Range(ONE, 15, 20), loss=FAIL)
+    assert lost(one, polled(100)) == [aged(ONE, 10, 100, 5, BEFORE_RESTART)]
+
+
+def test_a_batch_that_was_done_again_and_is_not_in_the_state_any_more_is_nothing() -> None:
+    one = restarted(Range(TWO, 0, 9))
+    assert lost(one, polled(10)) == []
+
+
+def test_only_the_first_batch_of_a_session_takes_up_what_the_state_says() -> None:
+    one = restarted()
+    assert lost(one, polled(14), BatchOpened(polls=6), polled(19, number=7)) == [aged(ONE, 10, 14, 4, BEFORE_RESTART)]
+
+
+def test_what_lies_beyond_the_position_is_not_said_again_and_again(done: Enumeration) -> None:
+    def start(position: int, begin: int | None) -> EnumeratorState:
+        return replace(done.state, splits={ONE: Split(ONE, "id-t", position, owner=0, read_from=begin)})
+
+    assert is_unsaid(start(20, 15), done.state, last=False)
+    assert is_unsaid(start(20, None), done.state, last=False)
+    assert not is_unsaid(start(20, 10), done.state, last=False)
+    assert not is_unsaid(start(10, None), done.state, last=False)
+
+
+def test_a_run_that_ends_says_that_more_was_compared(done: Enumeration) -> None:
+    start = done.state
+    assert not is_unsaid(start, start, last=True)
+    done.tell(polled(None, 10))
+    assert not is_unsaid(replace(start, splits={ONE: start.splits[ONE]}), done.state, last=True), "not of this one"
+    assert is_unsaid(start, done.state, last=True)
+    assert not is_unsaid(start, done.state, last=False)
+    done.tell(polled(10, 10, number=7), BatchPlanned({}))
+    assert not is_unsaid(done.state, done.state, last=True), "nothing was read"
+
+
+# Clusters under other names
+
+
+def renamed(one: Enumeration, name: str = "north") -> None:
+    """East is called so now: the clusters are told apart by the ids that Kafka gives them."""
+    one.tell(
+        ClustersListed((ListedCluster(name, ("e:9092",)),)),
+        PartitionsListed(name, listed("t", 3, "id-t"), kafka_id="k"),
+    )
+
+
+def with_id() -> Enumeration:
+    one = running(3, 1, loss=DECLARE)
+    one.tell(PartitionsListed("east", listed("t", 3, "id-t"), kafka_id="k"))
+    one.tell(BatchOpened(), BatchPlanned({ONE: 20, TWO: 30}), BatchOpened())
+    return one
+
+
+def test_what_was_read_of_a_renamed_cluster_is_compared_under_its_new_name() -> None:
+    one = with_id()
+    renamed(one)
+    assert list(one.state.session.read) == ["north"]
+    keys = {key._replace(cluster="north"): "id-t" for key in (ONE, TWO, THREE)}
+    found = lost(one, ReadLogsPolled("north", keys, dict.fromkeys(keys, 14), 9, 9))
+    assert found == [aged(key._replace(cluster="north"), 10, 14, 4) for key in (ONE, TWO)]
+
+
+def test_since_when_something_is_missing_is_counted_anew_under_another_name() -> None:
+    one = with_id()
+    one.tell(polled(10))
+    assert list(one.state.session.read_missing) == [TWO]
+    renamed(one)
+    assert not one.state.session.read_missing
+
+
+def test_of_a_cluster_that_is_forgotten_nothing_is_compared() -> None:
+    one = running(3, 1, Settings(retention_ms=0), loss=DECLARE)
+    one.tell(BatchOpened(), BatchPlanned({ONE: 20, TWO: 30}), BatchOpened(), polled(10))
+    one.tell(ClustersListed((WEST,)), TimePassed(1000 + INTERVAL_MS), ClustersListed((WEST,)))
+    assert "east" not in one.state.clusters
+    assert not one.state.session.read
+    assert not one.state.session.read_missing
