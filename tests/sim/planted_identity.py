@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evensplit.core.machine import data_loss, identity, log_epochs
+from evensplit.core.machine import data_loss, identity
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import Event, LogsObserved, PartitionsListed
 from evensplit.core.state.state import EnumeratorState
@@ -46,7 +46,7 @@ def epochs_ignored(state: EnumeratorState, event: Event) -> Step:
 
 def former_leader_believed(state: EnumeratorState, event: Event) -> Step:
     """What a leader says counts, also if another one has begun since."""
-    with swapped("is_older", lambda *_: False, data_loss), swapped("is_older", lambda *_: False, log_epochs):
+    with swapped("is_older", lambda *_: False, data_loss):
         return step(state, event)
 
 

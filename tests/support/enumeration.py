@@ -21,10 +21,10 @@ from evensplit.core.machine.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.machine.identity import DOUBT_MS_MAX
 from evensplit.core.machine.invariants import check, check_step
 from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.open_questions import DOUBT_MS_MAX
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.explain.changes import loads
@@ -136,9 +136,7 @@ class Enumeration:
         told: list[Effect] = []
         for name in self.state.clusters:
             own = {key: end for key, end in found.items() if key.cluster == name}
-            told += self.tell(
-                LogsObserved(name, own, {key: at for key, at in begin.items() if key.cluster == name})
-            )
+            told += self.tell(LogsObserved(name, own, {key: at for key, at in begin.items() if key.cluster == name}))
         self.effects = tuple(told)
         return self.effects
 

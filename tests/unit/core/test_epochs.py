@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evensplit.core.batch.plan import batch_ranges
+from evensplit.core.machine.data_loss import epoch_before, is_older, replaced_from
 from evensplit.core.machine.effects import Effect, ReportLoss
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -19,7 +20,6 @@ from evensplit.core.machine.events import (
     PartitionsListed,
     TimePassed,
 )
-from evensplit.core.machine.log_epochs import epoch_before, is_older, replaced_from
 from evensplit.core.model import Cause, EpochStart, EpochTable, Loss, Range, SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import DECLARE, FAIL

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evensplit.core.machine.data_loss import SIGHTING_MS_MIN, sighting_ms
 from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import BatchOpened, BatchPlanned, LogsObserved, TimePassed
 from evensplit.core.model import Cause, Loss
+from evensplit.core.state.open_questions import SIGHTING_MS_MIN, sighting_ms
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import Session
 from tests.support.enumeration import EAST, ONE, Enumeration, running

@@ -20,8 +20,8 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.machine.skipped_records import is_unsaid, uncompared
-from evensplit.core.machine.unsure import next_due_ms
 from evensplit.core.model import Cause, HandedOut, ListedPartition, Loss, Range, Split, SplitId, Topics
+from evensplit.core.state.open_questions import next_due_ms
 from evensplit.core.state.settings import DECLARE, FAIL, Settings
 from evensplit.core.state.state import EnumeratorState
 from tests.support.enumeration import EAST, INTERVAL_MS, ONE, THREE, TWO, WEST, Enumeration, listed, running

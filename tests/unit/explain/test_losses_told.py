@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.machine.data_loss import describe_loss, extent
+from evensplit.core.loss_text import describe_loss, extent
 from evensplit.core.model import Cause, HandedOut, Loss
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import changes, happened

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.machine.log_epochs import epoch_before
+from evensplit.core.machine.data_loss import epoch_before
 from evensplit.core.model import EpochStart, EpochTable
 from evensplit.kafka.admin.epoch_lookup import EPOCH_ROUNDS_MAX, EpochWalk
 from evensplit.testing.fake_kafka import FakeKafka

@@ -18,7 +18,7 @@ from evensplit.core.html import lines, table, title
 from evensplit.core.model import Cause, Range, Readable, Split, SplitId, scopes
 from evensplit.core.state.settings import LEVEL, WHOLE
 from evensplit.core.state.state import EnumeratorState, as_named, new_losses
-from evensplit.core.state.tuples import named
+from evensplit.core.state.validation import named
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointError
 

@@ -2,6 +2,11 @@
 
 A loss ends the run, or it is declared: then it is part of the state at the end of the batch, and reading goes on with
 what there is.
+
+Whether a log still is the one that was read, leader epochs tell (KIP-101, KIP-320). Every leader of a partition has an
+epoch of its own, each a later one than those before, and records keep that of the leader that wrote them. So they
+ascend with the offsets. Where a broker leads that did not have all records, which takes an unclean election, the log
+goes on from where it ends there, with a later epoch.
 """
 
 from __future__ import annotations
@@ -9,36 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import LogsObserved, RecordsLost
-from evensplit.core.machine.log_epochs import is_older, replaced_from
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Cause, EpochTable, HandedOut, Loss, Split, SplitId
-from evensplit.core.state.settings import FAIL
-from evensplit.core.state.state import Session, Sighting
-from evensplit.core.text import counted
+from evensplit.core.model import Cause, EpochTable, Loss, Split, SplitId
+from evensplit.core.state.open_questions import sighting_ms
+from evensplit.core.state.state import Sighting
 
 SIGHTINGS_MAX = 3
 """So many answers in a row have to show a log that ends before its position; fewer can come from a stale broker."""
-
-SIGHTING_MS_MIN = 3_000
-"""For so long, and for a discovery interval, they have to show it: quick answers are not time."""
-
-_CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
-
-
-def lose(transaction: Transaction, loss: Loss, detail: str = "", *, settled: bool = False) -> bool:
-    """Report `loss`; it is written down, and true returned, if reading goes on.
-
-    `detail`: why, if there is more to say than the loss itself has. `settled`: it never ends the run.
-    """
-    fatal = transaction.session.loss == FAIL and not settled
-    sentence = f"{detail or describe_loss(loss)}. {extent(loss)}"
-    transaction.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
-    if not fatal:
-        transaction.losses.append(loss)
-        transaction.noticed.append(loss)
-    return not fatal
 
 
 def unread(transaction: Transaction, split: Split, cause: Cause) -> Loss | None:
@@ -103,11 +86,11 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
     for split, start in aged:
         assert split.position is not None
         count = (start if split.stop is None else min(start, split.stop)) - split.position
-        if lose(transaction, Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
+        if transaction.lose(Loss(split.id, Cause.AGED_OUT, split.position, start, count)):
             transaction.start(split, start)
     for split, at in replaced:
         assert split.position is not None
-        if lose(transaction, Loss(split.id, Cause.REPLACED, split.position, at)):
+        if transaction.lose(Loss(split.id, Cause.REPLACED, split.position, at)):
             transaction.start(split, at)
     if behind or before:
         _sight(transaction, event, behind)
@@ -162,13 +145,12 @@ def _sight(transaction: Transaction, event: LogsObserved, behind: Sequence[tuple
     after = {key: seen for key, seen in before.items() if key.cluster != event.cluster or key not in event.ends}
     for split, end in behind:
         assert split.position is not None
-        seen = before.get(split.id, Sighting(0, end, -1, asked_ms))
-        if seen.answer != event.answer:
-            seen = Sighting(seen.answers + 1, min(seen.end, end), event.answer, seen.since_ms)
+        seen = before.get(split.id, Sighting(0, end, asked_ms))
+        seen = Sighting(seen.answers + 1, min(seen.end, end), seen.since_ms)
         enough = seen.answers >= SIGHTINGS_MAX and asked_ms - seen.since_ms >= sighting_ms(transaction.session)
         if not enough or not event.asked.turned:
             after[split.id] = seen
-        elif lose(transaction, Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
+        elif transaction.lose(Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
             # From there on are records that have never been read.
             transaction.start(split, seen.end)
             cut[split.id] = end
@@ -178,67 +160,43 @@ def _sight(transaction: Transaction, event: LogsObserved, behind: Sequence[tuple
     )
 
 
-def sighting_ms(session: Session) -> int:
-    """For how long a log has to be seen to end before its position, until that is believed."""
-    return max(session.discovery_interval_ms, SIGHTING_MS_MIN)
-
-
 def records_lost(transaction: Transaction, event: RecordsLost) -> None:
     """Write down what the host has found; positions are as they are."""
     for loss in event.losses:
-        lose(transaction, loss)
+        transaction.lose(loss)
 
 
-def verdict(loss: Loss) -> str:
-    """Whether records of it are sure to be lost."""
-    return "perhaps lost" if loss.handed_out else "lost"
+def epoch_before(table: EpochTable, offset: int) -> int | None:
+    """The epoch of the last record before `offset` in a log with the epochs of `table`; None where it is not known."""
+    for entry in table:
+        if entry.start < offset:
+            return entry.epoch
+    return None
 
 
-def describe_loss(loss: Loss, log_end: int | None = None) -> str:
-    """What happened, in one clause. `log_end`: where the log ends in which reading was to start, if that is known."""
-    if loss.handed_out is None:
-        return _describe_unread(loss, log_end)
-    what = f"its log begins at offset {loss.found}" if loss.cause is Cause.AGED_OUT else _describe_unread(loss)
-    when = "before the restart" if loss.handed_out is HandedOut.BEFORE_RESTART else "in an earlier batch"
-    return (
-        f"{what}; offsets from {loss.position} on were handed out {when}, and whether they were read before they went "
-        "is not known"
-    )
+def is_older(table: EpochTable, epoch: int) -> bool:
+    """Whether `table` is the word of a leader from before `epoch`, whose records it cannot have."""
+    return bool(table) and table[0].epoch < epoch
 
 
-def _describe_unread(loss: Loss, log_end: int | None = None) -> str:
-    match loss.cause:
-        case Cause.RECREATED:
-            return "the topic was deleted and created anew"
-        case Cause.DELETED:
-            unread = "" if loss.found is None else f" with offsets {loss.position} to {loss.found - 1} unread"
-            return f"it was deleted{unread}"
-        case Cause.TRUNCATED:
-            return (
-                f"its log ends at offset {loss.found}, before position {loss.position}, which was read up to: "
-                "records were lost by an unclean leader election, or the topic was created anew"
-            )
-        case Cause.REPLACED:
-            return (
-                f"an unclean leader election replaced its records from offset {loss.found} on, and position "
-                f"{loss.position} had been read up to"
-            )
-        case Cause.AGED_OUT:
-            return (
-                f"its log begins at offset {loss.found}, after position {loss.position}: what was between went unread"
-            )
-    log = f"begins at offset {loss.found}{'' if log_end is None else f' and ends at {log_end}'}"
-    return (
-        f"reading was to start at offset {loss.position}, but its log {log}; with failOnDataLoss=false it is read from "
-        "its beginning"
-    )
+def replaced_from(table: EpochTable, position: int, epoch: int, seen: EpochTable = ()) -> int | None:
+    """The offset from which on the log with the epochs of `table` is another one than that which was read.
 
+    That one was read up to `position`, and `epoch` is that of the last record before it; `seen` has the epochs that it
+    had, as far as they are known. None: it is the same log, as far as anybody knows.
 
-def extent(loss: Loss) -> str:
-    """How much was lost, in one clause."""
-    if loss.handed_out and loss.offsets_max is not None:
-        return f"Up to {counted(loss.offsets_max, 'offset')} from {loss.position} on may be unread"
-    if loss.offsets_max is None:
-        return f"How many offsets from {loss.position} on were lost is not known"
-    since = f"from {loss.position} on"
-    return f"At most {counted(loss.offsets_max, f'offset {since} was lost', f'offsets {since} were lost')}"
+    What is before the offset that is returned may be other records too, if epochs of the log that was read are not
+    known; it is at most `position`. `table` is no older one than `epoch` (see `is_older`).
+    """
+    if not table or is_older(table, epoch):
+        return None
+    read = [one for one in seen if one.epoch <= epoch]
+    known = {epoch, *(one.epoch for one in read)}
+    oldest, end = min(known), position
+    for entry in table:
+        if entry.epoch in known or entry.epoch < oldest:
+            # Up to the end of this epoch, in whichever of the two logs it ends earlier, they are one.
+            end = min([end, *(one.start for one in read if one.epoch > entry.epoch)])
+            return end if end < position or entry.epoch < epoch else None
+        end = min(end, entry.start)
+    return end if end < position else None

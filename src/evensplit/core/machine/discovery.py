@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from evensplit.core.machine.data_loss import lose, settle, unread
+from evensplit.core.machine.data_loss import settle, unread
 from evensplit.core.machine.effects import ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
     ClusterPollFailed,
@@ -228,7 +228,7 @@ def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequ
     ]
     for key in transaction.missed([split.id for split in lacking if split.active], event.asked):
         loss = unread(transaction, transaction.splits[key], Cause.DELETED)
-        if loss is None or lose(transaction, loss):
+        if loss is None or transaction.lose(loss):
             transaction.retain(settle(transaction, transaction.splits[key], loss))
     _settle_replaced(transaction, event, [split for split in lacking if not split.active])
 
@@ -248,7 +248,7 @@ def _settle_replaced(transaction: Transaction, event: PartitionsListed, retained
             continue
         loss = unread(transaction, split, Cause.DELETED)
         if loss is not None:
-            lose(transaction, loss, settled=True)
+            transaction.lose(loss, never_fatal=True)
         transaction.put(settle(transaction, split, loss))
 
 
@@ -282,7 +282,7 @@ def _recreated(transaction: Transaction, known: Split, topic_id: str) -> Split |
             "one is read from its beginning"
         )
         # What had been removed before was given up, or settled, then.
-        if not lose(transaction, loss, said, settled=known.removed_at_ms is not None):
+        if not transaction.lose(loss, said, never_fatal=known.removed_at_ms is not None):
             return known
     note_former(transaction, known)
     transaction.ended.append(known.id)

@@ -12,7 +12,8 @@ reach the enumerator as events only. The same state and event always give the sa
     discovery.py     clusters, partitions, starts, time
     identity.py      whether a cluster or a topic is the one that is meant
     registration.py  readers
-    data_loss.py     records that are gone; log_epochs.py: whether a log still is the one that was read
+    data_loss.py     records that are gone, and whether a log still is the one that was read
+    skipped_records.py  records that tasks skipped
     rebalance.py     owners, and the orders that follow
     transaction.py   a state in the making
 
@@ -73,7 +74,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.machine.data_loss import logs_observed, records_lost
+from evensplit.core.machine.data_loss import epoch_before, logs_observed, records_lost
 from evensplit.core.machine.discovery import (
     cluster_unreachable,
     clusters_listed,
@@ -102,7 +103,6 @@ from evensplit.core.machine.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.machine.log_epochs import epoch_before
 from evensplit.core.machine.rebalance import conclude
 from evensplit.core.machine.registration import (
     parallelism_changed,

@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 
 from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
-from evensplit.core.machine.skipped_records import rename_read
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
-from evensplit.core.state.state import Doubt, TopicName, recency
+from evensplit.core.state.open_questions import DOUBT_MS_MAX
+from evensplit.core.state.state import Doubt, ReadRanges, TopicName, recency
 
 Value = TypeVar("Value")
 
@@ -23,9 +23,6 @@ ANSWERS_MIN = 2
 """So many answers have to name a new id of a topic until it is believed; the host asks another broker for the second.
 Where nobody knows who answered, they have to come in a row, and it takes as many that name the known id until that is
 believed again."""
-
-DOUBT_MS_MAX = 2_000
-"""So much time has to pass from the first to the last of these answers; less, if a discovery interval is less."""
 
 FORMER_MAX = 8
 """So many former ids of one topic are remembered."""
@@ -114,12 +111,20 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
         doubts={key: one for key, one in session.doubts.items() if key[0] != before.id},
         leaving=tuple(name for name in session.leaving if name != before.id),
         unreachable=_without(session.unreachable, before.id),
-        read=rename_read(session, before.id, after.id),
+        read=_renamed_read(session.read, before.id, after.id),
         compared=_without(session.compared, before.id),
         observed=_without(session.observed, before.id),
         discoveries=_without(session.discoveries, before.id),
         read_missing={key: at for key, at in session.read_missing.items() if key.cluster != before.id},
     )
+
+
+def _renamed_read(
+    read: Mapping[str, tuple[ReadRanges, ...]], before: str, after: str
+) -> Mapping[str, tuple[ReadRanges, ...]]:
+    if before not in read:
+        return read
+    return {**_without(read, before), after: (*read.get(after, ()), *(one.renamed(after) for one in read[before]))}
 
 
 def _keyed(of: Mapping[SplitId, Value], cluster: str) -> dict[SplitId, Value]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from evensplit.core.machine.data_loss import lose
 from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.state.settings import DECLARE
-from evensplit.core.state.state import EnumeratorState, ReadRanges, Session
+from evensplit.core.state.state import EnumeratorState, ReadRanges
 
 
 def note_planned(transaction: Transaction, ranges: Sequence[Range]) -> None:
@@ -97,8 +96,8 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
             later.append(one)
             continue
         sure = [part for part in one.ranges if part.split in settled]
-        for loss in _skipped(sure, one.topic_ids, event.listed, starts, one.handed_out):
-            lose(transaction, loss, settled=True)
+        for loss in skipped(sure, one.topic_ids, event.listed, starts, one.handed_out):
+            transaction.lose(loss, never_fatal=True)
         left = tuple(
             part
             for part in one.ranges
@@ -144,7 +143,7 @@ def settle_recreated(transaction: Transaction) -> None:
             for part in one.ranges:
                 if part.split in former:
                     loss = Loss(part.split, Cause.RECREATED, part.start, None, part.size, one.handed_out)
-                    lose(transaction, loss, settled=True)
+                    transaction.lose(loss, never_fatal=True)
             parts = tuple(part for part in one.ranges if part.split not in former)
             if parts:
                 left.append(one._replace(ranges=parts) if former else one)
@@ -161,12 +160,12 @@ def is_former(one: ReadRanges, key: SplitId, split: Split | None) -> bool:
     return split is not None and bool(one.topic_ids[key]) and split.topic_id not in ("", one.topic_ids[key])
 
 
-def _skipped(
+def skipped(
     ranges: Iterable[Range],
     topic_ids: Mapping[SplitId, str],
     listed: Mapping[SplitId, str],
     starts: Mapping[SplitId, int],
-    handed_out: HandedOut,
+    handed_out: HandedOut = HandedOut.EARLIER,
 ) -> tuple[Loss, ...]:
     """The losses by which `ranges` are not there any more.
 
@@ -186,21 +185,6 @@ def _skipped(
             size = min(start, part.end) - part.start
             found.append(Loss(part.split, Cause.AGED_OUT, part.start, start, size, handed_out))
     return tuple(found)
-
-
-def rename_read(session: Session, before: str, after: str) -> Mapping[str, tuple[ReadRanges, ...]]:
-    """What was read of the cluster `before`, under its new name `after`."""
-    if before not in session.read:
-        return session.read
-    renamed = tuple(
-        one._replace(
-            ranges=tuple(part._replace(split=part.split._replace(cluster=after)) for part in one.ranges),
-            topic_ids={key._replace(cluster=after): topic_id for key, topic_id in one.topic_ids.items()},
-        )
-        for one in session.read[before]
-    )
-    others = {name: read for name, read in session.read.items() if name != before}
-    return {**others, after: (*others.get(after, ()), *renamed)}
 
 
 def uncompared(state: EnumeratorState) -> Mapping[SplitId, int]:

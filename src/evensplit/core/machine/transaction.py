@@ -10,12 +10,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from evensplit.core.machine.effects import Effect, Forget
+from evensplit.core.loss_text import describe_loss, extent
+from evensplit.core.machine.effects import Effect, Forget, ReportLoss
 from evensplit.core.machine.events import NOW, Asked
 from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId
+from evensplit.core.state.settings import FAIL
 from evensplit.core.state.state import EnumeratorState
 
 Key = TypeVar("Key", SplitId, str)
+
+_CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
 
 
 class Transaction:
@@ -123,6 +127,21 @@ class Transaction:
         self.changed[split.id] = None
         self._owners_changed = self._owners_changed or split.owner is not None
         self.load_changed = self.load_changed or _is_load(split)
+
+    def lose(self, loss: Loss, detail: str = "", *, never_fatal: bool = False) -> bool:
+        """Report `loss`. Return whether reading goes on; then the state has it.
+
+        Args:
+            detail: why, if there is more to say than the loss itself has.
+            never_fatal: reading goes on whatever the settings say.
+        """
+        fatal = self.session.loss == FAIL and not never_fatal
+        sentence = f"{detail or describe_loss(loss)}. {extent(loss)}"
+        self.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
+        if not fatal:
+            self.losses.append(loss)
+            self.noticed.append(loss)
+        return not fatal
 
     def asked_ms(self, asked: Asked) -> int:
         """When an answer was asked for; never later than now."""

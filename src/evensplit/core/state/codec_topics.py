@@ -9,8 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from evensplit.core.model import Split, SplitId
-from evensplit.core.state.tuples import named
-from evensplit.core.state.validation import count, count_or_none, counts, in_order, present
+from evensplit.core.state.validation import count, count_or_none, counts, in_order, named, present
 
 
 def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:

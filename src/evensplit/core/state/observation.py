@@ -20,8 +20,7 @@ from typing import Any
 from evensplit.core.model import Split, SplitId
 from evensplit.core.state.codec import SIGNATURE
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.state.tuples import named
-from evensplit.core.state.validation import count, is_count
+from evensplit.core.state.validation import count, is_count, named
 
 _VERSION = 2
 

@@ -51,14 +51,14 @@ class Registration:
 
 
 class Sighting(NamedTuple):
-    """A log was seen to end before its position: in so many `answers` in a row, the first of them at `since_ms`, the
-    last of them `answer`; the lowest end was `end`.
-    """
+    """A log was seen to end before its position."""
 
     answers: int
+    """How many polls in a row have said so."""
     end: int
-    answer: int
+    """The lowest of the ends."""
     since_ms: int = 0
+    """When the first of these polls was sent."""
 
 
 class Doubt(NamedTuple):
@@ -94,6 +94,12 @@ class ReadRanges(NamedTuple):
     def is_before(self, poll: int) -> bool:
         """Whether the tasks had read when `poll` was sent."""
         return self.polls is not None and poll > self.polls
+
+    def renamed(self, cluster: str) -> ReadRanges:
+        """The same of a cluster that is called `cluster` now."""
+        ranges = tuple(part._replace(split=part.split._replace(cluster=cluster)) for part in self.ranges)
+        topic_ids = {key._replace(cluster=cluster): topic_id for key, topic_id in self.topic_ids.items()}
+        return self._replace(ranges=ranges, topic_ids=topic_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise, starmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, repeat, starmap
 from math import inf
 from operator import ge
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from evensplit.core.model import Cause, Cluster, HandedOut, Loss, Readable, SplitId, Topic
+
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def is_count(value: object) -> TypeGuard[int]:
@@ -122,3 +124,11 @@ def decode_loss(
         count_or_none(offsets_max, "the size of a loss"),
         None if handed_out is None else HandedOut(handed_out),
     )
+
+
+def named(kind: type[T], rows: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+    """Make named tuples of `kind` from the fields of each of `rows`, which have to be as many as `kind` has.
+
+    For tens of thousands of tuples, a call in Python for each is most of their cost.
+    """
+    return map(tuple.__new__, repeat(kind), rows)

@@ -21,11 +21,11 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.rebalance import nobodys
 from evensplit.core.machine.skipped_records import is_unsaid
-from evensplit.core.machine.unsure import next_due_ms, unsure_clusters
 from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.state.codec import same
 from evensplit.core.state.observation import Report
 from evensplit.core.state.offset_strategies import Bounds, Resolution, Strategy, TopicPartition
+from evensplit.core.state.open_questions import next_due_ms, unsure_clusters
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import MetadataError, line_of
 from evensplit.kafka.admin.client import ClusterClient

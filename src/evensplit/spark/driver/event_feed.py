@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evensplit.core.machine.data_loss import describe_loss
+from evensplit.core.loss_text import describe_loss
 from evensplit.core.machine.effects import RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
@@ -22,9 +22,9 @@ from evensplit.core.machine.events import (
     RecordsLost,
     SettingsChanged,
 )
-from evensplit.core.machine.unsure import unsure_clusters
 from evensplit.core.model import EpochTable, SplitId, StartBy
 from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.core.state.open_questions import unsure_clusters
 from evensplit.core.state.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import counted
@@ -171,8 +171,7 @@ class EventFeed:
                 if _is_new(before, name, answer) or name in waiting:
                     state = self._list_partitions(state, name, answer, found, patient=patient)
             elif isinstance(answer, ClusterError) and name in state.clusters:
-                if state.session.unreachable.get(name) != str(answer):
-                    state = self.tell(state, ClusterPollFailed(name, str(answer)))
+                state = self.tell(state, ClusterPollFailed(name, str(answer)))
         self._find_stops(state, answers, found, patient=patient)
         state = self._begin_splits(state, found, patient=patient)
         self._leave_out_late(before, answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from evensplit.core.machine.unsure import open_questions
+from evensplit.core.state.open_questions import open_questions
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import some
 from evensplit.errors import ClusterError

@@ -6,12 +6,17 @@ from collections.abc import Collection
 from itertools import chain
 from typing import NamedTuple
 
-from evensplit.core.machine.data_loss import sighting_ms
-from evensplit.core.machine.identity import DOUBT_MS_MAX
 from evensplit.core.state.state import EnumeratorState, Session
 
 DUE_INTERVAL_MS = 1000
 """How often to look again for what is due, and cannot be decided because a cluster gives no complete answer."""
+
+SIGHTING_MS_MIN = 3_000
+"""For so long, and for a discovery interval, a log has to end before its position: quick answers are not time."""
+
+DOUBT_MS_MAX = 2_000
+"""So much time has to pass from the first to the last answer that names a new id of a topic; less, if a discovery
+interval is less."""
 
 _ANOTHER_ID = "a broker says that its id is {}, which is another one than is read, and the others do not confirm it"
 _ENDS_BEFORE = "the log of partition {} ends before its position, and no other answer confirms or denies it"
@@ -42,6 +47,11 @@ def open_questions(session: Session) -> list[OpenQuestion]:
         for key in chain.from_iterable(session.late.values())
     )
     return found
+
+
+def sighting_ms(session: Session) -> int:
+    """For how long a log has to be seen to end before its position, until that is believed."""
+    return max(session.discovery_interval_ms, SIGHTING_MS_MIN)
 
 
 def unsure_clusters(session: Session) -> Collection[str]:
