@@ -25,7 +25,6 @@ from evensplit.spark.driver.coordinator import Coordinator, connect_client
 from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
-from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
 from evensplit.spark.task.read import read_partition
 
 
@@ -97,21 +96,19 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         as of one that is away, nothing is read until it answers.
         """
         coordinator = self._plans()
-        now_s = coordinator.scheduler.monotonic
-        asked, deadline_s = coordinator.polls, now_s() + max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)
-        end = self._end(start, limit)
-        while end is start and now_s() < deadline_s and coordinator.rest(asked):
-            end = self._end(start, limit)
-        return end
-
-    def _end(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """As `latestOffset`, by what the clusters have said, which may be a moment old."""
-        coordinator = self._plans()
+        wait = coordinator.new_wait()
         # An idle query asks again and again: where no cluster says anything new, there is nothing to decode or plan.
-        if self._idle_at is not None and start == self._idle_at and not coordinator.has_news():
-            if self._commits is not None:
-                self._commits.retry()
-            return start
+        while start != self._idle_at or coordinator.await_news(wait):
+            end = self._plan(start, limit)
+            if end is not start or wait.is_over:
+                return end
+        if self._commits is not None:
+            self._commits.retry()
+        return start
+
+    def _plan(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """As `latestOffset`, by the last polls, which may be a moment old."""
+        coordinator = self._plans()
         self._reported = None
         before = self._state(start)
         limited = not isinstance(limit, ReadAllAvailable)

@@ -11,7 +11,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.explain.batch import explain
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.driver.agenda import Agenda
-from evensplit.spark.driver.hanging import Hanging
+from evensplit.spark.driver.notices import Hanging
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import ClusterUnreachable
-from evensplit.spark.poll.log_starts import LogStarts
+from evensplit.spark.poll.log_bounds import LogStarts
 from evensplit.testing.fake_kafka import FakeKafka
 
 IDS = {("t", 0): "a", ("t", 1): "a"}

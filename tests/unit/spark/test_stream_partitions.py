@@ -25,6 +25,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointForeign, ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.kafka.fetch import columns
+from evensplit.spark.driver.agenda import Wait
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.poll import cluster_poller
@@ -171,16 +172,14 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
     planned: list[EnumeratorState] = []
 
     class Idle:
-        polls = 0
-
-        def rest(self, asked: int) -> bool:
-            return False
+        def new_wait(self) -> Wait:
+            return Wait(0, 1.0, lambda: 0.0)
 
         def plan(self, state: EnumeratorState, **_: Any) -> EnumeratorState:
             planned.append(state)
             return state
 
-        def has_news(self) -> bool:
+        def await_news(self, wait: Wait) -> bool:
             return False
 
     monkeypatch.setattr(one, "_coordinator", Idle())

@@ -11,7 +11,7 @@ from evensplit.core.model import Cause, ListedPartition, SplitId
 from evensplit.core.state.state import EnumeratorState, new_losses
 from evensplit.errors import ClusterError, ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
-from evensplit.spark.poll.witnesses import IDS_MAX, Witnesses
+from evensplit.spark.poll.agreement import IDS_MAX, Witnesses
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Brokers
 from tests.support.clocks import Clock

@@ -11,7 +11,7 @@ from evensplit.core.model import EpochTable
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import EndsAndEpochs
-from evensplit.spark.poll.end_validation import LeaderEpochs
+from evensplit.spark.poll.log_bounds import LeaderEpochs
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.worlds import ChangingKafka, Watched, in_passing, options
 

@@ -23,7 +23,7 @@ from evensplit.core.model import Cluster
 from evensplit.core.state.settings import REBALANCES, SCOPES
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.split_history import BatchEnd
-from evensplit.spark.driver.fleet_clusters import clusters_in
+from evensplit.spark.driver.metadata_poller import clusters_in
 from evensplit.spark.options.parse import SourceOptions, parse_options
 
 ELSEWHERE = {"metadata": "checkpoint"}

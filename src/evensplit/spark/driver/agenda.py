@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -54,3 +54,18 @@ class Agenda:
 def every_poll_of(clusters: Iterable[str], taken: Mapping[str, int]) -> Iterable[Due]:
     """Dues by which every later poll of `clusters` counts; `taken`: cluster -> the last one that was taken in."""
     return (Due(cluster=name, poll=taken.get(name, 0)) for name in clusters)
+
+
+class Wait(NamedTuple):
+    """How long `Coordinator.await_news` waits for something to plan."""
+
+    polls: int
+    """So many polls had been sent when it began."""
+    until_s: float
+    """When it is over, by the monotonic clock."""
+    monotonic: Callable[[], float]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time has passed."""
+        return self.monotonic() >= self.until_s

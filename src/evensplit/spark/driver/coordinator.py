@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evensplit.core.batch.plan import batch_ranges, plan_batch, plan_ends
+from evensplit.core.batch.plan import batch_ranges, plan_batch
 from evensplit.core.batch.plan_summary import told_plan
 from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.machine.enumerator import Step, step
@@ -19,7 +19,6 @@ from evensplit.core.machine.events import (
     ReaderRegistered,
     TimePassed,
 )
-from evensplit.core.machine.rebalance import nobodys
 from evensplit.core.machine.skipped_records import is_unsaid
 from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.state.codec import same
@@ -32,18 +31,19 @@ from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.metadata import MetadataService
-from evensplit.spark.driver.agenda import Agenda, Due
+from evensplit.spark.driver.agenda import Agenda, Due, Wait
+from evensplit.spark.driver.batch_ends import BatchEnds
 from evensplit.spark.driver.change_log import say_changes
 from evensplit.spark.driver.event_feed import EventFeed, settings_changed
 from evensplit.spark.driver.foreign_checkpoint import deal
 from evensplit.spark.driver.metadata_poller import MetadataPoller, open_metadata
-from evensplit.spark.driver.min_offsets import MinOffsetsGate
 from evensplit.spark.driver.notices import Notices
 from evensplit.spark.driver.start_lookup import StartLookup, bounds
 from evensplit.spark.driver.unsure import Unsure
 from evensplit.spark.options.hints import ignored_text
 from evensplit.spark.options.parse import ClusterOptions, MetadataOptions, SourceOptions
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.spark.task.deferred_bounds import DeferredBounds, carry
@@ -90,7 +90,7 @@ class Coordinator:
         self._feed = EventFeed(options, self._metadata, self._monitor, self._starts, scheduler, advance)
         self._notices = Notices(self._metadata, self._monitor, options, scheduler)
         self._unsure = Unsure(options.discovery_interval_ms, self._monitor.deadline_ms)
-        self._gate = MinOffsetsGate(options.offsets_min, options.trigger_delay_ms, scheduler.monotonic)
+        self._ends = BatchEnds(options, scheduler.monotonic)
         self._given: EnumeratorState | None = None
         """What the last plan returned: the next batch begins there, unless Spark goes back."""
         self._session = Session()
@@ -119,7 +119,9 @@ class Coordinator:
         Raises what `observe` raises.
         """
         state = self.observe(start, fix_ends=fix_ends, repeated=repeated)
-        state = self._feed.tell(state, BatchPlanned(self._ends(state, limited=limited, fix_ends=fix_ends)))
+        latest, known = self._feed.latest, self._monitor.is_known()
+        ends = self._ends.find(state, latest, self._metadata.clusters, limited=limited, fix_ends=fix_ends, known=known)
+        state = self._feed.tell(state, BatchPlanned(ends))
         self._session = state.session
         # A run that ends leaves behind that all was looked at: the next one cannot tell what went before it was read
         # from what went since.
@@ -185,14 +187,26 @@ class Coordinator:
             late=self._monitor.late,
         )
 
+    def new_wait(self) -> Wait:
+        """A wait that begins now, for `await_news`: as long as one healthy cluster may take to answer."""
+        limit_s = max(REFRESH_INTERVAL_S, self._options.cluster_wait_ms / 1000)
+        return Wait(self._monitor.polls, self.scheduler.monotonic() + limit_s, self.scheduler.monotonic)
+
+    def await_news(self, wait: Wait) -> bool:
+        """Block until there is something to plan; return False if there is nothing.
+
+        There is nothing when all clusters have answered a poll that was sent since `wait` began, or when it is over.
+        Clusters that are unreachable, and ends that are fixed, are not waited for.
+        """
+        while not self.has_news():
+            if wait.is_over or self._fixed or not self._monitor.rest(wait.polls):
+                return False
+        return True
+
     @property
     def polls(self) -> int:
         """How many polls have been sent."""
         return self._monitor.polls
-
-    def rest(self, asked: int) -> bool:
-        """See `ClusterMonitor.rest`; false where the clusters are not polled again."""
-        return not self._fixed and self._monitor.rest(asked)
 
     @property
     def late(self) -> Mapping[str, str]:
@@ -330,28 +344,8 @@ class Coordinator:
         fresh = () if self._fixed else self._metadata.unseen(state, session)
         return self._monitor.refresh(fresh=fresh, turn=unsure_clusters(session), **how)
 
-    def _ends(self, state: EnumeratorState, *, limited: bool, fix_ends: bool) -> Mapping[SplitId, int]:
-        """How far the next batch goes."""
-        # Where the options end reading, nothing is read before it is known where that is.
-        ending = frozenset(cluster.id for cluster in self._metadata.clusters if cluster.ends_stream)
-        unreadable = nobodys(state)
-        positions = {
-            split.id: split.position
-            for split in state.load()
-            if split.position is not None
-            and (split.stop is not None or split.id.cluster not in ending)
-            and split.id not in unreadable
-        }
-        latest: Mapping[SplitId, int] = self._feed.latest
-        stops = {key: split.stop for key, split in state.splits.items() if split.stop is not None}
-        if stops:
-            latest = {key: min(end, stops.get(key, end)) for key, end in latest.items()}
-        if limited and not fix_ends and self._gate.holds_back(positions, latest, known=self._monitor.is_known()):
-            return {}
-        return plan_ends(positions, latest, self._options.offsets_max if limited else None)
-
     def _write_agenda(self, state: EnumeratorState) -> Agenda:
-        dues = (*self._feed.dues(state.session), *self._notices.dues, Due(self._gate.due_s))
+        dues = (*self._feed.dues(state.session), *self._notices.dues, Due(self._ends.due_s))
         if self._fixed:
             # Clusters are not polled any more: all that is left is to look back at what is read now.
             dues = tuple(one for one in dues if one == Due())

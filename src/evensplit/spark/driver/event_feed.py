@@ -126,8 +126,7 @@ class EventFeed:
         self.late: Collection[str] = ()
         """The late clusters that `latest` leaves out."""
         self._retry_s: float | None = None
-        self._doubted: Collection[str] = ()
-        self._taken: Mapping[str, int] = {}
+        self._answered_once: Collection[str] = ()
         self.begin()
 
     def begin(self) -> None:
@@ -199,7 +198,7 @@ class EventFeed:
 
     def _begin_splits(self, state: EnumeratorState, found: Starts, *, patient: bool) -> EnumeratorState:
         """Tell the core the starts that were found, or say why some were not."""
-        if self._options.fail_on_data_loss:
+        if state.session.loss == FAIL:
             found.problems.extend(
                 f"{loss.split}: {describe_loss(loss, found.log_ends[loss.split])}" for loss in found.losses
             )
@@ -218,13 +217,13 @@ class EventFeed:
         return state
 
     def _leave_out_late(self, before: Mapping[str, int], answers: Mapping[str, PollResult]) -> None:
-        # One that is always slow is read by the answers that come meanwhile. Where there is a reason why it does not
-        # answer now, it has to give two of them: one that is away gives no second one.
+        # A cluster that is always slow is read by the polls that it answers meanwhile. If there is a reason why it
+        # does not answer now, it has to answer two of them: one that is unreachable does not answer a second one.
         late = self._monitor.late
         answered = [name for name in late if _is_new(before, name, answers.get(name))]
-        doubted = {name for name in answered if self._monitor.reason(name) and name not in self._doubted}
-        self.late = [name for name in late if name not in answered or name in doubted]
-        self._doubted = doubted
+        once = {name for name in answered if self._monitor.reason(name) and name not in self._answered_once}
+        self.late = [name for name in late if name not in answered or name in once]
+        self._answered_once = once
 
     def _list_clusters(self, state: EnumeratorState, left_out: Sequence[str]) -> EnumeratorState:
         # What is known keeps its place, also in a run that does without it.

@@ -1,12 +1,15 @@
-"""Where two brokers of a cluster say different things about what there is: which of it counts."""
+"""What several brokers of a cluster say about what there is: which of it counts, and who lags behind."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
+from evensplit.core.model import TopicPattern, Topics
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.admin.protocol import Listing, Missing, are_two_clusters
+from evensplit.kafka.admin.protocol import ClusterPort, Listing, Missing, are_two_clusters
 
 
 class Unbelieved(ClusterError):
@@ -66,3 +69,63 @@ def _missing(
         known = topic in exist if partition is None else (topic, partition) in found
         if not known and topic not in gaps:
             yield one
+
+
+class Withheld:
+    """Tells topics that are withheld from those that are gone: who asks for one by its name is told which it is.
+
+    `topics`: those that were there before, and that the cluster did not list the last time although it was asked.
+    """
+
+    def __init__(self) -> None:
+        self.topics: frozenset[str] = frozenset()
+
+    def complete(self, port: ClusterPort, wanted: TopicPattern, listing: Listing, known: Iterable[str]) -> Listing:
+        """`listing`, the answer to a pattern, with what it does not say of topics that were `known` before.
+
+        Asks once more only if such a topic is missing. Raises what `ClusterPort.list_partitions` raises.
+        """
+        pattern = re.compile(wanted.regex)
+        listed = {one.topic for one in listing.partitions}.union(listing.unlisted)
+        lacking = sorted(topic for topic in self.topics.union(known) - listed if pattern.search(topic))
+        if not lacking:
+            self.topics = frozenset()
+            return listing
+        named = port.list_partitions(Topics(tuple(lacking)))
+        self.topics = frozenset(named.unlisted)
+        return replace(
+            listing,
+            incomplete=(*listing.incomplete, *named.incomplete),
+            unlisted=(*listing.unlisted, *named.unlisted),
+        )
+
+
+IDS_MAX = 8
+"""So many ids are remembered of one topic by one broker."""
+
+Words = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Broker -> topic -> the ids by which it has named it, the last one by now; empty where it did not know the topic."""
+
+
+class Witnesses:
+    """Takes in the answers of one cluster. A look at what is said again costs a comparison."""
+
+    def __init__(self) -> None:
+        self.words: Words = {}
+        self._last: dict[str, Mapping[str, str]] = {}
+
+    def hear(self, listing: Listing) -> Words:
+        """All words so far, with those of another answer; where nobody knows who gave it, it adds none."""
+        broker = listing.broker
+        said = {one.topic: one.topic_id for one in listing.partitions}
+        if broker and said != self._last.get(broker):
+            self._last[broker] = said
+            before = self.words.get(broker, {})
+            now = {topic: _then(before.get(topic, ()), said.get(topic, "")) for topic in {**before, **said}}
+            # Mostly, all say the same.
+            self.words = {**self.words, broker: next((one for one in self.words.values() if one == now), now)}
+        return self.words
+
+
+def _then(before: tuple[str, ...], topic_id: str) -> tuple[str, ...]:
+    return before if before[-1:] == (topic_id,) else (*before, topic_id)[-IDS_MAX:]

@@ -20,16 +20,12 @@ from evensplit.kafka.admin.protocol import (
 )
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.spark.options.parse import ClusterOptions
-from evensplit.spark.poll.agreement import Unbelieved, joined
-from evensplit.spark.poll.end_validation import LeaderEpochs
-from evensplit.spark.poll.log_starts import LogStarts
+from evensplit.spark.poll.agreement import Unbelieved, Withheld, Witnesses, joined
+from evensplit.spark.poll.log_bounds import LeaderEpochs, LogStarts, undecided_ends
 from evensplit.spark.poll.look_ups import LookUps
 from evensplit.spark.poll.pace import Pace
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
-from evensplit.spark.poll.undecided import undecided_ends
-from evensplit.spark.poll.withheld import Withheld
-from evensplit.spark.poll.witnesses import Witnesses
 
 REFRESH_INTERVAL_S = 0.1
 """A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""

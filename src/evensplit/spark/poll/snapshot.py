@@ -9,7 +9,7 @@ from evensplit.core.model import EpochTable, ListedPartition
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import Listing
-from evensplit.spark.poll.witnesses import Words
+from evensplit.spark.poll.agreement import Words
 
 
 @dataclass(frozen=True, slots=True)

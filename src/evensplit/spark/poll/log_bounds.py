@@ -1,4 +1,4 @@
-"""The leader epochs of one cluster's logs, and with them whether an end of a log can be believed (KIP-320)."""
+"""Where the logs of one cluster begin and end, and whether what a leader says of that can be believed (KIP-320)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,40 @@ from threading import Lock
 from typing import NamedTuple
 
 from evensplit.core.model import EpochTable
-from evensplit.core.state.offset_strategies import TopicPartition
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
 from evensplit.kafka.admin.protocol import ClusterPort
+
+
+class LogStarts:
+    """Finds the first offsets of logs. `watched`: with each look; otherwise they are as when each was first seen."""
+
+    def __init__(self, *, watched: bool) -> None:
+        self._watched = watched
+        self._known: dict[tuple[str, int, str], int] = {}
+
+    def find(
+        self, port: ClusterPort, ids: Mapping[TopicPartition, str], *, complete: bool
+    ) -> Mapping[TopicPartition, int]:
+        """The first offset of each partition in `ids`, the ids of their topics; without those whose leader gives none.
+
+        Raises what `ClusterPort.list_offsets` raises.
+        """
+        if self._watched:
+            # What was known before says nothing of now.
+            return port.list_offsets(dict.fromkeys(ids, EARLIEST), complete=complete) if ids else {}
+        # A look that was given up may go on beside this one, so what is known is replaced as a whole.
+        known = self._known
+        asked = [key for key in ids if (*key, ids[key]) not in known]
+        if asked:
+            found = port.list_offsets(dict.fromkeys(asked, EARLIEST), complete=complete)
+            known = {**known, **{(*key, ids[key]): start for key, start in found.items()}}
+        if len(known) > len(ids):
+            # What is not listed is looked up anew when it comes back.
+            kept = frozenset((*key, ids[key]) for key in ids)
+            known = {key: start for key, start in known.items() if key in kept}
+        self._known = known
+        return {key: known[*key, ids[key]] for key in ids if (*key, ids[key]) in known}
+
 
 _FORMER = "the leader that answered is a former one: expected leader epoch {known} or a later one, found {found}"
 _UNTOLD = "its leader, of epoch {found}, does not tell which epochs its log has"
@@ -98,3 +130,16 @@ class LeaderEpochs:
             listed = frozenset((*key, ids[key]) for key in ids)
             self._latest = {key: epoch for key, epoch in self._latest.items() if key in listed}
             self._found = {key: table for key, table in self._found.items() if key in listed}
+
+
+def undecided_ends(
+    port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool
+) -> dict[TopicPartition, int]:
+    """Where the logs end that go on behind what is decided: a position there is no loss, it is only early.
+
+    Where nobody says that, the end of the log is not known, and is left out of `latest`.
+    """
+    ends = port.list_offsets(dict.fromkeys(latest, LATEST), complete=complete, undecided=True)
+    for key in latest.keys() - ends.keys():
+        del latest[key]
+    return {key: end for key, end in ends.items() if end > latest[key]}
