@@ -84,8 +84,7 @@ def truncated_at_first_sight(state: EnumeratorState, event: Event) -> Step:
 def looked_at_again(state: EnumeratorState, event: Event) -> Step:
     """One answer that is looked at several times counts as several."""
     if isinstance(event, LogsObserved):
-        seen = {key: one._replace(answer=-1) for key, one in state.session.sightings.items()}
-        state = replace(state, session=replace(state.session, sightings=seen, observed={}))
+        state = replace(state, session=replace(state.session, observed={}))
     return step(state, event)
 
 
