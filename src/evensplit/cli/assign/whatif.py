@@ -9,7 +9,7 @@ from typing import Any
 
 from evensplit.core.assign import Assignment, assign, assign_by_cluster
 from evensplit.core.assign.certificate import Certificate
-from evensplit.core.assign.policies import BALANCED, HASH
+from evensplit.core.assign.terms import BALANCED, HASH
 from evensplit.core.machine.rebalance import filling
 from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
