@@ -225,7 +225,7 @@ def _solved(inputs: Inputs, interned: Interned) -> Assignment:
 def _solve(interned: Interned, weights: IntArray | None, policy: str) -> IntArray:
     problem = interned.problem
     if policy not in EXACT:
-        return by_rule(policy, interned)
+        return by_rule(policy, interned.problem, interned.splits, interned.former)
     if weights is None:
         return solve(problem, policy)
     return balance_weights(seen_by(problem, policy), weights, pinned=policy == STICKY)

@@ -170,7 +170,7 @@ def _wrong_rule(interned: Interned, owner: IntArray, level: IntArray, certificat
     # Any levels give a true bound, but only these give the best one; other numbers could stand for the same bound.
     if not np.array_equal(level, optimal_levels(problem)):
         wrong.append("the levels are not those of the most even assignments")
-    if not np.array_equal(owner, by_rule(certificate.policy, interned)):
+    if not np.array_equal(owner, by_rule(certificate.policy, interned.problem, interned.splits, interned.former)):
         wrong.append(f"the owners are not those of the rule {certificate.policy!r}")
     if certificate.squares_bound != (bound := squares_bound(problem, level, pinned=False)):
         wrong.append(f"squares_bound is given as {certificate.squares_bound}; the levels give {bound}")
