@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
-
-from evensplit.checkpoint.offset_log import OffsetLog, batches_of, read_offset_log
-from evensplit.cli.usage import watched
+from evensplit.checkpoint.offset_log import OffsetFile, OffsetLog, batches_of, read_offset_log
 from evensplit.core.json_text import parse_json
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
@@ -19,12 +16,16 @@ from evensplit.explain.split_history import BatchEnd
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source, View, advance
 
+Progress = Callable[[Sequence[OffsetFile]], Iterable[OffsetFile]]
+"""Gives the files on one by one, and shows somebody how far it has come."""
+
 
 @dataclass(slots=True)
-class Kept:
+class CheckpointHistory:
     """What a checkpoint tells of its query, as far as it was looked at.
 
     `recorder`: who is told each batch, with its end, so that stories can be told. `wanted`: of this source alone.
+    `progress`: what each look goes through the files by: large states take a while.
     `views`: source -> how it stands. `first`, `last`: the batches that are kept. `planned_ms`: when the last one was
     planned. `committed`: that one is done. `notes`: what else one should know, a sentence each.
     """
@@ -32,6 +33,7 @@ class Kept:
     path: Path
     recorder: Recorder | None = None
     wanted: str | None = None
+    progress: Progress = iter
     query_id: str = ""
     views: dict[str, View] = field(default_factory=dict)
     first: int = 0
@@ -51,9 +53,8 @@ class Kept:
     def look(self, *, latest_max: int | None = None) -> bool:
         """Take in what has come since the last look; whether there was anything.
 
-        `latest_max`: the first time, only so many of the latest batches. With a bar on standard error where there are
-        several and somebody looks: large states take a while. Where the newest batches have been taken away again, as
-        by someone who goes back, or are others by now, everything is told anew.
+        `latest_max`: the first time, only so many of the latest batches. Where the newest batches have been taken away
+        again, as by someone who goes back, or are others by now, everything is told anew.
 
         Raises CheckpointError as `read_offset_log` does, for two batches that do not follow each other, and for a
         wanted source that is not there.
@@ -98,7 +99,7 @@ class Kept:
     def _take(self, log: OffsetLog, source: str) -> None:
         known = self._ends.get(source)
         files = [file for file in log.files if source in file.ours and (known is None or file.batch > known.batch)]
-        for file in watched("batches", files, len(files)) if len(files) > 1 else files:
+        for file in self.progress(files):
             end, before = file.end(source), self._ends.get(source)
             self._ends[source] = end
             start = self._start(before, end)
@@ -142,22 +143,12 @@ class Kept:
         )
 
 
-def read_kept(checkpoint: Path, batches: int | None = None) -> Kept:
+def read_history(checkpoint: Path, batches: int | None = None, progress: Progress = iter) -> CheckpointHistory:
     """What a checkpoint tells of its last `batches`; None: of all. Raises CheckpointError as `read_offset_log` does."""
-    kept = Kept(checkpoint)
+    kept = CheckpointHistory(checkpoint, progress=progress)
     # That where the first one begins is the end of the one before.
     kept.look(latest_max=None if batches is None else batches + 1)
     return kept
-
-
-def batches_option(command: Any) -> Any:
-    """`--batches N`, added to a command as `batches`."""
-    return click.option(
-        "--batches",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Only the last N batches, which is quicker at many splits. Default: all that are kept.",
-    )(command)
 
 
 def query_id_of(checkpoint: Path) -> str:

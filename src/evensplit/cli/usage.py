@@ -63,6 +63,16 @@ def source_options(command: Any) -> Any:
     )(command)
 
 
+def batches_option(command: Any) -> Any:
+    """`--batches N`, added to a command as `batches`."""
+    return click.option(
+        "--batches",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only the last N batches, which is quicker at many splits. Default: all that are kept.",
+    )(command)
+
+
 def options_of(given: Sequence[str]) -> Mapping[str, str]:
     """The options in `-o NAME=VALUE`. Raises click.UsageError for another form, and for what is said twice."""
     found: dict[str, str] = {}
@@ -111,6 +121,11 @@ def watched(what: str, things: Iterable[Item], total: int | None) -> Iterator[It
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
     with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield from bar.track(things, total=total)
+
+
+def batches_bar(files: Sequence[Item]) -> Iterable[Item]:
+    """The files of a checkpoint, with a bar where there are several."""
+    return watched("batches", files, len(files)) if len(files) > 1 else files
 
 
 def cell(value: object, style: str = "") -> Text:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from evensplit.checkpoint.history import Kept
+from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.offset_log import batches_of, read_offset_log
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import ending, wrong_options
+from evensplit.cli.usage import batches_bar, ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
 from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
 from evensplit.observe.hosts import LOOPBACK
@@ -62,7 +62,7 @@ def dashboard(checkpoint: Path, port: int, host: str, token_file: Path | None, s
         if wrong:
             raise OptionError(wrong)
     recorder = Recorder()
-    kept = Kept(checkpoint, recorder, source)
+    kept = CheckpointHistory(checkpoint, recorder, source, batches_bar)
     notes = look(kept)
     with Dashboard(recorder, host, port, token) as served:
         served.note(notes)
@@ -88,17 +88,17 @@ def read_token(path: Path) -> str:
     return token
 
 
-def look(kept: Kept) -> Sequence[str]:
+def look(kept: CheckpointHistory) -> Sequence[str]:
     """Take in what is new, and return what one should know of the checkpoint, a sentence each.
 
-    Raises CheckpointError as `Kept.look` does.
+    Raises CheckpointError as `CheckpointHistory.look` does.
     """
     kept.look()
     planned = f"batch {kept.last:,} is planned, but Spark has not committed it yet"
     return [*kept.notes, *([] if kept.committed else [planned])]
 
 
-def look_again(kept: Kept) -> Sequence[str]:
+def look_again(kept: CheckpointHistory) -> Sequence[str]:
     """The same, where a checkpoint that cannot be read is one of the things that one should know."""
     try:
         return look(kept)

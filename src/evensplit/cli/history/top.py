@@ -21,10 +21,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.checkpoint.history import Kept
+from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
-from evensplit.cli.usage import cell, end_with, ending, form_option, time_of
+from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option, time_of
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
@@ -47,7 +47,7 @@ BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
 class _Now:
     """What is shown. `trouble`: why what is shown is not new; empty if it is."""
 
-    kept: Kept
+    kept: CheckpointHistory
     views: Mapping[str, View]
     ends: LogEnds
     at_ms: int
@@ -88,7 +88,7 @@ def top(
     not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json there is a
     line for each refresh.
     """
-    kept = Kept(checkpoint)
+    kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
@@ -109,7 +109,7 @@ def top(
         ends.close()
 
 
-def _follow(kept: Kept, chosen: str | None, ends: LogEnds, form: str, console: Console) -> None:
+def _follow(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, form: str, console: Console) -> None:
     """Show it each second until Ctrl-C."""
     with waiting() as is_over:
         if form == "json":
@@ -140,7 +140,7 @@ def waiting() -> Iterator[Callable[[float], bool]]:
             signal.signal(number, handler)
 
 
-def _looked(kept: Kept, chosen: str | None, ends: LogEnds) -> _Now:
+def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds) -> _Now:
     trouble = ""
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
@@ -152,7 +152,7 @@ def _looked(kept: Kept, chosen: str | None, ends: LogEnds) -> _Now:
     return _Now(kept, views, ends, _now_ms(), trouble)
 
 
-def _chosen(kept: Kept, chosen: str | None) -> dict[str, View]:
+def _chosen(kept: CheckpointHistory, chosen: str | None) -> dict[str, View]:
     return {name: view for name, view in kept.views.items() if chosen in (None, name)}
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from evensplit.checkpoint.history import batches_option, read_kept
+from evensplit.checkpoint.history import read_history
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import log_ends
 from evensplit.cli.report.atomic_write import check_place, write_whole
 from evensplit.cli.report.report_charts import matplotlib
 from evensplit.cli.report.report_page import page_of
-from evensplit.cli.usage import end_with, ending, form_option
+from evensplit.cli.usage import batches_bar, batches_option, end_with, ending, form_option
 
 
 @click.command(
@@ -57,7 +57,7 @@ def report(
     check_place(output)
     # Large checkpoints take a while to be read, which would be for nothing.
     matplotlib()
-    kept = read_kept(checkpoint, batches)
+    kept = read_history(checkpoint, batches, batches_bar)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
     views = {name: view for name, view in kept.views.items() if chosen in (None, name)}
