@@ -15,15 +15,14 @@ from rich.console import Console
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.assign.plan_tables import comparison, one_plan
 from evensplit.cli.assign.whatif import Plan, Present, Terms, compared, plan_of
-from evensplit.cli.live.cluster_partitions import NAMING, clusters_now, look_at, names_clusters, present_of
 from evensplit.cli.live.connection_options import check_source
+from evensplit.cli.live.next_batch import NAMING, names_clusters, observe
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.assign import POLICIES
 from evensplit.core.model import Cluster
 from evensplit.core.state.settings import REBALANCES, SCOPES
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.split_history import BatchEnd
-from evensplit.spark.driver.fleet_clusters import clusters_in
 from evensplit.spark.options.parse import SourceOptions, parse_options
 
 ELSEWHERE = {"metadata": "checkpoint"}
@@ -98,12 +97,12 @@ def plan(
         raise click.UsageError("--source and --lag are for a CHECKPOINT; leave them out, or name one")
     kept = None if checkpoint is None else _last(checkpoint, source)
     asked = _asked(said, kept, live=live)
-    present, terms = _present(asked, live=live, lag=lag), _terms(asked)
+    terms = _terms(asked)
+    present = _present(asked, terms.readers, live=live, lag=lag)
     if not asked.state.readers and "readers" not in map(str.lower, said):
         here = f"{terms.readers} readers are as many as this machine has processors; --readers says how many there are"
         present = replace(present, notes=(*present.notes, here))
-    with wrong_options():
-        plans = compared(present, terms, POLICIES) if compare else {terms.policy: plan_of(present, terms)}
+    plans = compared(present, terms, POLICIES) if compare else {terms.policy: plan_of(present, terms)}
     if form == "json":
         click.echo(json.dumps(_plain(checkpoint, present, terms, plans), indent=1))
     elif compare:
@@ -149,26 +148,11 @@ def _last(checkpoint: Path, source: str | None) -> BatchEnd:
     return log.outermost(source or log.sources[0])[1]
 
 
-def _present(asked: _Asked, *, live: bool, lag: bool) -> Present:
-    state, options = asked.state, asked.options
-    notes: list[str] = []
+def _present(asked: _Asked, readers: int, *, live: bool, lag: bool) -> Present:
     if not live and not lag:
-        return present_of(state)
-    if live:
-        clusters, missing = clusters_now(options, state)
-        notes.extend(missing)
-        return present_of(state, look_at(clusters, state), notes=notes)
-    clusters = clusters_in(state, options.common)
-    found = present_of(state, look_at(clusters, state), notes=notes)
-    unasked = {split.id.cluster for split in state.load()} - {one.id for one in clusters}
-    if not unasked:
-        return found
-    alone = [split.id for split in state.load() if split.id.cluster in unasked]
-    owners = {**found.owners, **{key: owner for key in alone if (owner := state.splits[key].owner) is not None}}
-    said = f"the checkpoint does not say where {', '.join(sorted(unasked))} is, so it was not asked"
-    behind = {**found.behind, **dict.fromkeys(alone)}
-    splits = tuple(sorted((*found.splits, *alone)))
-    return replace(found, splits=splits, owners=owners, behind=behind, notes=(*found.notes, said))
+        return Present(asked.state)
+    seen = observe(asked.options, asked.state, readers, named=live)
+    return Present(asked.state, seen.state, seen.latest, seen.notes, seen.unanswered)
 
 
 def _terms(asked: _Asked) -> Terms:
@@ -195,10 +179,10 @@ def _plain(checkpoint: Path | None, present: Present, terms: Terms, plans: Mappi
         "checkpoint": None if checkpoint is None else str(checkpoint),
         "splits": len(present.splits),
         "readers": terms.readers,
-        "readersNow": present.readers or None,
+        "readersNow": present.before.readers or None,
         "rebalance": terms.rebalance,
-        "asked": bool(present.behind),
-        "lag": {str(split): behind for split, behind in present.behind.items()},
+        "asked": present.found is not None,
+        "lag": {str(split): lag for split, lag in present.lag.items()},
         "notes": list(present.notes),
-        "plans": [one.to_json(present.behind) for one in plans.values()],
+        "plans": [one.to_json(present.lag) for one in plans.values()],
     }

@@ -13,11 +13,10 @@ from rich.text import Text
 from evensplit.cli.doctor.cluster import Wanted, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
 from evensplit.cli.doctor.local import local_findings
-from evensplit.cli.live.cluster_partitions import clusters_now, names_clusters
+from evensplit.cli.live.next_batch import clusters_named, names_clusters
 from evensplit.cli.usage import ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import TopicPattern
 from evensplit.core.state.offset_strategies import Committed, parts
-from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, plain
 from evensplit.spark.options.parse import SourceOptions, parse_options
 from evensplit.spark.options.per_cluster import SUBSCRIPTIONS, ClusterOptions
@@ -82,7 +81,7 @@ def _findings(parsed: SourceOptions | None) -> Iterator[Finding]:
     clusters: list[ClusterOptions] = []
 
     def read() -> str:
-        found, missing = clusters_now(parsed, EnumeratorState())
+        found, missing = clusters_named(parsed)
         clusters.extend(found)
         return "; ".join((f"it names {counted(len(found), 'cluster')}", *missing))
 

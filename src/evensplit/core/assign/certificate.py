@@ -48,8 +48,8 @@ class Certificate:
         """How far the largest load is above its bound, as a part of the bound; 0.0 where nothing can be better."""
         return self.load_max / self.load_max_bound - 1 if self.load_max_bound else 0.0
 
-    def statement(self, moved: str = "moved") -> str:
-        """What is proven, in a sentence. `moved`: what is said of the splits that are counted as `moved`."""
+    def statement(self) -> str:
+        """What is proven, in a sentence."""
         load = "weight" if self.weighted else "load"
         if self.even:
             what = f"no assignment has a smaller largest {load} than {self.load_max}"
@@ -61,7 +61,7 @@ class Certificate:
             said += f" (gap {self.gap:.1%})"
         if self.policy == "sticky":
             return f"nothing valid moved; given that, {said}"
-        moves = f"{self.moved} {moved}"
+        moves = f"{self.moved} moved"
         return f"{said}; {moves}, the fewest for that" if self.fewest_moves else f"{said}; {moves}"
 
     def to_json(self) -> dict[str, Any]:
