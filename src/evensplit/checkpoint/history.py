@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evensplit.checkpoint.offset_log import OffsetFile, OffsetLog, batches_of, read_offset_log
+from evensplit.checkpoint.files import batches_of
+from evensplit.checkpoint.offset_file import OffsetFile
+from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.core.json_text import parse_json
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState

@@ -183,7 +183,7 @@ def test_what_cannot_be_shown_at_all(tmp_path: Path, checkpoint: Path) -> None:
     assert "offsets/6: it has no offsets" in refused(str(checkpoint))
     damaged = line(end(600)).replace('"next": [600', '"next": [601')
     write(checkpoint, 6, damaged)
-    assert "offsets/6, source 0: the offset's checksum" in refused(str(checkpoint))
+    assert "offsets/6, line 3: the offset's checksum" in refused(str(checkpoint))
 
 
 def test_where_it_cannot_be_served(tmp_path: Path, checkpoint: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_checkpoint_of_another_source(name: str, tmp_path: Path) -> None:
 def test_a_damaged_checkpoint_is_named(name: str, place: Path) -> None:
     path = place / "offsets" / "5"
     path.write_text(path.read_text().replace("600", "601"))
-    assert f"{path}, source 0: the offset's checksum is" in read_checkpoint(name, place, code=1)[1]
+    assert f"{path}, line 3: the offset's checksum is" in read_checkpoint(name, place, code=1)[1]
     (place / "offsets" / "4").write_bytes(b"v1\n{}\n\xff")
     assert f"{place / 'offsets' / '4'}: it is not UTF-8" in read_checkpoint(name, place, code=1)[1]
 
@@ -230,7 +230,7 @@ def test_the_file_of_a_batch_that_is_done_is_not_being_written(name: str, place:
     assert (place / "commits" / "5").exists()
     path.write_text(path.read_text()[:-20])
     told = read_checkpoint(name, place, code=1)[1]
-    assert f"{path}: an offset in it is not JSON" in told
+    assert f"{path}: line 3: it is not JSON" in told
     assert "ES-401" in told
 
 

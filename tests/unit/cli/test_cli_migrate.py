@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.checkpoint import checkpoint_copy
-from evensplit.checkpoint.crc_files import crc_problem
+from evensplit.checkpoint.files import crc_problem
 from evensplit.cli.live import log_ends
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.state.codec import decode

@@ -169,7 +169,7 @@ def test_a_file_in_the_middle_that_is_not_whole_is_named(kept: Path) -> None:
 def test_a_damaged_offset_is_named_also_in_the_newest_file(kept: Path) -> None:
     write(kept, 9, line(state(900, 1)).replace("900", "901"))
     told = refused(kept, "orders/1")
-    assert f"{kept / 'offsets' / '9'}, source 0: the offset's checksum is" in told
+    assert f"{kept / 'offsets' / '9'}, line 3: the offset's checksum is" in told
     write(kept, 9, json.dumps({**encode(state(1)), "evensplit": 99}))
     assert "was written in format 99" in refused(kept, "orders/1")
 
@@ -181,7 +181,7 @@ def test_a_version_that_is_not_known_is_named(kept: Path) -> None:
 
 def test_version_2_names_the_sources(tmp_path: Path) -> None:
     for batch in (3, 4):
-        write(tmp_path, batch, f"in:{line(state(batch))}", 'rate:{"offset":{"a":1}}', "-", version="v2")
+        write(tmp_path, batch, f"in:{line(state(batch))}", 'rate:{"offset":{"a":1}}', "gone:-", version="v2")
     assert read_offset_log(tmp_path).sources == ("in",)
     assert "offset 3 read by reader 0" in run(tmp_path, "orders/0")
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.history import CheckpointHistory
-from evensplit.checkpoint.offset_log import batches_of, read_offset_log
+from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import batches_bar, ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
