@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from evensplit.cli.assign import assign_tables as tables
+from evensplit.cli.assign.assign_tables import balance_score
 from evensplit.cli.assign.cases import read_cases
-from evensplit.cli.assign.scores import balance_score
 from evensplit.cli.group import evensplit
 from evensplit.core.assign import POLICIES
 from evensplit.core.model import SplitId

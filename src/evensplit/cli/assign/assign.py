@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from evensplit.cli.assign import assign_tables as tables
+from evensplit.cli.assign.assign_tables import Score, score
 from evensplit.cli.assign.cases import Case, name_of, read_cases
-from evensplit.cli.assign.scores import Score, score
 from evensplit.cli.usage import ending
 from evensplit.core.assign import POLICIES, Assignment
 from evensplit.core.assign import assign as assign_splits
