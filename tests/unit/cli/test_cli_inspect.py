@@ -298,9 +298,9 @@ def test_lag_against_the_brokers(place: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "options, told",
     [
-        (("--option", "kafka.client.id=x"), "--option is given, but nobody is asked; expected --lag or"),
-        (("--bootstrap-servers", "x:1"), "source 0 reads 2 clusters: east, west; --bootstrap-servers can be of one"),
-        (("--lag", "--option", "kafka.sasl.jaas.config=secret"), "--option kafka.sasl.jaas.config can be of one only"),
+        (("--option", "kafka.client.id=x"), "--option is given, but no cluster is asked; expected --lag or"),
+        (("--bootstrap-servers", "x:1"), "source 0 reads 2 clusters: east, west; --bootstrap-servers can be for one"),
+        (("--lag", "--option", "kafka.sasl.jaas.config=secret"), "--option kafka.sasl.jaas.config can be for one only"),
     ],
 )
 @pytest.mark.parametrize("name", ["top", "report"])
@@ -322,10 +322,10 @@ def test_servers_of_one_cluster_are_asked_of_that_alone(
 
     monkeypatch.setattr(log_ends, "ClusterClient", connect)
     login = ("--lag", "--option", "kafka.ssl.key.password=secret")
-    assert "can be of one only: add --cluster with its id" in read_checkpoint(name, place, *login, code=2)[1]
+    assert "can be for one only: add --cluster with its id" in read_checkpoint(name, place, *login, code=2)[1]
     assert not asked
     read_checkpoint(name, place, "--bootstrap-servers", "east:1", "--cluster", "east")
     assert asked == ["east"]
     said = read_checkpoint(name, place, "--lag", "--cluster", "eats", code=2)[1]
     assert "--cluster names cluster 'eats'; expected one of east, west" in said
-    assert "--cluster is given, but nobody is asked" in read_checkpoint(name, place, "--cluster", "east", code=2)[1]
+    assert "--cluster is given, but no cluster is asked" in read_checkpoint(name, place, "--cluster", "east", code=2)[1]

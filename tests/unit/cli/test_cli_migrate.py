@@ -248,7 +248,7 @@ def test_positions_beside_the_logs(place: Path, kafka: FakeKafka) -> None:
         "t 1 3 0 2 0 the log ends before the position",
         "t 2 4 0 9 5",
     ]
-    assert "not in the checkpoint, so read from the beginning if asked for: t/3" in shown
+    assert "not in the checkpoint, so read from the first offset if subscribed: t/3" in shown
     document = json.loads(migrate(place, "--bootstrap-servers", "host:9092", "--format", "json")[0])
     assert document["sources"][0]["partitions"][0] == {
         "topic": "t",

@@ -30,23 +30,23 @@ CHANGES_MAX = 10
 
 @click.command(
     epilog=ending(
-        "the checkpoint was read, and printed",
-        "it cannot be read: not there, damaged, newer than is known here, or the query has no source of this package",
+        "the checkpoint was printed",
+        "the checkpoint cannot be read: missing, damaged, of a newer version, or without a source of evensplit",
         "evensplit inspect /checkpoints/orders",
         "evensplit inspect /checkpoints/orders --splits --format json",
     )
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
-@click.option("--splits", is_flag=True, help="Every split, and not only how many each topic has.")
+@click.option("--splits", is_flag=True, help="List every partition, not only totals by topic.")
 @batches_option
 @form_option
 def inspect(checkpoint: Path, chosen: str | None, splits: bool, batches: int | None, form: str) -> None:
     """Show what CHECKPOINT holds.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running. Shown are clusters, topics and positions,
-    what each reader has, settings, what is proven of the owners, and the last changes, as far as Spark has kept the
-    batches in which they happened. No broker is asked, and nothing is written.
+    CHECKPOINT is the checkpointLocation of a query, which may be running. The output has clusters, topics, positions,
+    the load of each reader, settings, how even the assignment is, and the last changes, from the batches that Spark
+    has kept. No broker is asked, and nothing is written.
     """
     kept = read_history(checkpoint, batches, batches_bar)
     if chosen is not None:

@@ -56,8 +56,8 @@ class _Now:
 
 @click.command(
     epilog=ending(
-        "ended with Ctrl-C, or shown once",
-        "the checkpoint cannot be read; or, shown once, a cluster that was asked does not answer",
+        "ended with Ctrl-C, or printed once",
+        "the checkpoint cannot be read; or, printed once, a cluster does not answer",
         "evensplit top /checkpoints/orders --lag",
         "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
         "evensplit top /checkpoints/orders --once",
@@ -66,10 +66,10 @@ class _Now:
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
-@click.option("--lag", is_flag=True, help="Ask for the ends of the logs, at the servers that the checkpoint names.")
+@click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoint.")
 @asked_cluster
 @reaching
-@click.option("--once", is_flag=True, help="Show it once. So it is, too, where a table goes to no terminal.")
+@click.option("--once", is_flag=True, help="Print once and exit (the default when output is not a terminal).")
 @form_option
 def top(
     checkpoint: Path,
@@ -81,12 +81,11 @@ def top(
     once: bool,
     form: str,
 ) -> None:
-    """Follow a query: its clusters, readers and slowest splits.
+    """Follow a query: its clusters, readers and slowest partitions.
 
-    CHECKPOINT is the checkpointLocation of the query, which is looked at each second. It follows the offsets that Spark
-    writes, so it sees each batch when that is planned. Rates are those of the last batches. How far the logs reach is
-    not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json there is a
-    line for each refresh.
+    CHECKPOINT is the checkpointLocation of the query; it is read every second, and shows each batch as soon as Spark
+    has planned it. Rates are over the last batches. A checkpoint has no ends of logs: for the lag, --lag or
+    --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json it prints one line per refresh.
     """
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
