@@ -102,7 +102,7 @@ def test_a_report_says_what_helps_where_a_reader_has_far_more_than_its_share(tmp
     read_checkpoint("report", place)
     said = (
         "the busiest reader has 60,000 of 60,000 offsets, 300% of an equal share, since each partition is read as a "
-        "whole; with the option plan=level they are cut, and it would have 20,000"
+        "whole; the option plan=level would cut them, and leave it 20,000"
     )
     assert f"In the last batch {said}." in Page((place.parent / "report.html").read_text()).text
     shown = read_checkpoint("inspect", place)[0]
