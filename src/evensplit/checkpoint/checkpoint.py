@@ -1,6 +1,6 @@
-"""A whole checkpoint of Spark's, as far as sources have written in it: offsets, commits and initial offsets.
+"""A whole checkpoint of Spark, as far as its sources are concerned: offsets, commits and initial offsets.
 
-Everything is read before anything is done with it, and what is not as it has to be is named with its file and line.
+All of it is read before anything is done with it. Errors name file and line.
 """
 
 from __future__ import annotations
@@ -39,36 +39,35 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch in the offset log: its file, what is written there, and the offsets of Kafka sources, understood.
-
-    `spark`: source -> positions, of Spark's own Kafka source; `ours`: source -> state, of this package.
-    """
+    """One batch in the offset log: its file, and the decoded offsets of Kafka sources."""
 
     number: int
     path: Path
     text: OffsetText
     spark: Mapping[str, Positions]
+    """Source -> positions, for Spark's own Kafka source."""
     ours: Mapping[str, EnumeratorState]
+    """Source -> state, for this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint.
-
-    `batches`: those that Spark has kept, oldest first, at least one. `committed`: the newest one that is done; None:
-    none. `kinds`: source -> whose it is, of all that the newest batch has. `initial`: source -> where it began, as
-    Spark's own Kafka source wrote that down. `waiting`: sources that have no offsets yet, and have written so, too.
-    `repeated`: sources that have the same offset as another one in each file, as where a query reads one source twice;
-    that has a line for each time and one directory in `sources`, so that those of later sources have other numbers.
-    """
+    """A checkpoint, decoded."""
 
     path: Path
     batches: tuple[Batch, ...]
+    """The batches that Spark has kept, oldest first, at least one."""
     committed: int | None
+    """The newest batch that is done; None if no batch is."""
     kinds: Mapping[str, frozenset[Kind]]
+    """Source -> whose offsets it has, for each source of the newest batch."""
     initial: Mapping[str, Positions]
+    """Source -> the offsets at which it began, as Spark's own Kafka source recorded them."""
     waiting: tuple[str, ...]
+    """Sources of Spark's own that have recorded where they began, and have no offsets yet."""
     repeated: tuple[str, ...]
+    """Sources with the same offsets as another one in each file, as in a query that reads one source twice. Such a
+    source has several lines but one directory in `sources`, which shifts the numbers of the sources after it."""
 
     @property
     def newest(self) -> Batch:
@@ -86,11 +85,11 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path, *, whole: bool = True) -> Checkpoint:
-    """The checkpoint in the directory `path`. `whole`: everything has to be there that Spark needs to go on from it.
+    """Read the checkpoint in the directory `path`. `whole`: everything that Spark needs to go on must be there.
 
     Raises:
-        CheckpointError: it is no checkpoint, or one that Spark would not start from.
-        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or newer than is known here; it is named.
+        CheckpointError: it is not a checkpoint, or Spark would not start from it.
+        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or of a newer version; it is named.
     """
     try:
         return _checkpoint(path, whole=whole)

@@ -1,4 +1,4 @@
-"""The batches that Spark has kept in a checkpoint, told to the one model of what happened: once, or again and again."""
+"""The history in a checkpoint: the batches that Spark has kept, as the model of observe/ has them."""
 
 from __future__ import annotations
 
@@ -19,47 +19,51 @@ from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source, View, advance
 
 Progress = Callable[[Sequence[OffsetFile]], Iterable[OffsetFile]]
-"""Gives the files on one by one, and shows somebody how far it has come."""
+"""Yields the files one by one, for example with a progress bar."""
 
 
 @dataclass(slots=True)
 class CheckpointHistory:
-    """What a checkpoint tells of its query, as far as it was looked at.
-
-    `recorder`: who is told each batch, with its end, so that stories can be told. `wanted`: of this source alone.
-    `progress`: what each look goes through the files by: large states take a while.
-    `views`: source -> how it stands. `first`, `last`: the batches that are kept. `planned_ms`: when the last one was
-    planned. `committed`: that one is done. `notes`: what else one should know, a sentence each.
-    """
+    """The batches of a query, as far as its checkpoint has been read; `look` reads on."""
 
     path: Path
     recorder: Recorder | None = None
+    """Receives each batch with its end, if given."""
     wanted: str | None = None
+    """Read only this source; None: all of them."""
     progress: Progress = iter
+    """Wraps the files of each look, for a progress bar: large states take a while."""
     query_id: str = ""
+    """Empty if the checkpoint does not have it."""
     views: dict[str, View] = field(default_factory=dict)
+    """Source -> its state after the last batch."""
     first: int = 0
+    """The oldest batch that Spark has kept."""
     last: int = -1
+    """The newest batch; -1 before the first look."""
     planned_ms: int | None = None
+    """When the newest batch was planned; None if the file does not say."""
     committed: bool = False
+    """The newest batch is done."""
     notes: tuple[str, ...] = ()
+    """Warnings, a sentence each."""
     _ends: dict[str, BatchEnd] = field(default_factory=dict)
     _since: int = 0
     _digest: bytes = b""
 
     @property
     def _recorded_id(self) -> str:
-        """What stands for the query; a copy of a part of a checkpoint does not say its id."""
+        """The id of the query; the directory's name if the checkpoint, as a partial copy, does not have it."""
         return self.query_id or self.path.name
 
     def look(self, *, latest_max: int | None = None) -> bool:
-        """Take in what has come since the last look; whether there was anything.
+        """Read the batches that are new since the last look. Return whether anything changed.
 
-        `latest_max`: the first time, only so many of the latest batches. Where the newest batches have been taken away
-        again, as by someone who goes back, or are others by now, everything is told anew.
+        `latest_max`: the first look reads at most this many of the last batches. If the newest batches were removed or
+        replaced since, as by a user who goes back, the history begins anew.
 
-        Raises CheckpointError as `read_offset_log` does, for two batches that do not follow each other, and for a
-        wanted source that is not there.
+        Raises CheckpointError as `read_offset_log` does, for two batches that do not follow each other, and for an
+        unknown `wanted` source.
         """
         numbers = batches_of(self.path)
         if numbers[-1] < self.last:
@@ -92,7 +96,7 @@ class CheckpointHistory:
             self.recorder.forget(self._recorded_id)
 
     def _read(self, numbers: Sequence[int], latest_max: int | None) -> OffsetLog:
-        """What has come; the last batch that is known is there once more, if Spark still has it."""
+        """The new batches, after the last known one, if Spark still has that."""
         if self.last >= 0:
             return read_offset_log(self.path, since=self.last, known_since=self._since)
         self._since = numbers[-latest_max] if latest_max and len(numbers) > latest_max else 0
@@ -124,7 +128,7 @@ class CheckpointHistory:
 
     @staticmethod
     def _start(before: BatchEnd | None, end: BatchEnd) -> EnumeratorState | None:
-        """Where the batch begins that ends there; None where nobody knows what happened in it."""
+        """Where the batch that ends there begins; None if that is not known."""
         if not end.state.readers:
             # Another source planned it.
             return None
@@ -146,7 +150,7 @@ class CheckpointHistory:
 
 
 def read_history(checkpoint: Path, batches: int | None = None, progress: Progress = iter) -> CheckpointHistory:
-    """What a checkpoint tells of its last `batches`; None: of all. Raises CheckpointError as `read_offset_log` does."""
+    """Read the last `batches` of a checkpoint; None: all. Raises CheckpointError as `read_offset_log` does."""
     kept = CheckpointHistory(checkpoint, progress=progress)
     # That where the first one begins is the end of the one before.
     kept.look(latest_max=None if batches is None else batches + 1)
@@ -154,7 +158,7 @@ def read_history(checkpoint: Path, batches: int | None = None, progress: Progres
 
 
 def query_id_of(checkpoint: Path) -> str:
-    """The id of a checkpoint's query; empty where the checkpoint does not say, as a copy of a part of it."""
+    """The id of a checkpoint's query; empty if it is not there, as in a partial copy."""
     try:
         found = parse_json((checkpoint / "metadata").read_text())
     except (OSError, ValueError):

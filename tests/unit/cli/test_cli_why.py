@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from evensplit.checkpoint import offset_log
+from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.group import evensplit
 from evensplit.core.model import ClusterState, Split, SplitId
@@ -218,7 +219,7 @@ def test_of_several_sources_those_that_know_it_tell(tmp_path: Path) -> None:
 
 
 def test_spark_may_throw_files_away_meanwhile(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = offset_log.batches_of(kept)
+    listed = batches_of(kept)
     monkeypatch.setattr(offset_log, "batches_of", lambda checkpoint: [3, 4, *listed])
     assert [file.batch for file in read_offset_log(kept).files] == [5, 6, 7, 8, 9]
 
