@@ -25,7 +25,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from evensplit.checkpoint.crc_files import crc_of, crc_path
+from evensplit.checkpoint.files import crc_of, crc_path
 
 RESULTS = Path(__file__).parent / "results" / "migrate.json"
 GOAL_S = 2.0

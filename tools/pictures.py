@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from evensplit import Assignment, SplitId, Topic, assign
-from evensplit.core.assign.policies import POLICIES
+from evensplit.core.assign.terms import POLICIES
 from evensplit.core.machine.enumerator import TRANSITIONS
 from evensplit.core.model import Lifecycle
 from evensplit.testing.sim import simulate

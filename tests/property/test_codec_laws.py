@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.assign.policies import POLICIES
+from evensplit.core.assign.terms import POLICIES
 from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Loss, Split, SplitId, Topic
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import PLANS, REBALANCES, SCOPES, Settings

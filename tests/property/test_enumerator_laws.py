@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.assign.policies import POLICIES
+from evensplit.core.assign.terms import POLICIES
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchOpened,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.assign import Claim
-from evensplit.core.assign.policies import EXACT
+from evensplit.core.assign.terms import EXACT
 from evensplit.core.machine import rebalance
 from evensplit.core.machine.effects import Assign, Revoke
 from evensplit.core.machine.enumerator import Step, step

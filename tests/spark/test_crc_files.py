@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from evensplit.checkpoint.crc_files import crc_of, crc_path, crc_problem
+from evensplit.checkpoint.files import crc_of, crc_path, crc_problem
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from evensplit.testing.secured.certificates import Certificates, certificates_in
+from evensplit.testing.secured.certificates import Certificates
+from evensplit.testing.secured.issue import certificates_in
 
 
 def make_certificates(directory: Path) -> Certificates:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evensplit.checkpoint.crc_files import crc_of, crc_path
+from evensplit.checkpoint.files import crc_of, crc_path
 
 LONG_AGO_S = 3_600.0
 

@@ -1,7 +1,7 @@
 //! The column builder for Python.
 
 use crate::buffer::{with_bytes, Buffer};
-use crate::raised;
+use crate::error::raised;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

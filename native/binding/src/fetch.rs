@@ -1,7 +1,7 @@
 //! Fetch responses for Python.
 
 use crate::buffer::with_bytes;
-use crate::raised;
+use crate::error::raised;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 

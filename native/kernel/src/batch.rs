@@ -20,6 +20,16 @@ const LOG_APPEND_TIME: i16 = 1 << 3;
 const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
 
+/// What a record's timestamp is, as Kafka numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum TimestampType {
+    /// The producer's.
+    CreateTime = 0,
+    /// The broker's.
+    LogAppendTime = 1,
+}
+
 /// A record batch of which nothing but the first 17 bytes was looked at.
 pub(crate) struct Frame<'a> {
     pub(crate) base_offset: i64,

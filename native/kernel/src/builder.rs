@@ -1,7 +1,7 @@
 //! Record batches in, Arrow columns out.
 
 use crate::aborted::{Aborted, Transactions};
-use crate::batch::{Batch, Frame, HEADER_BYTES};
+use crate::batch::{Batch, Frame, TimestampType, HEADER_BYTES};
 use crate::binary::Binary;
 use crate::codec::Decompressor;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::rows::Rows;
 use crate::runs::{Labels, Runs};
 use crate::selection::Selection;
-use crate::taking::{Cursor, Taking};
+use crate::taking::{Cursor, Range, Taking};
 use crate::times::Times;
 use crate::wire::Reader;
 
@@ -30,25 +30,6 @@ pub struct Limits {
     pub bytes_max: usize,
     /// A record batch that decompresses to more is an error.
     pub uncompressed_bytes_max: usize,
-}
-
-/// Offsets to read: `start <= offset < end`.
-#[derive(Clone, Copy, Debug)]
-pub struct Range {
-    /// The first offset that is wanted.
-    pub start: i64,
-    /// The first offset that is not wanted any more.
-    pub end: i64,
-}
-
-/// What a record's timestamp is, as Kafka numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub enum TimestampType {
-    /// The producer's.
-    CreateTime = 0,
-    /// The broker's.
-    LogAppendTime = 1,
 }
 
 /// What one call of [`ColumnBuilder::append`] did.

@@ -28,11 +28,13 @@ mod wire;
 mod zstd;
 
 pub use aborted::Aborted;
+pub use batch::TimestampType;
 pub use binary::Binary;
-pub use builder::{Appended, ColumnBuilder, Columns, Limits, Range, TimestampType};
+pub use builder::{Appended, ColumnBuilder, Columns, Limits};
 pub use epochs::{next_leader_epoch, EpochChange};
 pub use error::{Error, Kind, Result};
 pub use fetch::{parse_fetch_response, FetchedPartition, FetchedResponse, VERSION_MAX, VERSION_MIN};
 pub use headers::HeaderColumn;
 pub use selection::{Selection, SelectionError};
+pub use taking::Range;
 pub use times::Times;

@@ -1,7 +1,7 @@
 //! Columns whose values repeat over all rows of a record batch: written once, when the rows are handed out.
 
+use crate::batch::TimestampType;
 use crate::binary::Binary;
-use crate::builder::TimestampType;
 use crate::error::{Error, Result};
 use crate::selection::Selection;
 use std::sync::Arc;

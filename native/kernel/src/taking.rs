@@ -1,13 +1,21 @@
 //! The records of one record batch become rows, all at once or part by part.
 
 use crate::batch::Batch;
-use crate::builder::Range;
 use crate::error::{Error, Kind, Result};
 use crate::record::Record;
 use crate::rows::Rows;
 use crate::wire::Reader;
 
 const MICROS_PER_MILLI: i64 = 1000;
+
+/// Offsets to read: `start <= offset < end`.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    /// The first offset that is wanted.
+    pub start: i64,
+    /// The first offset that is not wanted any more.
+    pub end: i64,
+}
 
 /// A place among the records of a batch, in front of one of them or behind the last.
 #[derive(Clone, Copy)]

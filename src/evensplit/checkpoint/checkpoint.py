@@ -1,6 +1,6 @@
-"""A whole checkpoint of Spark's, as far as sources have written in it: offsets, commits and initial offsets.
+"""A whole checkpoint of Spark, as far as its sources are concerned: offsets, commits and initial offsets.
 
-Everything is read before anything is done with it, and what is not as it has to be is named with its file and line.
+All of it is read before anything is done with it. Errors name file and line.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from evensplit.checkpoint.crc_files import crc_path, crc_problem
-from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, TornFile, parse_offset_file
-from evensplit.checkpoint.offset_log import batches_of, is_directory, is_there, numbers_in, unreadable
+from evensplit.checkpoint.files import RESTORE, batches_of, is_directory, is_there, numbers_in, read_checked, unreadable
+from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, TornFile, read_offset_file
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.json_text import parse_json
-from evensplit.core.state.codec import SIGNATURE, decode
+from evensplit.core.state.codec import SIGNATURE
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointVersionUnknown
@@ -26,7 +25,6 @@ NOTHING = "{}"
 """What Spark's own Kafka source writes where a pattern has matched no topic yet: all that comes is new, and begins at
 earliest. In an offset file only older versions do."""
 SHOWN_CHARACTERS_MAX = 80
-_COPY = "Restore the file from a copy of the checkpoint"
 _OURS_BEGINS = f'{{"{SIGNATURE}"'
 _SPARK_FORM = 'an offset of Spark\'s own Kafka source, such as {"topic":{"0":23}}'
 
@@ -41,36 +39,35 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch in the offset log: its file, what is written there, and the offsets of Kafka sources, understood.
-
-    `spark`: source -> positions, of Spark's own Kafka source; `ours`: source -> state, of this package.
-    """
+    """One batch in the offset log: its file, and the decoded offsets of Kafka sources."""
 
     number: int
     path: Path
     text: OffsetText
     spark: Mapping[str, Positions]
+    """Source -> positions, for Spark's own Kafka source."""
     ours: Mapping[str, EnumeratorState]
+    """Source -> state, for this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint.
-
-    `batches`: those that Spark has kept, oldest first, at least one. `committed`: the newest one that is done; None:
-    none. `kinds`: source -> whose it is, of all that the newest batch has. `initial`: source -> where it began, as
-    Spark's own Kafka source wrote that down. `waiting`: sources that have no offsets yet, and have written so, too.
-    `repeated`: sources that have the same offset as another one in each file, as where a query reads one source twice;
-    that has a line for each time and one directory in `sources`, so that those of later sources have other numbers.
-    """
+    """A checkpoint, decoded."""
 
     path: Path
     batches: tuple[Batch, ...]
+    """The batches that Spark has kept, oldest first, at least one."""
     committed: int | None
+    """The newest batch that is done; None if no batch is."""
     kinds: Mapping[str, frozenset[Kind]]
+    """Source -> whose offsets it has, for each source of the newest batch."""
     initial: Mapping[str, Positions]
+    """Source -> the offsets at which it began, as Spark's own Kafka source recorded them."""
     waiting: tuple[str, ...]
+    """Sources of Spark's own that have recorded where they began, and have no offsets yet."""
     repeated: tuple[str, ...]
+    """Sources with the same offsets as another one in each file, as in a query that reads one source twice. Such a
+    source has several lines but one directory in `sources`, which shifts the numbers of the sources after it."""
 
     @property
     def newest(self) -> Batch:
@@ -88,11 +85,11 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path, *, whole: bool = True) -> Checkpoint:
-    """The checkpoint in the directory `path`. `whole`: everything has to be there that Spark needs to go on from it.
+    """Read the checkpoint in the directory `path`. `whole`: everything that Spark needs to go on must be there.
 
     Raises:
-        CheckpointError: it is no checkpoint, or one that Spark would not start from.
-        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or newer than is known here; it is named.
+        CheckpointError: it is not a checkpoint, or Spark would not start from it.
+        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or of a newer version; it is named.
     """
     try:
         return _checkpoint(path, whole=whole)
@@ -111,7 +108,7 @@ def _checkpoint(path: Path, *, whole: bool) -> Checkpoint:
     if newest.number and needs_start and (len(batches) < 2 or batches[-2].number != newest.number - 1):
         raise CheckpointCorrupt(
             f"{path / 'offsets' / str(newest.number - 1)} is not there; expected the offsets of the batch before the "
-            f"newest one, {newest.number}, without which Spark does not start. {_COPY} or, if the query ran with "
+            f"newest one, {newest.number}, without which Spark does not start. {RESTORE} or, if the query ran with "
             "asyncProgressTrackingEnabled, run it once more in Spark with asyncProgressTrackingCheckpointIntervalMs=0 "
             "for two batches"
         )
@@ -141,28 +138,6 @@ def _checkpoint(path: Path, *, whole: bool) -> Checkpoint:
     return Checkpoint(path, batches, committed, kinds, initial, tuple(waiting), repeated)
 
 
-def read_checked(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises CheckpointCorrupt if its checksums disagree, FileNotFoundError if it is not there, and CheckpointError if it
-    cannot be read.
-    """
-    crc = crc_path(path)
-    try:
-        data = path.read_bytes()
-        problem = crc_problem(data, crc.read_bytes()) if is_there(crc) else None
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise unreadable(path, error) from error
-    if problem:
-        raise CheckpointCorrupt(
-            f"{path} is not what {crc.name} beside it says: {problem}. {_COPY}, or remove {crc.name} if it was changed "
-            "on purpose"
-        )
-    return data
-
-
 def _batches(directory: Path, numbers: Sequence[int]) -> list[Batch]:
     found: list[Batch] = []
     for number in numbers:
@@ -178,32 +153,21 @@ def _batches(directory: Path, numbers: Sequence[int]) -> list[Batch]:
 
 def _batch(path: Path, number: int) -> Batch:
     try:
-        text = parse_offset_file(path, read_checked(path))
+        file = read_offset_file(path, number, checked=True)
     except TornFile as error:
-        raise CheckpointCorrupt(f"{path}: {error}. {_COPY}") from error
-    spark: dict[str, Positions] = {}
-    ours: dict[str, EnumeratorState] = {}
-    for source, line in text.offsets.items():
-        if text.version == "v2" and not line.prefix:
-            raise CheckpointCorrupt(
-                f"{path}, line {line.number}: expected a source and a colon before its offset, as version v2 has them, "
-                f"found {_shown(line.text)}. {_COPY}"
-            )
-        document = _json(line.text)
-        if document is None and line.text.startswith(_OURS_BEGINS):
-            raise CheckpointCorrupt(
-                f"{path}, line {line.number}: expected an offset of evensplit, found {_shown(line.text)}, which is not "
-                f"JSON. {_COPY}"
-            )
-        positions = parse_positions(document)
-        if positions is not None:
-            spark[source] = positions
-        elif isinstance(document, dict) and SIGNATURE in document:
-            try:
-                ours[source] = decode(document)
-            except CheckpointError as error:
-                raise type(error)(f"{path}, line {line.number}: {error}") from error
-    return Batch(number, path, text, spark, ours)
+        raise CheckpointCorrupt(f"{path}: {error}. {RESTORE}") from error
+    for damage in file.damaged.values():
+        line, detail = damage.line, damage.detail
+        if line.text.startswith(_OURS_BEGINS):
+            detail = f"expected an offset of evensplit, found {_shown(line.text)}, which is not JSON"
+        elif file.text.version != "v2" or line.prefix:
+            # Whose it is, and so whether it has to be JSON, the other files say.
+            continue
+        else:
+            detail = f"{detail}, found {_shown(line.text)}"
+        raise CheckpointCorrupt(f"{path}, line {line.number}: {detail}. {RESTORE}")
+    ours = {source: file.end(source).state for source in file.ours}
+    return Batch(number, path, file.text, file.spark, ours)
 
 
 def _json(text: str) -> object:
@@ -262,12 +226,12 @@ def _check_lines(source: str, batches: tuple[Batch, ...]) -> None:
         if line is None:
             raise CheckpointCorrupt(
                 f"{batch.path} has no line for source {source}; expected the sources of the newest file in each file. "
-                f"{_COPY}"
+                f"{RESTORE}"
             )
         if line.text not in (VOID, NOTHING) and source not in batch.spark and source not in batch.ours:
             raise CheckpointCorrupt(
                 f"{batch.path}, line {line.number}: expected {_form(source, batches)}, as source {source} has in "
-                f"other files, found {_shown(line.text)}. {_COPY}"
+                f"other files, found {_shown(line.text)}. {RESTORE}"
             )
 
 
@@ -283,7 +247,7 @@ def _committed(path: Path, newest: int) -> int | None:
     if found is not None and found > newest:
         raise CheckpointCorrupt(
             f"{commits / str(found)} says that batch {found} is done, but the newest batch in {path / 'offsets'} is "
-            f"{newest}. {_COPY}"
+            f"{newest}. {RESTORE}"
         )
     if found is not None:
         read_checked(commits / str(found))
@@ -299,7 +263,7 @@ def _initial(path: Path) -> Positions:
     try:
         text = data[1:].decode()
     except UnicodeDecodeError as error:
-        raise CheckpointCorrupt(f"{path}: it is not UTF-8: {error}. {_COPY}") from error
+        raise CheckpointCorrupt(f"{path}: it is not UTF-8: {error}. {RESTORE}") from error
     line = 1
     if text.startswith("v"):
         version, _, text = text.partition("\n")
@@ -307,11 +271,11 @@ def _initial(path: Path) -> Positions:
         if version != INITIAL_VERSION:
             if version[1:].isascii() and version[1:].isdecimal():
                 raise CheckpointVersionUnknown(f"{path} has version {version}; expected {INITIAL_VERSION}")
-            raise CheckpointCorrupt(f"{path}, line 1: expected {INITIAL_VERSION}, found {_shown(version)}. {_COPY}")
+            raise CheckpointCorrupt(f"{path}, line 1: expected {INITIAL_VERSION}, found {_shown(version)}. {RESTORE}")
     document = _json(text)
     positions = {} if document == {} else parse_positions(document)
     if positions is None:
-        raise CheckpointCorrupt(f"{path}, line {line}: expected {_SPARK_FORM}, found {_shown(text)}. {_COPY}")
+        raise CheckpointCorrupt(f"{path}, line {line}: expected {_SPARK_FORM}, found {_shown(text)}. {RESTORE}")
     return positions
 
 

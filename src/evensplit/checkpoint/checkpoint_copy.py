@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from glob import escape
 from pathlib import Path
 
-from evensplit.checkpoint.crc_files import crc_of, crc_path
-from evensplit.checkpoint.offset_log import unreadable
+from evensplit.checkpoint.files import crc_of, crc_path, unreadable
 from evensplit.errors import CheckpointError
 
 QUIET_S = 60.0

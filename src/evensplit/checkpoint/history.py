@@ -1,16 +1,15 @@
-"""The batches that Spark has kept in a checkpoint, told to the one model of what happened: once, or again and again."""
+"""The history in a checkpoint: the batches that Spark has kept, as the model of observe/ has them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
-
-from evensplit.checkpoint.offset_log import OffsetLog, batches_of, read_offset_log
-from evensplit.cli.usage import watched
+from evensplit.checkpoint.files import batches_of
+from evensplit.checkpoint.offset_file import OffsetFile
+from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.core.json_text import parse_json
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
@@ -19,44 +18,52 @@ from evensplit.explain.split_history import BatchEnd
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Batch, Source, View, advance
 
+Progress = Callable[[Sequence[OffsetFile]], Iterable[OffsetFile]]
+"""Yields the files one by one, for example with a progress bar."""
+
 
 @dataclass(slots=True)
-class Kept:
-    """What a checkpoint tells of its query, as far as it was looked at.
-
-    `recorder`: who is told each batch, with its end, so that stories can be told. `wanted`: of this source alone.
-    `views`: source -> how it stands. `first`, `last`: the batches that are kept. `planned_ms`: when the last one was
-    planned. `committed`: that one is done. `notes`: what else one should know, a sentence each.
-    """
+class CheckpointHistory:
+    """The batches of a query, as far as its checkpoint has been read; `look` reads on."""
 
     path: Path
     recorder: Recorder | None = None
+    """Receives each batch with its end, if given."""
     wanted: str | None = None
+    """Read only this source; None: all of them."""
+    progress: Progress = iter
+    """Wraps the files of each look, for a progress bar: large states take a while."""
     query_id: str = ""
+    """Empty if the checkpoint does not have it."""
     views: dict[str, View] = field(default_factory=dict)
+    """Source -> its state after the last batch."""
     first: int = 0
+    """The oldest batch that Spark has kept."""
     last: int = -1
+    """The newest batch; -1 before the first look."""
     planned_ms: int | None = None
+    """When the newest batch was planned; None if the file does not say."""
     committed: bool = False
+    """The newest batch is done."""
     notes: tuple[str, ...] = ()
+    """Warnings, a sentence each."""
     _ends: dict[str, BatchEnd] = field(default_factory=dict)
     _since: int = 0
     _digest: bytes = b""
 
     @property
     def _recorded_id(self) -> str:
-        """What stands for the query; a copy of a part of a checkpoint does not say its id."""
+        """The id of the query; the directory's name if the checkpoint, as a partial copy, does not have it."""
         return self.query_id or self.path.name
 
     def look(self, *, latest_max: int | None = None) -> bool:
-        """Take in what has come since the last look; whether there was anything.
+        """Read the batches that are new since the last look. Return whether anything changed.
 
-        `latest_max`: the first time, only so many of the latest batches. With a bar on standard error where there are
-        several and somebody looks: large states take a while. Where the newest batches have been taken away again, as
-        by someone who goes back, or are others by now, everything is told anew.
+        `latest_max`: the first look reads at most this many of the last batches. If the newest batches were removed or
+        replaced since, as by a user who goes back, the history begins anew.
 
-        Raises CheckpointError as `read_offset_log` does, for two batches that do not follow each other, and for a
-        wanted source that is not there.
+        Raises CheckpointError as `read_offset_log` does, for two batches that do not follow each other, and for an
+        unknown `wanted` source.
         """
         numbers = batches_of(self.path)
         if numbers[-1] < self.last:
@@ -89,7 +96,7 @@ class Kept:
             self.recorder.forget(self._recorded_id)
 
     def _read(self, numbers: Sequence[int], latest_max: int | None) -> OffsetLog:
-        """What has come; the last batch that is known is there once more, if Spark still has it."""
+        """The new batches, after the last known one, if Spark still has that."""
         if self.last >= 0:
             return read_offset_log(self.path, since=self.last, known_since=self._since)
         self._since = numbers[-latest_max] if latest_max and len(numbers) > latest_max else 0
@@ -98,7 +105,7 @@ class Kept:
     def _take(self, log: OffsetLog, source: str) -> None:
         known = self._ends.get(source)
         files = [file for file in log.files if source in file.ours and (known is None or file.batch > known.batch)]
-        for file in watched("batches", files, len(files)) if len(files) > 1 else files:
+        for file in self.progress(files):
             end, before = file.end(source), self._ends.get(source)
             self._ends[source] = end
             start = self._start(before, end)
@@ -121,7 +128,7 @@ class Kept:
 
     @staticmethod
     def _start(before: BatchEnd | None, end: BatchEnd) -> EnumeratorState | None:
-        """Where the batch begins that ends there; None where nobody knows what happened in it."""
+        """Where the batch that ends there begins; None if that is not known."""
         if not end.state.readers:
             # Another source planned it.
             return None
@@ -142,26 +149,16 @@ class Kept:
         )
 
 
-def read_kept(checkpoint: Path, batches: int | None = None) -> Kept:
-    """What a checkpoint tells of its last `batches`; None: of all. Raises CheckpointError as `read_offset_log` does."""
-    kept = Kept(checkpoint)
+def read_history(checkpoint: Path, batches: int | None = None, progress: Progress = iter) -> CheckpointHistory:
+    """Read the last `batches` of a checkpoint; None: all. Raises CheckpointError as `read_offset_log` does."""
+    kept = CheckpointHistory(checkpoint, progress=progress)
     # That where the first one begins is the end of the one before.
     kept.look(latest_max=None if batches is None else batches + 1)
     return kept
 
 
-def batches_option(command: Any) -> Any:
-    """`--batches N`, added to a command as `batches`."""
-    return click.option(
-        "--batches",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Only the last N batches, which is quicker at many splits. Default: all that are kept.",
-    )(command)
-
-
 def query_id_of(checkpoint: Path) -> str:
-    """The id of a checkpoint's query; empty where the checkpoint does not say, as a copy of a part of it."""
+    """The id of a checkpoint's query; empty if it is not there, as in a partial copy."""
     try:
         found = parse_json((checkpoint / "metadata").read_text())
     except (OSError, ValueError):

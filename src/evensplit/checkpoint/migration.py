@@ -1,4 +1,4 @@
-"""What a checkpoint has to hold so that another source goes on from it: the files that change, and where that stands.
+"""Migrate a checkpoint to another source: which of its files change, and how.
 
 Only the lines of Kafka sources change. For Spark a batch is its number and the offsets before and after it, so the next
 batch has the number that it would have had; the last one, if it is not done, is planned again from the same offsets to
@@ -36,17 +36,16 @@ NAMED_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """How far one source has come in one cluster. `bootstrap_servers`: as far as known.
-
-    `positions`: where the last batch ends that was planned. `replayed`: where it begins, if it is to be planned again;
-    None: it is done.
-    """
+    """The positions of one source in one cluster."""
 
     source: str
     cluster: str
     bootstrap_servers: tuple[str, ...]
+    """Empty if the checkpoint does not have them."""
     positions: Positions
+    """The end of the last planned batch."""
     replayed: Positions | None = None
+    """The start of that batch if it is not done, and so will be planned again."""
 
     @property
     def next(self) -> Positions:
@@ -56,14 +55,13 @@ class Stand:
 
 @dataclass(slots=True)
 class Migration:
-    """What is to be written. `files`: path in the checkpoint -> its content; everything else stays as it is.
-
-    `notes`: what else one should know, a sentence each.
-    """
+    """The changes to a checkpoint."""
 
     files: dict[Path, bytes] = field(default_factory=dict)
+    """Path in the checkpoint -> its new content. All other files stay the same."""
     stands: list[Stand] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    """Warnings, a sentence each."""
 
 
 def to_evensplit(checkpoint: Checkpoint, clusters: Mapping[str, str]) -> Migration:

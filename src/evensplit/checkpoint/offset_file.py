@@ -1,4 +1,4 @@
-"""One file of Spark's offset log as text: what each source wrote, and the file with some of that written anew.
+"""One file of Spark's offset log: what each source wrote, and the file with some of that written anew.
 
     v1                                          the version of the file
     {"batchTimestampMs": 1700000000000, …}      of the batch; can be empty
@@ -9,11 +9,21 @@ Version 2 has the source's name, or its number, and a colon before each offset, 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from evensplit.checkpoint.files import read_bytes, read_checked
+from evensplit.core.import_spark_offsets import Positions
+from evensplit.core.json_text import parse_json
+from evensplit.core.state.codec import SIGNATURE, decode
+from evensplit.core.state.spark_offsets import parse_positions
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError, CheckpointVersionUnknown
+from evensplit.explain.split_history import BatchEnd
 
 VERSIONS = ("v1", "v2")
 VOID = "-"
@@ -55,24 +65,86 @@ class OffsetText:
         return "\n".join(lines).encode()
 
 
-def read_offset_file(path: Path) -> OffsetText:
-    """The file at `path`.
+class Damage(NamedTuple):
+    """A line that is not an offset, and should be one."""
+
+    line: OffsetLine
+    detail: str
+    is_torn: bool
+    """It can be the beginning of an offset: of a file that is being written, it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFile:
+    """The offsets of one batch, by source. Those of other sources than Kafka's are in `text` alone."""
+
+    path: Path
+    batch: int
+    text: OffsetText
+    ours: Mapping[str, Mapping[str, Any]]
+    """The offset documents of this package, not decoded."""
+    spark: Mapping[str, Positions]
+    """The positions of Spark's own Kafka source."""
+    damaged: Mapping[str, Damage]
+
+    @property
+    def planned_ms(self) -> int | None:
+        """When the batch was planned; None if the file does not say."""
+        try:
+            found = parse_json(self.text.metadata)["batchTimestampMs"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return found if isinstance(found, int) else None
+
+    @property
+    def digest(self) -> bytes:
+        """Of everything in the file."""
+        return hashlib.blake2b("\n".join(self.text.lines).encode(), digest_size=16).digest()
+
+    def end(self, source: str, known: EnumeratorState | None = None) -> BatchEnd:
+        """The state of one of `ours`; quicker with that of another batch, `known`.
+
+        Raises CheckpointError that names file and line.
+        """
+        try:
+            return BatchEnd(self.batch, self.planned_ms, decode(self.ours[source], known))
+        except CheckpointError as error:
+            raise type(error)(f"{self.path}, line {self.text.offsets[source].number}: {error}") from error
+
+
+def read_offset_file(path: Path, batch: int, *, checked: bool) -> OffsetFile:
+    """The file at `path`. `checked`: its checksums have to agree, where there are any.
 
     Raises:
         TornFile: it is not complete, or no such file.
         FileNotFoundError: it is not there.
-        CheckpointError: it cannot be read, or has a version that is not known (CheckpointVersionUnknown); naming it.
+        CheckpointError: it cannot be read, or has a version that is not known (CheckpointVersionUnknown), or its
+            checksums disagree (CheckpointCorrupt); naming it.
     """
-    try:
-        return parse_offset_file(path, path.read_bytes())
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}") from error
+    text = _parse(path, read_checked(path) if checked else read_bytes(path))
+    ours: dict[str, Mapping[str, Any]] = {}
+    spark: dict[str, Positions] = {}
+    damaged: dict[str, Damage] = {}
+    for source, line in text.offsets.items():
+        if text.version == "v2" and not line.prefix:
+            detail = "expected a source and a colon before its offset, as version v2 has them"
+            damaged[source] = Damage(line, detail, True)
+        try:
+            document = parse_json(line.text)
+        except ValueError as error:
+            if line.text.lstrip().startswith("{"):
+                damaged.setdefault(source, Damage(line, f"it is not JSON: {error}", isinstance(error, JSONDecodeError)))
+            continue
+        positions = parse_positions(document)
+        if positions is not None:
+            spark[source] = positions
+        elif isinstance(document, dict) and not isinstance(document.get(SIGNATURE, {}), dict):
+            # In an offset of Spark's own Kafka source the name stands for a topic, and so for partitions.
+            ours[source] = document
+    return OffsetFile(path, batch, text, ours, spark, damaged)
 
 
-def parse_offset_file(path: Path, data: bytes) -> OffsetText:
-    """The file that has `data` in it. `path`: how errors name it; raises as `read_offset_file` does."""
+def _parse(path: Path, data: bytes) -> OffsetText:
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:

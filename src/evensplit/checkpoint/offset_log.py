@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from json import JSONDecodeError
 from pathlib import Path
-from typing import Any
 
-from evensplit.checkpoint.offset_file import OffsetLine, TornFile, read_offset_file
-from evensplit.core.json_text import parse_json
-from evensplit.core.state.codec import SIGNATURE, decode
+from evensplit.checkpoint.files import RESTORE, batches_of, is_directory, is_there
+from evensplit.checkpoint.offset_file import OffsetFile, TornFile, read_offset_file
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 from evensplit.explain.split_history import BatchEnd
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetFile:
-    """One batch. `planned_ms`: when it was planned. `ours`: source -> the offset document of this package.
-
-    `digest`: of what is in the file.
-    """
-
-    path: Path
-    batch: int
-    planned_ms: int | None
-    ours: Mapping[str, Mapping[str, Any]]
-    digest: bytes = b""
-
-    def end(self, source: str, known: EnumeratorState | None = None) -> BatchEnd:
-        """The state of one of these sources; quicker with that of another batch, `known`.
-
-        Raises CheckpointError that names the file.
-        """
-        try:
-            return BatchEnd(self.batch, self.planned_ms, decode(self.ours[source], known))
-        except CheckpointError as error:
-            raise type(error)(f"{self.path}, source {source}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +69,13 @@ def read_offset_log(checkpoint: Path, *, since: int = 0, known_since: int | None
         # Looked at before the file is: what is done by now is not being written.
         whole = batch != names[-1] or is_there(checkpoint / "commits" / str(batch))
         try:
-            files.append(_read(path, batch))
+            files.append(_complete(read_offset_file(path, batch, checked=False)))
         except FileNotFoundError:
             # Spark has thrown away its oldest files since they were listed.
             continue
         except TornFile as error:
             if whole:
-                raise CheckpointCorrupt(f"{path}: {error}. Restore the file from a copy of the checkpoint") from error
+                raise CheckpointCorrupt(f"{path}: {error}. {RESTORE}") from error
             notes.append(f"batch {batch} is left out: its offset file is not complete yet ({path}: {error}). {_TORN}")
     if not files:
         raise CheckpointError(f"{checkpoint / 'offsets'} has no complete offset file yet. {_TORN}")
@@ -122,89 +94,11 @@ def read_offset_log(checkpoint: Path, *, since: int = 0, known_since: int | None
     return OffsetLog(tuple(files), committed, tuple(notes))
 
 
-def batches_of(checkpoint: Path) -> Sequence[int]:
-    """The batches that have an offset file, ascending; Spark's checksums and temporary files have other names."""
-    offsets = checkpoint / "offsets"
-    if not is_directory(checkpoint):
-        raise CheckpointError(
-            f"there is no directory {checkpoint}; expected a query's checkpointLocation on this machine. "
-            "Copy it here if it is elsewhere: the directories offsets and commits are enough"
-        )
-    if not is_directory(offsets):
-        hint = f". Did you mean {checkpoint.parent}?" if checkpoint.name == "offsets" else ""
-        raise CheckpointError(f"{checkpoint} has no directory offsets; expected a query's checkpointLocation{hint}")
-    found = sorted(numbers_in(offsets))
-    if not found:
-        raise CheckpointError(f"{offsets} has no offset files: the query has not planned a batch yet")
-    return found
-
-
-def numbers_in(directory: Path) -> Iterator[int]:
-    """The batches that have a file in `directory`. Raises CheckpointError if it cannot be read."""
-    try:
-        names = [path.name for path in directory.iterdir()]
-    except OSError as error:
-        raise unreadable(directory, error) from error
-    return (int(name) for name in names if name.isascii() and name.isdecimal())
-
-
-def is_directory(path: Path) -> bool:
-    """Whether `path` is a directory. Raises CheckpointError where that cannot be seen."""
-    try:
-        return path.is_dir()
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def is_there(path: Path) -> bool:
-    """Whether there is anything at `path`. Raises CheckpointError where that cannot be seen."""
-    try:
-        return path.exists()
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: Path | str, error: OSError) -> CheckpointError:
-    """What to say of a file or directory of a checkpoint that cannot be read."""
-    return CheckpointError(
-        f"{path}: {error.strerror or error}; expected a checkpoint that can be read as a whole. Run this as the user "
-        "that the query runs as"
-    )
-
-
-def _read(path: Path, batch: int) -> OffsetFile:
-    text = read_offset_file(path)
-    ours: dict[str, Mapping[str, Any]] = {}
-    for source, line in text.offsets.items():
-        document = _document(path, line)
-        if document is not None:
-            ours[source] = document
-    digest = hashlib.blake2b("\n".join(text.lines).encode(), digest_size=16).digest()
-    return OffsetFile(path, batch, _planned_ms(text.metadata), ours, digest)
-
-
-def _document(path: Path, line: OffsetLine) -> Mapping[str, Any] | None:
-    """An offset document of this package; None for those of others, which can be any text."""
-    try:
-        document = parse_json(line.text)
-    except ValueError as error:
-        if not line.text.lstrip().startswith("{"):
-            return None
-        if isinstance(error, JSONDecodeError):
-            raise TornFile(f"an offset in it is not JSON: {error}") from error
-        # What is being written is not that.
-        raise CheckpointCorrupt(
-            f"{path}, line {line.number}: {error}. Restore the file from a copy of the checkpoint"
-        ) from error
-    # In an offset of Spark's own Kafka source the name stands for a topic, and so for partitions.
-    if not isinstance(document, dict) or isinstance(document.get(SIGNATURE, {}), dict):
-        return None
-    return document
-
-
-def _planned_ms(text: str) -> int | None:
-    try:
-        found = parse_json(text)["batchTimestampMs"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, int) else None
+def _complete(file: OffsetFile) -> OffsetFile:
+    """The same file. Raises TornFile for one in which a line may be cut off, CheckpointCorrupt for worse."""
+    for damage in file.damaged.values():
+        place = f"line {damage.line.number}: {damage.detail}"
+        if damage.is_torn:
+            raise TornFile(place)
+        raise CheckpointCorrupt(f"{file.path}: {place}. {RESTORE}")
+    return file

@@ -53,18 +53,18 @@ def parse_properties(context: click.Context, parameter: click.Parameter, given: 
 @click.command(
     epilog=ending(
         "ended with Ctrl-C",
-        "it did not start, or not stay: what it needs is not there, or a broker ended",
+        "it could not start, or a broker ended",
         "evensplit broker --topic orders:8 --topic clicks",
     )
 )
-@click.option("--brokers", type=click.IntRange(min=1), default=1, show_default=True, help="How many brokers.")
+@click.option("--brokers", type=click.IntRange(min=1), default=1, show_default=True, help="The number of brokers.")
 @click.option(
     "--topic",
     "topics",
     multiple=True,
     callback=parse_topics,
     metavar="NAME[:PARTITIONS]",
-    help="Create this topic. May be repeated.",
+    help="Create this topic. Repeatable.",
 )
 @click.option(
     "--property",
@@ -72,12 +72,12 @@ def parse_properties(context: click.Context, parameter: click.Parameter, given: 
     multiple=True,
     callback=parse_properties,
     metavar="KEY=VALUE",
-    help="Set this on every broker. May be repeated.",
+    help="A setting for every broker. Repeatable.",
 )
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep data, logs and ports here, for the next time. Default: a temporary directory, removed in the end.",
+    help="Keep data, logs and ports here for the next start. Default: a temporary directory.",
 )
 def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, str], directory: Path | None) -> None:
     """Run a real Kafka on this machine until Ctrl-C.

@@ -14,7 +14,7 @@ VARIABLE = "_EVENSPLIT_COMPLETE"
 @click.command(
     epilog=ending(
         "the script was printed",
-        "it could not be",
+        "it could not be printed",
         'eval "$(evensplit completion bash)"',
         "evensplit completion fish > evensplit.fish",
     )
@@ -22,15 +22,15 @@ VARIABLE = "_EVENSPLIT_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script by which SHELL completes what is typed.
+    """Print the script for completion in a shell.
 
     \b
     bash (4.4 or later), in ~/.bashrc:   eval "$(evensplit completion bash)"
-    zsh, in ~/.zshrc, behind compinit:   eval "$(evensplit completion zsh)"
+    zsh, in ~/.zshrc, after compinit:    eval "$(evensplit completion zsh)"
     fish, once, in ~/.config/fish/completions:
                 evensplit completion fish > evensplit.fish
 
-    Each start of a shell is quicker where the script is kept in a file and that is sourced.
+    A shell starts faster if the script is kept in a file and sourced.
     """
     found = get_completion_class(shell)
     assert found is not None

@@ -36,8 +36,8 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 @click.command(
     epilog=ending(
-        "what it means was printed",
-        "there is no such error, and no such option",
+        "the meaning was printed",
+        "unknown error or option",
         "evensplit explain ES-101",
         "evensplit explain startingOffsets",
         "evensplit explain OptionError --format json",
@@ -46,11 +46,11 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 @click.argument("name")
 @form_option
 def explain(name: str, form: str) -> None:
-    """Tell what an error or an option means.
+    """Print what an error or an option means.
 
-    Of an error, that is its cause and its cure. NAME is its id, such as ES-101, which stands in the last line of each
-    error, or the name of its class in evensplit.errors. Else it is an option of format("evensplit"); names that other
-    sources and clients have are answered with what to use here.
+    For an error, these are its cause and its cure. NAME is its id, as ES-101 in the last line of an error, or its
+    class in evensplit.errors. Otherwise NAME is an option of format("evensplit"); for an option of another Kafka source
+    or client, the command names the one to use here.
     """
     found = {heading: _plainly(text) for heading, text in find(name).items()}
     if form == "json":

@@ -1,4 +1,4 @@
-"""What all commands have in common; each command is a module of its own."""
+"""The command `evensplit`: the table of its subcommands, each in a module of its own."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ COMMANDS = {
     "top": "history.top:top",
     "why": "history.why:why",
 }
-"""Command -> its module in this package, and what it is called there."""
+"""Command -> its module in this package, and its name there."""
 
 
 class Commands(click.Group):
-    """A group of commands that shows an error of this package as a message and not as a traceback.
+    """Imports a command when it is called, and prints errors of this package without a traceback.
 
-    A command is imported when it is asked for: most take longer to import than to run, and each Tab starts one. The
-    help that lists all of them imports all of them.
+    Most commands take longer to import than to run, and each Tab starts one. The help that lists them imports all.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:

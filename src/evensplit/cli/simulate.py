@@ -23,31 +23,30 @@ from evensplit.cli.usage import ending, form_option
 from evensplit.testing.sim import FAULTS, Report, SimulationFailed, simulate
 
 AT_ONCE = 4
-"""So many seeds are handed to each process ahead, so that a failure ends the run soon."""
+"""Seeds given to each process ahead; few, so that a failure ends the run soon."""
 
 
 @click.command(
     name="simulate", epilog=ending("every law held", "a law was broken", "evensplit simulate --seeds 100 --events 500")
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds, one after another."
-)
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds to run.")
 @click.option(
     "--events",
     type=click.IntRange(min=1),
     default=2_000,
     show_default=True,
-    help="Events with faults in each run; those of a finale without faults follow.",
+    help="Events with faults per run; a part without faults follows.",
 )
-@click.option("--processes", type=click.IntRange(min=1), help="How many at once. Default: as many as there are CPUs.")
+@click.option("--processes", type=click.IntRange(min=1), help="Runs in parallel. Default: the number of CPUs.")
 @form_option
 def simulate_command(seed: int, seeds: int, events: int, processes: int | None, form: str) -> None:
-    """Run the enumerator in a simulated world that fails.
+    """Test the enumerator in a simulation with faults.
 
-    Clusters lie, readers crash, messages are lost, the driver dies at any point and its checkpoint is damaged; after
-    every event every law is checked. Then the faults stop, and everything has to be read. The same seed and number of
-    events always give the same run. The first law that is broken is told with its story, and ends the command.
+    Clusters give wrong answers, readers crash, messages get lost, the driver dies at any point and its checkpoint is
+    damaged. Every law is checked after every event. In the end the faults stop, and everything must be read. The same
+    seed and number of events always give the same run. The first broken law ends the command, with the events that led
+    to it.
     """
     console = Console()
     try:

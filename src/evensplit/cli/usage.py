@@ -1,4 +1,4 @@
-"""What all commands say in the same way: how they end, what they print, and what stands in a terminal."""
+"""Shared by all commands: exit codes, common options, progress bars, and cells of tables."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z.]{0,60}", re.ASCII)
 _SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
 
 HELP_COLUMNS = 78
-"""So wide the help is at most, as that of click in a terminal of 80."""
+"""The widest line of the help: click's own in a terminal of 80 columns."""
 
-WRONG_USE = "wrong use: an option or an argument that there is not, or that contradicts another one"
+WRONG_USE = "unknown or conflicting option or argument"
 
 
 def ending(good: str, bad: str, *examples: str) -> str:
-    """The end of a command's help: what its exit codes mean, and how it is called."""
+    """Format the end of a command's help: its exit codes (0: `good`, 1: `bad`, 2: wrong use) and examples."""
     codes = "\n".join(
         textwrap.fill(meaning, HELP_COLUMNS, initial_indent=f"  {code}  ", subsequent_indent=" " * 5)
         for code, meaning in enumerate((good, bad, WRONG_USE))
@@ -59,12 +59,22 @@ def source_options(command: Any) -> Any:
         "given",
         multiple=True,
         metavar="NAME=VALUE",
-        help='An option of format("evensplit"), as a query has it. May be repeated. Secrets: ${env:NAME}.',
+        help='An option of the query, as given to format("evensplit"). Repeatable. Secrets: ${env:NAME}.',
+    )(command)
+
+
+def batches_option(command: Any) -> Any:
+    """`--batches N`, added to a command as `batches`."""
+    return click.option(
+        "--batches",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read only the last N batches; faster with many partitions. Default: all that Spark has kept.",
     )(command)
 
 
 def options_of(given: Sequence[str]) -> Mapping[str, str]:
-    """The options in `-o NAME=VALUE`. Raises click.UsageError for another form, and for what is said twice."""
+    """Parse `-o NAME=VALUE`. Raises click.UsageError for another form, and for an option given twice."""
     found: dict[str, str] = {}
     problems: list[str] = []
     for text in given:
@@ -81,7 +91,7 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
 
 
 def another_form(text: str, example: str) -> str:
-    """What is said of an `--option` that is not NAME=VALUE. All of it but the name of an option may be a secret."""
+    """The error for an `--option` that is not NAME=VALUE. Shows only known names: the rest may be secret."""
     from evensplit.spark.options.spec import BY_NAME
 
     name = _NAME.match(text)
@@ -91,14 +101,14 @@ def another_form(text: str, example: str) -> str:
 
 
 def end_with(well: bool) -> None:
-    """End the command, once what is known is printed: with 1 where not all could be found out that it was asked for."""
+    """End the command after printing, with exit code 1 unless all went `well`."""
     if not well:
         raise click.exceptions.Exit(1)
 
 
 @contextmanager
 def wrong_options() -> Iterator[None]:
-    """Options that were given to a command and are wrong are wrong use of it."""
+    """Turn OptionError and AssignmentInputError into wrong use of the command (exit code 2)."""
     try:
         yield
     except (OptionError, AssignmentInputError) as error:
@@ -106,22 +116,27 @@ def wrong_options() -> Iterator[None]:
 
 
 def watched(what: str, things: Iterable[Item], total: int | None) -> Iterator[Item]:
-    """The same things, with a bar on standard error if somebody looks."""
+    """Yield `things`, with a progress bar if standard error is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
     with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield from bar.track(things, total=total)
 
 
+def batches_bar(files: Sequence[Item]) -> Iterable[Item]:
+    """Yield the files of a checkpoint, with a progress bar if there are several."""
+    return watched("batches", files, len(files)) if len(files) > 1 else files
+
+
 def cell(value: object, style: str = "") -> Text:
-    """A value for a table: never markup, whatever stands in it; None is not known."""
+    """A cell of a table: text without markup; `?` for None (not known)."""
     if value is None:
         return Text("?", style)
     return Text(f"{value:,}" if isinstance(value, int) else plain(str(value)), style)
 
 
 def time_of(at_ms: int | None) -> str:
-    """A time in UTC, to the second."""
+    """A time (ms since 1970) in UTC, to the second; `?` for None."""
     if at_ms is None:
         return "?"
     try:

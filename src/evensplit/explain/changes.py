@@ -9,7 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 from evensplit.core.loss_text import describe_loss, extent, verdict
-from evensplit.core.machine.events import NOW, Event
+from evensplit.core.machine.events import Event
+from evensplit.core.machine.trace import describe
 from evensplit.core.model import Loss, Split, SplitId
 from evensplit.core.state.state import EnumeratorState, as_named, new_losses, renamed_clusters
 from evensplit.core.text import counted
@@ -17,11 +18,9 @@ from evensplit.core.text import counted
 _stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished", "removed_at_ms")))
 """All of a split but how far it was read."""
 
-SHOWN_MAX = 3
-"""How many of several things are shown in one line; of the others only how many there are."""
-
 PARTITIONS_SHOWN_MAX = 32
-"""The same for partitions of one topic, where neighbours count as one: it is they that one looks for in a log."""
+"""How many partitions of one topic are shown in one line, where neighbours count as one; of the others only how many
+there are."""
 
 LINES_MAX = 100
 """So many lines say what moved, and so many what was lost; of the others only how many there are."""
@@ -216,36 +215,6 @@ def loads(state: EnumeratorState) -> Sequence[int]:
     return counts
 
 
-def describe(event: Event) -> str:
-    """An event in one short line; of long lists, the beginning and how long they are."""
-    told = [(one.name, getattr(event, one.name)) for one in fields(event)]
-    shown = ", ".join(f"{name}={_shown(value)}" for name, value in told if value not in ((), {}, "", None, NOW))
-    return f"{type(event).__name__}({shown})"
-
-
-def summary(state: EnumeratorState) -> str:
-    """A state in one line."""
-    counts: dict[str, int] = {}
-    for split in state.splits.values():
-        counts[split.lifecycle] = counts.get(split.lifecycle, 0) + 1
-    session = state.session
-    locations = {reader: one.location for reader, one in session.registrations.items() if one.location}
-    known = (
-        ("waiting for readers", session.lost),
-        ("removed readers", session.removed),
-        ("unreachable", dict(session.unreachable)),
-        ("readers are at", locations),
-    )
-    return (
-        f"{counted(state.readers, 'reader')}, {len(session.registrations):,} of them registered"
-        f"{' and assigned to' if session.assigned else ''}, generation {state.generation}; clusters "
-        f"{_shown(tuple(state.clusters))}; {counted(len(state.splits), 'split')}"
-        + "".join(f", {counts[name]} {name}" for name in sorted(counts))
-        + ("" if state.begun else "; no batch yet")
-        + "".join(f"; {what} {_shown(value)}" for what, value in known if value)
-    )
-
-
 def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
     """What became of one split."""
     if split is None:
@@ -321,19 +290,3 @@ def _numbers(partitions: Sequence[int]) -> str:
 
 def _reader(owner: int | None) -> str:
     return "nobody yet" if owner is None else f"reader {owner}"
-
-
-def _shown(value: object) -> str:
-    """A value in few words."""
-    if isinstance(value, SplitId):
-        return str(value)
-    if isinstance(value, Mapping):
-        parts = [f"{_shown(key)}: {_shown(value[key])}" for key in islice(value, SHOWN_MAX)]
-        return f"{{{', '.join(parts)}{_more(len(value))}}}"
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return f"({', '.join(_shown(one) for one in value[:SHOWN_MAX])}{_more(len(value))})"
-    return repr(value)
-
-
-def _more(count: int) -> str:
-    return f", … {count} in all" if count > SHOWN_MAX else ""

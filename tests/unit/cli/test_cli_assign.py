@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from evensplit.cli.assign import assign_tables as tables
+from evensplit.cli.assign.assign_tables import balance_score
 from evensplit.cli.assign.cases import read_cases
-from evensplit.cli.assign.scores import balance_score
 from evensplit.cli.group import evensplit
 from evensplit.core.assign import POLICIES
 from evensplit.core.model import SplitId
@@ -99,7 +99,7 @@ def test_the_table_says_who_has_what_and_what_is_proven() -> None:
     (b,) = (line for line in lines if line[:1] == ["b"])
     assert b[1:5] == ["2", "2", "0", "0"] or b[1:5] == ["3", "2", "1", "0"]
     assert "Nobody may read: unread 0" in said
-    assert "Proven and checked: as even as possible; 1 moved, the fewest for that." in said
+    assert "Proven: as even as possible; 1 partition moved for that, the minimum." in said
 
 
 def test_without_claims_the_table_has_no_columns_about_the_past() -> None:

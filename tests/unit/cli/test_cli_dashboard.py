@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from evensplit.checkpoint.history import Kept
+from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.group import evensplit
 from evensplit.cli.history.dashboard import look, look_again
 from evensplit.core.model import SplitId
@@ -58,7 +58,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def test_the_batches_that_are_kept(checkpoint: Path) -> None:
     recorder = Recorder()
-    assert look(Kept(checkpoint, recorder)) == []
+    assert look(CheckpointHistory(checkpoint, recorder)) == []
     view = only(recorder)
     assert (view.source.query_id, view.source.name, view.last.number) == ("5f0e", str(checkpoint), 7)
     assert [(work.batch, work.offsets) for work in view.work] == [(6, {0: 200, 1: 200}), (7, {0: 200, 1: 200})]
@@ -69,7 +69,7 @@ def test_the_batches_that_are_kept(checkpoint: Path) -> None:
 
 def test_what_a_checkpoint_does_not_tell_is_not_known(checkpoint: Path) -> None:
     recorder = Recorder()
-    look(Kept(checkpoint, recorder))
+    look(CheckpointHistory(checkpoint, recorder))
     with TestClient(make_app(RecorderGroup(recorder), Feed()), base_url="http://localhost") as browser:
         text = " ".join(browser.get("/").text.split())
     assert "from a checkpoint" in text
@@ -80,7 +80,7 @@ def test_what_a_checkpoint_does_not_tell_is_not_known(checkpoint: Path) -> None:
 
 def test_batches_that_come(checkpoint: Path) -> None:
     recorder = Recorder()
-    kept = Kept(checkpoint, recorder)
+    kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     write(checkpoint, 8, line(end(900, readers=4)), committed=False)
     assert look_again(kept) == ["batch 8 is planned, but Spark has not committed it yet"]
@@ -94,7 +94,7 @@ def test_batches_that_come(checkpoint: Path) -> None:
 def test_of_one_batch_the_outcome_is_known(tmp_path: Path) -> None:
     recorder = Recorder()
     write(tmp_path, 9, line(end(900)))
-    kept = Kept(tmp_path, recorder)
+    kept = CheckpointHistory(tmp_path, recorder)
     look(kept)
     assert only(recorder).explanation.offsets == 0
     write(tmp_path, 10, line(end(1_000)))
@@ -107,14 +107,14 @@ def test_the_first_batch_of_all_is_told_from_the_beginning(tmp_path: Path) -> No
     first = end(50)
     splits = {key: split._replace(first=0) for key, split in first.splits.items()}
     write(tmp_path, 0, line(EnumeratorState(2, first.clusters, splits, first.settings, 0, True, (0, 1))))
-    look(Kept(tmp_path, recorder))
+    look(CheckpointHistory(tmp_path, recorder))
     assert len(only(recorder).explanation.changes.discoveries) == 4
     assert only(recorder).explanation.offsets == 200
 
 
 def test_batches_that_were_taken_away_again(checkpoint: Path) -> None:
     recorder = Recorder()
-    kept = Kept(checkpoint, recorder)
+    kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     (checkpoint / "offsets" / "7").unlink()
     look(kept)
@@ -127,7 +127,7 @@ def test_batches_that_were_taken_away_again(checkpoint: Path) -> None:
 @pytest.mark.parametrize("text", ["", "v1\n{}\n", 'v1\n{}\n{"evensplit": 3,', "\xff", 'v1\n{}\n{"evensplit": 3}'])
 def test_what_is_damaged_while_it_is_followed_is_a_note(checkpoint: Path, text: str) -> None:
     recorder = Recorder()
-    kept = Kept(checkpoint, recorder)
+    kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     (checkpoint / "offsets" / "8").write_bytes(text.encode("latin-1"))
     (note,) = look_again(kept)
@@ -140,7 +140,7 @@ def test_what_is_damaged_while_it_is_followed_is_a_note(checkpoint: Path, text: 
 
 def test_a_checkpoint_that_goes_away_is_a_note(checkpoint: Path) -> None:
     recorder = Recorder()
-    kept = Kept(checkpoint, recorder)
+    kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     shutil.rmtree(checkpoint)
     (note,) = look_again(kept)
@@ -152,13 +152,13 @@ def test_several_sources_and_one_of_them(tmp_path: Path) -> None:
     for batch in (5, 6):
         write(tmp_path, batch, '{"topic":{"0":5}}', line(end(100 * batch)), line(end(10 * batch)))
     recorder = Recorder()
-    look(Kept(tmp_path, recorder))
+    look(CheckpointHistory(tmp_path, recorder))
     assert [one.view.source.number for one in recorder.watched()] == [1, 2]
     recorder = Recorder()
-    look(Kept(tmp_path, recorder, "2"))
+    look(CheckpointHistory(tmp_path, recorder, "2"))
     assert only(recorder).explanation.offsets == 40
     with pytest.raises(CheckpointError, match="has no source '0' of this package; expected one of 1, 2"):
-        Kept(tmp_path, Recorder(), "0").look()
+        CheckpointHistory(tmp_path, Recorder(), "0").look()
 
 
 def refused(*arguments: str, code: int = 1) -> str:
@@ -183,7 +183,7 @@ def test_what_cannot_be_shown_at_all(tmp_path: Path, checkpoint: Path) -> None:
     assert "offsets/6: it has no offsets" in refused(str(checkpoint))
     damaged = line(end(600)).replace('"next": [600', '"next": [601')
     write(checkpoint, 6, damaged)
-    assert "offsets/6, source 0: the offset's checksum" in refused(str(checkpoint))
+    assert "offsets/6, line 3: the offset's checksum" in refused(str(checkpoint))
 
 
 def test_where_it_cannot_be_served(tmp_path: Path, checkpoint: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from evensplit.checkpoint.history import Kept, read_kept
+from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.cli.history import top
 from evensplit.cli.live import log_ends
 from evensplit.cli.live.lags import LogEnds
@@ -90,7 +90,7 @@ def test_of_one_batch_the_outcome_is_known(tmp_path: Path) -> None:
 
 
 def test_a_restart_with_the_same_files_changes_nothing(place: Path) -> None:
-    kept = read_kept(place)
+    kept = read_history(place)
     before = kept.views["0"]
     assert not kept.look()
     assert kept.views["0"] is before
@@ -98,7 +98,7 @@ def test_a_restart_with_the_same_files_changes_nothing(place: Path) -> None:
 
 def test_another_batch_of_the_same_number_is_noticed(place: Path) -> None:
     recorder = Recorder()
-    for kept in (Kept(place), Kept(place, recorder)):
+    for kept in (CheckpointHistory(place), CheckpointHistory(place, recorder)):
         write(place, history())
         kept.look()
         assert not kept.look()
@@ -112,7 +112,7 @@ def test_another_batch_of_the_same_number_is_noticed(place: Path) -> None:
 
 def test_a_gap_is_told_at_every_look(place: Path) -> None:
     (place / "offsets" / "2").unlink()
-    kept = read_kept(place)
+    kept = read_history(place)
     assert "offset files are missing: 2; " in kept.notes[0]
     assert not kept.look()
     assert "offset files are missing: 2; " in kept.notes[0]
@@ -123,11 +123,11 @@ def test_a_gap_is_told_at_every_look(place: Path) -> None:
 
 
 def test_new_batches_are_taken_in_and_those_taken_away_are_forgotten(place: Path) -> None:
-    kept = read_kept(place)
+    kept = read_history(place)
     write(place, history(8))
     assert kept.look()
     assert (kept.last, kept.views["0"].last.number, len(kept.views["0"].work)) == (7, 7, 8)
-    assert kept.views["0"].totals == read_kept(place).views["0"].totals
+    assert kept.views["0"].totals == read_history(place).views["0"].totals
     for name in ("offsets", "commits"):
         for number in (5, 6, 7):
             (place / name / str(number)).unlink()
@@ -136,7 +136,7 @@ def test_new_batches_are_taken_in_and_those_taken_away_are_forgotten(place: Path
 
 
 def test_only_the_latest_are_read_where_that_is_enough(place: Path) -> None:
-    kept = Kept(place)
+    kept = CheckpointHistory(place)
     kept.look(latest_max=3)
     assert [one.batch for one in kept.views["0"].work] == [4, 5]
     assert (kept.first, kept.last) == (0, 5)
@@ -151,7 +151,7 @@ def test_the_last_batches_alone(place: Path) -> None:
 
 
 def test_what_is_shown_fits_the_terminal(tmp_path: Path) -> None:
-    kept = read_kept(write(tmp_path, [state({(f"c{one}", "t"): [0] * 9 for one in range(40)}, 90)] * 2))
+    kept = read_history(write(tmp_path, [state({(f"c{one}", "t"): [0] * 9 for one in range(40)}, 90)] * 2))
     for height, lines_max in ((24, 24), (40, 40), (100, 100)):
         console = Console(width=100, height=height, force_terminal=False)
         with console.capture() as captured:
@@ -170,7 +170,7 @@ def test_being_told_to_end_ends_the_wait() -> None:
 
 def test_a_recorder_can_be_told(place: Path) -> None:
     recorder = Recorder()
-    kept = Kept(place, recorder)
+    kept = CheckpointHistory(place, recorder)
     kept.look()
     (known,) = recorder.watched()
     assert known.view is kept.views["0"]
@@ -201,7 +201,7 @@ def test_a_checkpoint_of_another_source(name: str, tmp_path: Path) -> None:
 def test_a_damaged_checkpoint_is_named(name: str, place: Path) -> None:
     path = place / "offsets" / "5"
     path.write_text(path.read_text().replace("600", "601"))
-    assert f"{path}, source 0: the offset's checksum is" in read_checkpoint(name, place, code=1)[1]
+    assert f"{path}, line 3: the offset's checksum is" in read_checkpoint(name, place, code=1)[1]
     (place / "offsets" / "4").write_bytes(b"v1\n{}\n\xff")
     assert f"{place / 'offsets' / '4'}: it is not UTF-8" in read_checkpoint(name, place, code=1)[1]
 
@@ -230,7 +230,7 @@ def test_the_file_of_a_batch_that_is_done_is_not_being_written(name: str, place:
     assert (place / "commits" / "5").exists()
     path.write_text(path.read_text()[:-20])
     told = read_checkpoint(name, place, code=1)[1]
-    assert f"{path}: an offset in it is not JSON" in told
+    assert f"{path}: line 3: it is not JSON" in told
     assert "ES-401" in told
 
 
@@ -298,9 +298,9 @@ def test_lag_against_the_brokers(place: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "options, told",
     [
-        (("--option", "kafka.client.id=x"), "--option is given, but nobody is asked; expected --lag or"),
-        (("--bootstrap-servers", "x:1"), "source 0 reads 2 clusters: east, west; --bootstrap-servers can be of one"),
-        (("--lag", "--option", "kafka.sasl.jaas.config=secret"), "--option kafka.sasl.jaas.config can be of one only"),
+        (("--option", "kafka.client.id=x"), "--option is given, but no cluster is asked; expected --lag or"),
+        (("--bootstrap-servers", "x:1"), "source 0 reads 2 clusters: east, west; --bootstrap-servers can be for one"),
+        (("--lag", "--option", "kafka.sasl.jaas.config=secret"), "--option kafka.sasl.jaas.config can be for one only"),
     ],
 )
 @pytest.mark.parametrize("name", ["top", "report"])
@@ -322,10 +322,10 @@ def test_servers_of_one_cluster_are_asked_of_that_alone(
 
     monkeypatch.setattr(log_ends, "ClusterClient", connect)
     login = ("--lag", "--option", "kafka.ssl.key.password=secret")
-    assert "can be of one only: add --cluster with its id" in read_checkpoint(name, place, *login, code=2)[1]
+    assert "can be for one only: add --cluster with its id" in read_checkpoint(name, place, *login, code=2)[1]
     assert not asked
     read_checkpoint(name, place, "--bootstrap-servers", "east:1", "--cluster", "east")
     assert asked == ["east"]
     said = read_checkpoint(name, place, "--lag", "--cluster", "eats", code=2)[1]
     assert "--cluster names cluster 'eats'; expected one of east, west" in said
-    assert "--cluster is given, but nobody is asked" in read_checkpoint(name, place, "--cluster", "east", code=2)[1]
+    assert "--cluster is given, but no cluster is asked" in read_checkpoint(name, place, "--cluster", "east", code=2)[1]

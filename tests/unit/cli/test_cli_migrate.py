@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.checkpoint import checkpoint_copy
-from evensplit.checkpoint.crc_files import crc_problem
+from evensplit.checkpoint.files import crc_problem
 from evensplit.cli.live import log_ends
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.state.codec import decode
@@ -248,7 +248,7 @@ def test_positions_beside_the_logs(place: Path, kafka: FakeKafka) -> None:
         "t 1 3 0 2 0 the log ends before the position",
         "t 2 4 0 9 5",
     ]
-    assert "not in the checkpoint, so read from the beginning if asked for: t/3" in shown
+    assert "not in the checkpoint, so read from the first offset if subscribed: t/3" in shown
     document = json.loads(migrate(place, "--bootstrap-servers", "host:9092", "--format", "json")[0])
     assert document["sources"][0]["partitions"][0] == {
         "topic": "t",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.checkpoint.crc_files import crc_of, crc_path
+from evensplit.checkpoint.files import crc_of, crc_path
 from evensplit.core.import_spark_offsets import state_of_positions
 from evensplit.core.state.codec import encode
 from evensplit.core.state.state import EnumeratorState

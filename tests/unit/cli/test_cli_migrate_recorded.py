@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evensplit.checkpoint.crc_files import crc_of, crc_path
+from evensplit.checkpoint.files import crc_of, crc_path
 from evensplit.core.state.codec import decode
 from evensplit.core.state.state import EnumeratorState
 from tests.support.checkpoints import age, contents

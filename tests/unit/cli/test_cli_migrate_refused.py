@@ -208,7 +208,10 @@ def test_the_wrong_direction(place: Path) -> None:
             "--option: expected NAME=VALUE with an option's name, as in kafka.security.protocol=SSL",
         ),
         (("--option", "a b='secret'"), "--option: expected NAME=VALUE"),
-        (("--option", "kafka.client.id=x"), "--option is given, but nobody is asked; expected --bootstrap-servers too"),
+        (
+            ("--option", "kafka.client.id=x"),
+            "no cluster is asked; expected --bootstrap-servers too",
+        ),
         (("--option", "3:kafka.client.id=x"), "--option names source '3'; expected one of 0"),
         (("--bootstrap-servers", "a:1", "--option", "kafka.clint.id=x"), "clint.id"),
     ],

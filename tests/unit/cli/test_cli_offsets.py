@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> Path:
 
 def test_a_setting_that_is_for_nobody_is_wrong_use(place: Path) -> None:
     told = run(place, "--option", "kafka.client.id=x", code=2)[1]
-    assert "--option is given, but nobody is asked; expected --lag or --bootstrap-servers too" in told
+    assert "--option is given, but no cluster is asked; expected --lag or --bootstrap-servers too" in told
     assert "--option: expected NAME=VALUE" in run(place, "--option", "a", code=2)[1]
 
 
@@ -126,7 +126,7 @@ def test_servers_and_logins_are_of_one_cluster(
 ) -> None:
     monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: pytest.fail("a cluster was asked"))
     told = run(place, *options, code=2)[1]
-    assert f"source 0 reads 2 clusters: east, west; {named} can be of one only: add --cluster with its id" in told
+    assert f"source 0 reads 2 clusters: east, west; {named} can be for one only: add --cluster with its id" in told
     assert "secret" not in told
 
 

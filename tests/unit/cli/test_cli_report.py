@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from evensplit.checkpoint.history import read_kept
+from evensplit.checkpoint.history import read_history
 from evensplit.cli.report import report_charts
 from evensplit.cli.report.atomic_write import write_whole
 from evensplit.observe.source_view import WORK_MAX
@@ -72,7 +72,7 @@ def labels(chart: report_charts.Chart) -> list[list[str]]:
 def test_what_stands_along_an_axis_is_round_and_stands_there_once(tmp_path: Path, most: int) -> None:
     """Counts are whole numbers; of a rate, what is between two of them can be worth a line."""
     ends = [state({("east", "t"): [at, 0]}, 2) for at in (0, most, most + 1, 2 * most + 1)]
-    charts = report_charts.charts_of(read_kept(write(tmp_path / "kept", ends)).views["0"])
+    charts = report_charts.charts_of(read_history(write(tmp_path / "kept", ends)).views["0"])
     assert [chart.title for chart in charts][:2] == ["Rates by cluster", "Work of the readers"]
     for chart in charts:
         for axis in labels(chart):
@@ -88,7 +88,7 @@ def test_what_stands_along_an_axis_is_round_and_stands_there_once(tmp_path: Path
 
 def test_one_reader_and_one_batch_have_one_number_each(tmp_path: Path) -> None:
     ends = [state({("east", "t"): [0]}, 1)]
-    charts = report_charts.charts_of(read_kept(write(tmp_path / "kept", ends)).views["0"])
+    charts = report_charts.charts_of(read_history(write(tmp_path / "kept", ends)).views["0"])
     assert {chart.title: labels(chart) for chart in charts} == {
         "Work of the readers": [["0"], ["0", "1"]],
         "Splits of the readers now": [["0"], ["0", "1"]],
@@ -102,7 +102,7 @@ def test_a_report_says_what_helps_where_a_reader_has_far_more_than_its_share(tmp
     read_checkpoint("report", place)
     said = (
         "the busiest reader has 60,000 of 60,000 offsets, 300% of an equal share, since each partition is read as a "
-        "whole; with the option plan=level they are cut, and it would have 20,000"
+        "whole; the option plan=level would cut them, and leave it 20,000"
     )
     assert f"In the last batch {said}." in Page((place.parent / "report.html").read_text()).text
     shown = read_checkpoint("inspect", place)[0]
@@ -112,7 +112,7 @@ def test_a_report_says_what_helps_where_a_reader_has_far_more_than_its_share(tmp
 
 def test_many_clusters_have_a_line_together(tmp_path: Path) -> None:
     ends = [state({(f"c{number:03}", "t"): [at * number] for number in range(40)}) for at in (0, 5, 9)]
-    view = read_kept(write(tmp_path / "kept", ends)).views["0"]
+    view = read_history(write(tmp_path / "kept", ends)).views["0"]
     rates = report_charts.charts_of(view)[0]
     assert len(rates.legend) == report_charts.SERIES_MAX
     assert rates.legend[0] == (1, "c033")
@@ -155,6 +155,6 @@ def test_without_matplotlib_it_says_so(place: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 def test_a_long_history(tmp_path: Path) -> None:
     place = write(tmp_path / "kept", history(WORK_MAX + 5))
-    view = read_kept(place).views["0"]
+    view = read_history(place).views["0"]
     assert next(one.batch for one in view.work) == 5
     read_checkpoint("report", place)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from evensplit.checkpoint import offset_log
+from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.group import evensplit
 from evensplit.core.model import ClusterState, Split, SplitId
@@ -169,7 +170,7 @@ def test_a_file_in_the_middle_that_is_not_whole_is_named(kept: Path) -> None:
 def test_a_damaged_offset_is_named_also_in_the_newest_file(kept: Path) -> None:
     write(kept, 9, line(state(900, 1)).replace("900", "901"))
     told = refused(kept, "orders/1")
-    assert f"{kept / 'offsets' / '9'}, source 0: the offset's checksum is" in told
+    assert f"{kept / 'offsets' / '9'}, line 3: the offset's checksum is" in told
     write(kept, 9, json.dumps({**encode(state(1)), "evensplit": 99}))
     assert "was written in format 99" in refused(kept, "orders/1")
 
@@ -181,7 +182,7 @@ def test_a_version_that_is_not_known_is_named(kept: Path) -> None:
 
 def test_version_2_names_the_sources(tmp_path: Path) -> None:
     for batch in (3, 4):
-        write(tmp_path, batch, f"in:{line(state(batch))}", 'rate:{"offset":{"a":1}}', "-", version="v2")
+        write(tmp_path, batch, f"in:{line(state(batch))}", 'rate:{"offset":{"a":1}}', "gone:-", version="v2")
     assert read_offset_log(tmp_path).sources == ("in",)
     assert "offset 3 read by reader 0" in run(tmp_path, "orders/0")
 
@@ -218,7 +219,7 @@ def test_of_several_sources_those_that_know_it_tell(tmp_path: Path) -> None:
 
 
 def test_spark_may_throw_files_away_meanwhile(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = offset_log.batches_of(kept)
+    listed = batches_of(kept)
     monkeypatch.setattr(offset_log, "batches_of", lambda checkpoint: [3, 4, *listed])
     assert [file.batch for file in read_offset_log(kept).files] == [5, 6, 7, 8, 9]
 

@@ -132,19 +132,20 @@ class TestWhatItGives:
             "even": True,
             "fewest_moves": True,
             "gap": 0.0,
-            "statement": "as even as possible; 1 moved, the fewest for that",
+            "statement": "as even as possible; 1 partition moved for that, the minimum",
         }
 
     @pytest.mark.parametrize(
         "given, statement",
         [
-            ({}, "as even as possible; 0 moved, the fewest for that"),
-            ({"policy": "sticky"}, "nothing valid moved; given that, as even as possible"),
-            ({"policy": "fair"}, "as even as possible; 0 moved"),
-            ({"policy": "round-robin"}, "as even as possible; 0 moved"),
+            ({}, "as even as possible; no partition moved that could have stayed"),
+            ({"policy": "sticky"}, "no partition moved that could have stayed; given that, as even as possible"),
+            ({"policy": "fair"}, "as even as possible; no partition moved that could have stayed"),
+            ({"policy": "round-robin"}, "as even as possible; no partition moved that could have stayed"),
             (
                 {"policy": "hash"},
-                "the largest load is 5; no assignment has one below 4 (gap 25.0%); 0 moved",
+                "the largest load is 5; no assignment has one below 4 (gap 25.0%); "
+                "no partition moved that could have stayed",
             ),
         ],
     )
@@ -159,7 +160,10 @@ class TestWeights:
         result = assign(splits, 2, weight=dict(zip(splits, (7, 3, 3, 1), strict=True)))
         assert dict(result.loads) == {0: 7, 1: 7}
         assert result.certificate.gap == 0
-        assert result.certificate.statement() == "no assignment has a smaller largest weight than 7; 0 moved"
+        assert (
+            result.certificate.statement()
+            == "the largest weight, 7, is the smallest possible; no partition moved that could have stayed"
+        )
 
     def test_the_gap_is_stated(self) -> None:
         splits = partitions("t", 3)

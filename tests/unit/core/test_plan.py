@@ -248,12 +248,11 @@ def test_what_was_lent_and_cut_is_said_and_what_cuts_would_do() -> None:
     assert told_plan(planned("owners", {A: (0, 5), B: (1, 5)})) == ()
     assert told_plan(plan_batch(EnumeratorState(), EnumeratorState())) == ()
     assert told_plan(planned("level", {A: (0, 60 * K)})) == (
-        "plan level: 1 range lent, 1 cut; the busiest reader has 300,000 of 600,000 offsets, as few as can be",
+        "plan level: 1 range lent, 1 cut; busiest reader: 300,000 of 600,000 offsets, the least possible",
     )
     assert told_plan(planned("whole", {A: (0, 60 * K), B: (0, 2 * K), C: (1, K)}, readers=3)) == (
-        "plan whole: 1 range lent, 0 cut; the busiest reader has 600,000 of 630,000 offsets, as few as can be",
-        "plan whole: the busiest reader has 600,000 of 630,000 offsets; with the option plan=level it would have "
-        "210,000, as ranges are cut then",
+        "plan whole: 1 range lent, 0 cut; busiest reader: 600,000 of 630,000 offsets, the least possible",
+        "plan whole: busiest reader: 600,000 of 630,000 offsets; plan=level would cut ranges: 210,000",
     )
 
 
@@ -266,21 +265,21 @@ def test_what_was_lent_and_cut_is_said_and_what_cuts_would_do() -> None:
             15_001,
             10_000,
             "the busiest reader has 15,001 of 30,000 offsets, 150% of an equal share, since each partition is read "
-            "as a whole; with the option plan=level they are cut, and it would have 10,000",
+            "as a whole; the option plan=level would cut them, and leave it 10,000",
         ),
         (
             "owners",
             20_000,
             9_000,
             "the busiest reader has 20,000 of 30,000 offsets, 200% of an equal share, since each partition is read "
-            "as a whole; with the option plan=level they are cut, and it would have 10,000",
+            "as a whole; the option plan=level would cut them, and leave it 10,000",
         ),
         (
             "whole",
             10_000,
             4_000,
             "the busiest reader has 10,000 of 30,000 offsets, 100% of an equal share, since each partition is read "
-            "as a whole; the option plan=level would not help, as it cuts nothing of 10,000 or fewer",
+            "as a whole; the option plan=level would not help: it cuts nothing of 10,000 offsets or fewer",
         ),
         ("level", 30_000, 10_000, ""),
         ("whole", 0, 0, ""),
@@ -291,4 +290,4 @@ def test_what_would_share_the_work_out_is_said_where_it_is_far_from_even(
 ) -> None:
     one = PlanView(kind, offsets_max, offsets_max, 0, 0, share)
     assert one.advice(30_000, 3) == said
-    assert one.levels == ("would have" in said)
+    assert one.levels == ("would cut them" in said)

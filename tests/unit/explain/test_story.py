@@ -18,10 +18,11 @@ from evensplit.core.machine.events import (
     SettingsChanged,
     TimePassed,
 )
+from evensplit.core.machine.trace import describe, summary
 from evensplit.core.model import Split, SplitId
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState, Registration, Session
-from evensplit.explain.changes import changes, describe, loads, summary, why
+from evensplit.explain.changes import changes, loads, why
 from tests.support.enumeration import EAST, ONE, TWO, Enumeration, listed
 from tests.support.ownership import with_splits
 

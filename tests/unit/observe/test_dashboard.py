@@ -227,7 +227,7 @@ def test_what_is_said_of_a_plan_holds_for_it_alone() -> None:
     kind = end.settings.plan
     assert f"Plan {kind}: the busiest reader has 50,000 of 50,001 offsets, as few as can be with this plan." in text
     said = "The busiest reader has 50,000 of 50,001 offsets, 300% of an equal share, since each partition is read as a"
-    assert f"{said} whole; with the option plan=level they are cut, and it would have 16,667." in text
+    assert f"{said} whole; the option plan=level would cut them, and leave it 16,667." in text
     assert tile(shown(found), "Busiest reader") == (
         "300% of the level 50,000 of 50,001 offsets; plan=level would cut that"
     )

@@ -93,7 +93,7 @@ def test_an_assignment() -> None:
     found = shown(assign(splits, [NASTY, "b", "c"]))
     assert found.texts[:2] == [
         "7 splits, 3 readers, policy balanced",
-        "as even as possible; 0 moved, the fewest for that",
+        "as even as possible; no partition moved that could have stayed",
     ]
     assert found.texts[2:] == ["reader", "splits", NASTY, "3", "b", "2", "c", "2"]
     weighted = shown(assign(splits, 2, weight=dict.fromkeys(splits, 1000), eligible={0: [splits[0]], 1: []}))
@@ -105,7 +105,7 @@ def test_an_assignment() -> None:
 def test_a_plan(script: Script) -> None:
     found = shown(plan(script))
     assert found.texts[0] == "plan whole: 240 offsets for 3 readers"
-    assert found.texts[1].startswith("the busiest reader has 120, with this plan 80 at least; ")
+    assert found.texts[1].startswith("busiest reader: 120 offsets, best possible with this plan: 80; ")
     assert found.texts[2:8] == ["reader", "offsets", "ranges", "0", "120", "2"]
 
 

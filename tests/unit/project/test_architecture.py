@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import grimp
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,6 +25,10 @@ OURS = sorted(path for folder in ("src", "tools") for path in (ROOT / folder).rg
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
+ROOM_MODULES_MAX = 12
+ROOM_FLOORS_MAX = 6
+ROOMS = sorted(path.parent for path in (SRC / "evensplit").rglob("__init__.py"))
+CRATES = sorted((ROOT / "native").glob("*/src"))
 
 # What decides by its arguments alone. Anything else that the core wants to import has to be weighed first.
 PURE_MODULES = {
@@ -61,6 +69,64 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
         if isinstance(node, Function) and (lines := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
     ]
     assert not long
+
+
+@cache
+def imported() -> Mapping[str, frozenset[str]]:
+    """Module -> the modules of this package that it imports: in functions and for type checkers, too."""
+    graph = grimp.build_graph("evensplit", cache_dir=None)
+    return {module: frozenset(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+
+
+def floors(modules: Iterable[str], imports_of: Mapping[str, frozenset[str]]) -> list[str]:
+    """The longest chain of imports among `modules`, which have no circle."""
+    longest: list[str] = nx.dag_longest_path(graph_of(modules, imports_of))
+    return longest
+
+
+def circles(modules: Iterable[str], imports_of: Mapping[str, frozenset[str]]) -> list[list[str]]:
+    """The modules that import each other, directly or through others."""
+    parts = nx.strongly_connected_components(graph_of(modules, imports_of))
+    return sorted(sorted(part) for part in parts if len(part) > 1)
+
+
+def graph_of(modules: Iterable[str], imports_of: Mapping[str, frozenset[str]]) -> Any:
+    there = frozenset(modules)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(sorted(there))
+    graph.add_edges_from((one, other) for one in sorted(there) for other in sorted(imports_of[one] & there))
+    return graph
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=name_of)
+def test_no_room_has_more_than_a_dozen_modules_on_six_floors(room: Path) -> None:
+    package = ".".join(room.relative_to(SRC).parts)
+    modules = [f"{package}.{path.stem}" for path in sorted(room.glob("*.py")) if path.stem != "__init__"]
+    assert len(modules) <= ROOM_MODULES_MAX
+    assert circles(modules, imported()) == []
+    chain = floors(modules, imported())
+    assert len(chain) <= ROOM_FLOORS_MAX, " > ".join(chain)
+
+
+def test_no_two_modules_import_each_other() -> None:
+    # The package itself loads its public names when they are asked for.
+    assert circles(imported().keys() - {"evensplit"}, imported()) == []
+
+
+def test_circles_and_floors_are_seen() -> None:
+    chain = {"a": frozenset("b"), "b": frozenset("c"), "c": frozenset[str]()}
+    assert floors("abc", chain) == ["a", "b", "c"]
+    assert circles("abc", chain) == []
+    assert circles("abc", {**chain, "c": frozenset("a")}) == [["a", "b", "c"]]
+    # What is imported through another room counts for the whole, not for the room.
+    assert circles("ac", {**chain, "c": frozenset("a")}) == []
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=name_of)
+def test_no_two_modules_of_a_crate_import_each_other(crate: Path) -> None:
+    uses = {path.stem: frozenset(re.findall(r"\bcrate::(\w+)", path.read_text())) for path in crate.glob("*.rs")}
+    assert any(uses.values())
+    assert circles(uses, uses) == []
 
 
 def impurities(source: str) -> list[str]:
@@ -251,6 +317,10 @@ def test_the_import_contract_holds() -> None:
         ("errors.py", "import evensplit.core.model", "Imports point inward only BROKEN"),
         ("charts.py", "import evensplit.core.model", "Imports point inward only BROKEN"),
         ("kafka/__init__.py", "import evensplit.spark", "Imports point inward only BROKEN"),
+        ("core/assign/terms.py", "import evensplit.core.machine.effects", "Floors of the core BROKEN"),
+        ("kafka/wire/api.py", "import evensplit.kafka.fetch.reader", "Floors of kafka BROKEN"),
+        ("spark/options/parse.py", "import evensplit.spark.driver.agenda", "Floors of spark BROKEN"),
+        ("cli/usage.py", "import evensplit.cli.assign.plan", "Floors of the command line BROKEN"),
     ],
 )
 def test_the_import_contract_can_fail(tmp_path: Path, room: str, planted: str, contract: str) -> None:

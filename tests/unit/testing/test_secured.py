@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from evensplit.errors import LocalKafkaError
 from evensplit.testing import Certificates, LocalKafka, Secured, unsecured_token
 from evensplit.testing.broker.node_files import Node, NodeFiles, node_properties
-from evensplit.testing.secured.certificates import certificates_in
+from evensplit.testing.secured.issue import certificates_in
 from evensplit.testing.secured.security import SCRAM_MODULE
 
 USERS = {"alice": 'qu"o\\te', "b o b": "two\nlines"}

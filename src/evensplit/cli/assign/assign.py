@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from evensplit.cli.assign import assign_tables as tables
+from evensplit.cli.assign.assign_tables import Score, score
 from evensplit.cli.assign.cases import Case, name_of, read_cases
-from evensplit.cli.assign.scores import Score, score
 from evensplit.cli.usage import ending
 from evensplit.core.assign import POLICIES, Assignment
 from evensplit.core.assign import assign as assign_splits
@@ -26,21 +26,23 @@ DETAILED_CASES_MAX = 3
 @click.command(
     epilog=ending(
         "the assignments were printed",
-        "the file cannot be read, or has no cases in it",
+        "the file cannot be read, or has no valid cases",
         "evensplit assign cases.json --compare",
     )
 )
 @click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--policy", type=click.Choice(POLICIES), default="balanced", show_default=True, help="How to assign.")
+@click.option(
+    "--policy", type=click.Choice(POLICIES), default="balanced", show_default=True, help="The assignment policy."
+)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )
-@click.option("--compare", is_flag=True, help="All policies beside each other, in numbers; ignores --policy.")
+@click.option("--compare", is_flag=True, help="Compare all policies in numbers; ignores --policy.")
 def assign(file: str, policy: str, form: str, compare: bool) -> None:
-    """Show who would read what, for the cases in FILE.
+    """Assign partitions to readers, for the cases in FILE.
 
-    With "-", they come from standard input. A case says which topics there are, which members may read which, and what
-    they have now:
+    With "-", cases come from standard input. A case has topics, members with the topics that they may read, and claims:
+    the partitions that members have now.
 
     \b
     {"id": "two members, the second is new",
@@ -51,8 +53,8 @@ def assign(file: str, policy: str, form: str, compare: bool) -> None:
 
     \b
     balanced     as even as possible, then with the fewest moves
-    sticky       nothing moves that need not, then as even as possible
-    fair         as even as possible, whatever was before
+    sticky       no move that is not forced, then as even as possible
+    fair         as even as possible, regardless of present owners
     hash, round-robin, global
                  the rules of Flink's Kafka sources
     """

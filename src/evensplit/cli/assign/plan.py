@@ -1,4 +1,4 @@
-"""`evensplit plan`: who would read what, from clusters as they are now, or from a checkpoint."""
+"""`evensplit plan`: the assignment that a query would get, from live clusters or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,40 +15,41 @@ from rich.console import Console
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.assign.plan_tables import comparison, one_plan
 from evensplit.cli.assign.whatif import Plan, Present, Terms, compared, plan_of
-from evensplit.cli.live.cluster_partitions import NAMING, clusters_now, look_at, names_clusters, present_of
 from evensplit.cli.live.connection_options import check_source
+from evensplit.cli.live.next_batch import NAMING, names_clusters, observe
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.assign import POLICIES
 from evensplit.core.model import Cluster
 from evensplit.core.state.settings import REBALANCES, SCOPES
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.split_history import BatchEnd
-from evensplit.spark.driver.metadata_poller import clusters_in
 from evensplit.spark.options.parse import SourceOptions, parse_options
 
 ELSEWHERE = {"metadata": "checkpoint"}
-"""In place of options that name clusters, where a checkpoint does."""
+"""Stands in for the options that name clusters if the checkpoint names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the command is asked for. `said`: the options, `kept`: the checkpoint's last batch, if there is one."""
+    """The options, and the checkpoint."""
 
     said: Mapping[str, str]
+    """The options as they were given."""
     options: SourceOptions
     kept: BatchEnd | None
+    """The end of the checkpoint's last batch."""
 
     @property
     def state(self) -> EnumeratorState:
-        """Where the query stands; nothing yet without a checkpoint."""
+        """The state that the query goes on from; an empty one without a checkpoint."""
         return EnumeratorState() if self.kept is None else self.kept.state
 
 
 @click.command(
     epilog=ending(
         "the plan was printed",
-        "the checkpoint cannot be read, a cluster that was asked does not answer (with CHECKPOINT, the plan is printed "
-        "then, with what is known of it), or without CHECKPOINT a topic does not exist",
+        "the checkpoint cannot be read; a cluster does not answer (with CHECKPOINT, the plan is printed all the same); "
+        "or, without CHECKPOINT, a topic does not exist",
         "evensplit plan -o kafka.bootstrap.servers=broker:9092 -o subscribe=orders",
         "evensplit plan -o metadata=clusters.yaml --readers 8 --compare",
         "evensplit plan /checkpoints/orders --readers 12",
@@ -56,14 +57,18 @@ class _Asked:
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path), required=False)
 @source_options
-@click.option("--source", metavar="SOURCE", help="Of CHECKPOINT: the source of the query, if it has several.")
-@click.option("--readers", metavar="N", help="How many readers. Default: as in CHECKPOINT, else the processors here.")
-@click.option("--policy", type=click.Choice(POLICIES), help="How splits are given to readers. Default: as it is.")
-@click.option("--assign-scope", type=click.Choice(SCOPES), help="What is balanced: all clusters together, or each.")
-@click.option("--rebalance", type=click.Choice(REBALANCES), help="When splits that have an owner may move.")
-@click.option("--pin", metavar="JSON", help='Which readers may read what, such as {"0-3": ["east"]}.')
-@click.option("--lag", is_flag=True, help="With CHECKPOINT alone: ask its clusters what they have now.")
-@click.option("--compare", is_flag=True, help="All policies beside each other, in numbers.")
+@click.option("--source", metavar="SOURCE", help="The source in CHECKPOINT, if the query has several.")
+@click.option(
+    "--readers", metavar="N", help="The number of readers. Default: as in CHECKPOINT, else the CPUs of this machine."
+)
+@click.option(
+    "--policy", type=click.Choice(POLICIES), help="The assignment policy. Default: as in CHECKPOINT, else balanced."
+)
+@click.option("--assign-scope", type=click.Choice(SCOPES), help="Balance all clusters together, or each on its own.")
+@click.option("--rebalance", type=click.Choice(REBALANCES), help="When partitions may move to another reader.")
+@click.option("--pin", metavar="JSON", help='The clusters or topics that readers may read, as {"0-3": ["east"]}.')
+@click.option("--lag", is_flag=True, help="With CHECKPOINT and no -o for clusters: ask the clusters in the checkpoint.")
+@click.option("--compare", is_flag=True, help="Compare all policies in numbers.")
 @form_option
 def plan(
     checkpoint: Path | None,
@@ -78,11 +83,11 @@ def plan(
     compare: bool,
     form: str,
 ) -> None:
-    """Show who would read what, and change nothing.
+    """Show the assignment that a query would get.
 
-    What there is to be read comes from live clusters, named by -o as in a query (a metadata file is -o metadata=FILE),
-    or from CHECKPOINT, the checkpointLocation of a query, which may be running; then no broker is asked. With both,
-    clusters are asked, and owners and positions are those of CHECKPOINT.
+    Nothing is changed. The partitions come from live clusters, which -o names as in a query (for a metadata file: -o
+    metadata=FILE), or from CHECKPOINT, the checkpointLocation of a query, which may be running; then no broker is
+    asked. With both, the clusters are asked, and the query goes on from the owners and positions in CHECKPOINT.
 
     Options that are left out are as in CHECKPOINT. Moves are counted from the owners there.
     """
@@ -91,19 +96,18 @@ def plan(
     live = names_clusters(said)
     if checkpoint is None and not live:
         raise click.UsageError(
-            "nothing says what is to be read; expected CHECKPOINT, or one of "
-            + ", ".join(f"-o {name}" for name in NAMING)
+            "no partitions to plan for; expected CHECKPOINT, or one of " + ", ".join(f"-o {name}" for name in NAMING)
         )
     if checkpoint is None and (source is not None or lag):
-        raise click.UsageError("--source and --lag are for a CHECKPOINT; leave them out, or name one")
+        raise click.UsageError("--source and --lag are for a CHECKPOINT; leave them out, or give one")
     kept = None if checkpoint is None else _last(checkpoint, source)
     asked = _asked(said, kept, live=live)
-    present, terms = _present(asked, live=live, lag=lag), _terms(asked)
+    terms = _terms(asked)
+    present = _present(asked, terms.readers, live=live, lag=lag)
     if not asked.state.readers and "readers" not in map(str.lower, said):
-        here = f"{terms.readers} readers are as many as this machine has processors; --readers says how many there are"
+        here = f"{terms.readers} readers: one per CPU of this machine; set --readers for another number"
         present = replace(present, notes=(*present.notes, here))
-    with wrong_options():
-        plans = compared(present, terms, POLICIES) if compare else {terms.policy: plan_of(present, terms)}
+    plans = compared(present, terms, POLICIES) if compare else {terms.policy: plan_of(present, terms)}
     if form == "json":
         click.echo(json.dumps(_plain(checkpoint, present, terms, plans), indent=1))
     elif compare:
@@ -114,7 +118,7 @@ def plan(
 
 
 def _asked(said: Mapping[str, str], kept: BatchEnd | None, *, live: bool) -> _Asked:
-    """The options, understood. Raises click.UsageError for wrong ones."""
+    """Parse the options. Raises click.UsageError."""
     state = EnumeratorState() if kept is None else kept.state
     given = dict(said) if live else {**said, **ELSEWHERE}
     if "readers" not in map(str.lower, given):
@@ -133,7 +137,7 @@ def _asked(said: Mapping[str, str], kept: BatchEnd | None, *, live: bool) -> _As
 
 
 def _with_flags(said: Mapping[str, str], flags: Mapping[str, str | None]) -> Mapping[str, str]:
-    """The options, with those that have flags of their own."""
+    """Add the flags to the options. Raises click.UsageError for an option given in both ways."""
     twice = [name for name in said if any(flag.lower() == name.lower() and value for flag, value in flags.items())]
     if twice:
         raise click.UsageError(f"-o {' and -o '.join(twice)} is given, and the flag of that name too; expected one")
@@ -149,30 +153,15 @@ def _last(checkpoint: Path, source: str | None) -> BatchEnd:
     return log.outermost(source or log.sources[0])[1]
 
 
-def _present(asked: _Asked, *, live: bool, lag: bool) -> Present:
-    state, options = asked.state, asked.options
-    notes: list[str] = []
+def _present(asked: _Asked, readers: int, *, live: bool, lag: bool) -> Present:
     if not live and not lag:
-        return present_of(state)
-    if live:
-        clusters, missing = clusters_now(options, state)
-        notes.extend(missing)
-        return present_of(state, look_at(clusters, state), notes=notes)
-    clusters = clusters_in(state, options.common)
-    found = present_of(state, look_at(clusters, state), notes=notes)
-    unasked = {split.id.cluster for split in state.load()} - {one.id for one in clusters}
-    if not unasked:
-        return found
-    alone = [split.id for split in state.load() if split.id.cluster in unasked]
-    owners = {**found.owners, **{key: owner for key in alone if (owner := state.splits[key].owner) is not None}}
-    said = f"the checkpoint does not say where {', '.join(sorted(unasked))} is, so it was not asked"
-    behind = {**found.behind, **dict.fromkeys(alone)}
-    splits = tuple(sorted((*found.splits, *alone)))
-    return replace(found, splits=splits, owners=owners, behind=behind, notes=(*found.notes, said))
+        return Present(asked.state)
+    seen = observe(asked.options, asked.state, readers, named=live)
+    return Present(asked.state, seen.state, seen.latest, seen.notes, seen.unanswered)
 
 
 def _terms(asked: _Asked) -> Terms:
-    """What the options say, and the checkpoint where they do not."""
+    """The terms of the options; those of the checkpoint for options that are left out."""
     options, state = asked.options, asked.state
     given = {name.lower() for name in asked.said}
     settings = state.settings
@@ -195,10 +184,10 @@ def _plain(checkpoint: Path | None, present: Present, terms: Terms, plans: Mappi
         "checkpoint": None if checkpoint is None else str(checkpoint),
         "splits": len(present.splits),
         "readers": terms.readers,
-        "readersNow": present.readers or None,
+        "readersNow": present.before.readers or None,
         "rebalance": terms.rebalance,
-        "asked": bool(present.behind),
-        "lag": {str(split): behind for split, behind in present.behind.items()},
+        "asked": present.found is not None,
+        "lag": {str(split): lag for split, lag in present.lag.items()},
         "notes": list(present.notes),
-        "plans": [one.to_json(present.behind) for one in plans.values()],
+        "plans": [one.to_json(present.lag) for one in plans.values()],
     }

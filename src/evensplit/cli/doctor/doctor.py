@@ -13,11 +13,10 @@ from rich.text import Text
 from evensplit.cli.doctor.cluster import Wanted, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
 from evensplit.cli.doctor.local import local_findings
-from evensplit.cli.live.cluster_partitions import clusters_now, names_clusters
+from evensplit.cli.live.next_batch import clusters_named, names_clusters
 from evensplit.cli.usage import ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import TopicPattern
 from evensplit.core.state.offset_strategies import Committed, parts
-from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, plain
 from evensplit.spark.options.parse import SourceOptions, parse_options
 from evensplit.spark.options.per_cluster import SUBSCRIPTIONS, ClusterOptions
@@ -30,8 +29,8 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
 
 @click.command(
     epilog=ending(
-        "all is well; warnings do not count",
-        "something failed",
+        "no check failed; there may be warnings",
+        "a check failed",
         "evensplit doctor",
         "evensplit doctor -o kafka.bootstrap.servers=broker:9092",
         "evensplit doctor -o metadata=clusters.yaml --format json",
@@ -40,13 +39,12 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
 @source_options
 @form_option
 def doctor(given: tuple[str, ...], form: str) -> None:
-    """Look at what a query needs, and say what to do.
+    """Check what a query needs, and how to mend what is missing.
 
-    Step by step, each that fails with its cure. Without options: Java, PySpark, pyarrow, the kernel, the workers'
-    Python, and this machine's own address. With the options of a query, also each of its clusters: the name, the
-    connection, TLS and the login of each bootstrap server, the addresses that brokers advertise, and whether the
-    topics, and the groups that are named, may be used. Topics may be left out. Nothing is read, written or committed,
-    and no secret is printed.
+    Without options, it checks this machine: Java, PySpark, pyarrow, the kernel, the workers' Python and the own
+    address. With the options of a query, it also checks each cluster: name, connection, TLS and login of each bootstrap
+    server, the addresses that brokers advertise, and access to the topics and consumer groups. Topics may be left out.
+    No record is read, nothing is written or committed, and no secret is printed.
     """
     options = _options(options_of(given)) if given else None
     console = Console(highlight=False)
@@ -82,7 +80,7 @@ def _findings(parsed: SourceOptions | None) -> Iterator[Finding]:
     clusters: list[ClusterOptions] = []
 
     def read() -> str:
-        found, missing = clusters_now(parsed, EnumeratorState())
+        found, missing = clusters_named(parsed)
         clusters.extend(found)
         return "; ".join((f"it names {counted(len(found), 'cluster')}", *missing))
 

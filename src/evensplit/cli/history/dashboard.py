@@ -8,23 +8,24 @@ from pathlib import Path
 
 import click
 
-from evensplit.checkpoint.history import Kept
-from evensplit.checkpoint.offset_log import batches_of, read_offset_log
+from evensplit.checkpoint.files import batches_of
+from evensplit.checkpoint.history import CheckpointHistory
+from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import ending, wrong_options
+from evensplit.cli.usage import batches_bar, ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
 from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
 from evensplit.observe.hosts import LOOPBACK
 from evensplit.observe.recorder import Recorder
 
 POLL_S = 1.0
-"""So often the checkpoint is looked at."""
+"""How often the checkpoint is read."""
 
 
 @click.command(
     epilog=ending(
-        "it was ended",
-        "the checkpoint or the token cannot be read, or nothing can listen there",
+        "ended with Ctrl-C",
+        "the checkpoint or the token cannot be read, or the address is not free",
         "evensplit dashboard /checkpoints/orders --port 0",
     )
 )
@@ -34,21 +35,22 @@ POLL_S = 1.0
     type=click.IntRange(0, 65_535),
     default=PORT_DEFAULT,
     show_default=True,
-    help="Where to listen; 0 for a port that is free.",
+    help="The port to listen on; 0 for any free one.",
 )
-@click.option("--host", default=LOOPBACK, show_default=True, help="Where to listen; others need a token.")
+@click.option(
+    "--host", default=LOOPBACK, show_default=True, help="The address to listen on; others than this need a token."
+)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="A file with the token that everyone has to know who wants to see it.",
+    help="A file with the token that browsers must give.",
 )
 @click.option("--source", help="Only this source of the query, as it is called in the offset files: 0, 1, … or a name.")
 def dashboard(checkpoint: Path, port: int, host: str, token_file: Path | None, source: str | None) -> None:
     """Show what a query does, in a browser.
 
-    It comes from the offset files in CHECKPOINT, the checkpointLocation of a query, which may be running, here or
-    elsewhere, or have ended: what it does from now on is shown as well. How far logs reach is not in a checkpoint, so
-    the lag is not known. Ends with Ctrl-C.
+    CHECKPOINT is the checkpointLocation of a query, which may be running, here or elsewhere, or have ended. The page
+    follows its offset files. They have no ends of logs, so the lag is not known. Ctrl-C ends it.
     """
     try:
         from evensplit.observe.dashboard import Dashboard
@@ -62,7 +64,7 @@ def dashboard(checkpoint: Path, port: int, host: str, token_file: Path | None, s
         if wrong:
             raise OptionError(wrong)
     recorder = Recorder()
-    kept = Kept(checkpoint, recorder, source)
+    kept = CheckpointHistory(checkpoint, recorder, source, batches_bar)
     notes = look(kept)
     with Dashboard(recorder, host, port, token) as served:
         served.note(notes)
@@ -88,17 +90,17 @@ def read_token(path: Path) -> str:
     return token
 
 
-def look(kept: Kept) -> Sequence[str]:
+def look(kept: CheckpointHistory) -> Sequence[str]:
     """Take in what is new, and return what one should know of the checkpoint, a sentence each.
 
-    Raises CheckpointError as `Kept.look` does.
+    Raises CheckpointError as `CheckpointHistory.look` does.
     """
     kept.look()
     planned = f"batch {kept.last:,} is planned, but Spark has not committed it yet"
     return [*kept.notes, *([] if kept.committed else [planned])]
 
 
-def look_again(kept: Kept) -> Sequence[str]:
+def look_again(kept: CheckpointHistory) -> Sequence[str]:
     """The same, where a checkpoint that cannot be read is one of the things that one should know."""
     try:
         return look(kept)

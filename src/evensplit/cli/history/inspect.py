@@ -14,9 +14,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.checkpoint.history import Kept, batches_option, read_kept
+from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import cell, ending, form_option, time_of
+from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option, time_of
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.text import counted, plain
 from evensplit.observe.source_view import SplitView, View
@@ -30,25 +30,25 @@ CHANGES_MAX = 10
 
 @click.command(
     epilog=ending(
-        "the checkpoint was read, and printed",
-        "it cannot be read: not there, damaged, newer than is known here, or the query has no source of this package",
+        "the checkpoint was printed",
+        "the checkpoint cannot be read: missing, damaged, of a newer version, or without a source of evensplit",
         "evensplit inspect /checkpoints/orders",
         "evensplit inspect /checkpoints/orders --splits --format json",
     )
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
-@click.option("--splits", is_flag=True, help="Every split, and not only how many each topic has.")
+@click.option("--splits", is_flag=True, help="List every partition, not only totals by topic.")
 @batches_option
 @form_option
 def inspect(checkpoint: Path, chosen: str | None, splits: bool, batches: int | None, form: str) -> None:
     """Show what CHECKPOINT holds.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running. Shown are clusters, topics and positions,
-    what each reader has, settings, what is proven of the owners, and the last changes, as far as Spark has kept the
-    batches in which they happened. No broker is asked, and nothing is written.
+    CHECKPOINT is the checkpointLocation of a query, which may be running. The output has clusters, topics, positions,
+    the load of each reader, settings, how even the assignment is, and the last changes, from the batches that Spark
+    has kept. No broker is asked, and nothing is written.
     """
-    kept = read_kept(checkpoint, batches)
+    kept = read_history(checkpoint, batches, batches_bar)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
     views = {name: view for name, view in kept.views.items() if chosen in (None, name)}
@@ -58,7 +58,7 @@ def inspect(checkpoint: Path, chosen: str | None, splits: bool, batches: int | N
         Console().print(_page(kept, views, splits=splits))
 
 
-def _page(kept: Kept, views: dict[str, View], *, splits: bool) -> Group:
+def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> Group:
     done = "is done" if kept.committed else "is planned, and Spark has not committed it yet"
     query = f", query {plain(kept.query_id)}" if kept.query_id else ""
     parts: list[Any] = [
@@ -210,7 +210,7 @@ def _changes(view: View) -> list[Any]:
     return [table, *([Text(f"… and {left:,} before; --format json has them")] if left > 0 else [])]
 
 
-def _plain(kept: Kept, views: dict[str, View], *, splits: bool) -> dict[str, Any]:
+def _plain(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> dict[str, Any]:
     return {
         "checkpoint": str(kept.path),
         "query": kept.query_id or None,

@@ -48,8 +48,8 @@ class _Outcome:
 
 @click.command(
     epilog=ending(
-        "done, or nothing in the way of it, whether or not a cluster answers",
-        "refused, or it failed, and nothing was written",
+        "migrated; or, without --yes, nothing prevents it",
+        "refused or failed; nothing was written",
         "evensplit migrate /checkpoints/old /checkpoints/new",
         "evensplit migrate /checkpoints/old /checkpoints/new --yes",
     )
@@ -61,7 +61,7 @@ class _Outcome:
     type=click.Choice([EVENSPLIT, KAFKA]),
     default=EVENSPLIT,
     show_default=True,
-    help="Which source is to go on: this one, or Spark's own Kafka source.",
+    help="The source that will read on: this one, or Spark's own Kafka source.",
 )
 @click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source of the query. Repeatable.")
 @click.option(
@@ -69,11 +69,11 @@ class _Outcome:
     "clusters",
     multiple=True,
     metavar="[SOURCE=]ID",
-    help=f"The cluster's id in the option clusters, if the query will have that. Default: {DEFAULT_CLUSTER}.",
+    help=f"The id of the cluster in the query's options clusters or metadata. Default: {DEFAULT_CLUSTER}.",
 )
 @reaching
-@click.option("--yes", is_flag=True, help="Write TO. Without it, what would be written is shown, and nothing is.")
-@click.option("--assume-stopped", is_flag=True, help="Also where it looks as if a query still runs on FROM.")
+@click.option("--yes", is_flag=True, help="Write TO. Without it, only show what would be written.")
+@click.option("--assume-stopped", is_flag=True, help="Migrate even if a query seems to be running on FROM.")
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )
@@ -92,9 +92,9 @@ def migrate(
     """Make TO a copy of FROM, for another Kafka source.
 
     FROM is the checkpointLocation of a query that has ended, with format("kafka") or, with --to kafka, with
-    format("evensplit") and one cluster. The query then goes on at the same offsets with the same batch number, state
-    and watermark. FROM stays as it is. Without --yes, positions and what would be written are shown, beside the logs
-    where --bootstrap-servers says where they are.
+    format("evensplit") and one cluster. Started on TO, the query goes on at the same offsets, with the same batch
+    number, state and watermark. FROM is not changed. Without --yes, the command shows the positions and what would be
+    written; with --bootstrap-servers, it compares the positions with the logs.
     """
     seen = look(source)
     checkpoint = read_checkpoint(source)

@@ -30,8 +30,8 @@ from evensplit.errors import CheckpointForeign
 
 @click.command(
     epilog=ending(
-        "printed",
-        "the checkpoint cannot be read; or a cluster that was asked does not answer: the positions are printed then",
+        "the offsets were printed",
+        "the checkpoint cannot be read; or a cluster does not answer (the offsets are printed without its logs)",
         "evensplit offsets /checkpoints/orders",
         "evensplit offsets /checkpoints/orders --lag",
     )
@@ -39,14 +39,14 @@ from evensplit.errors import CheckpointForeign
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source of the query. Repeatable.")
 @click.option("--cluster", "cluster", metavar="ID", help="Only this cluster.")
-@click.option("--planned", is_flag=True, help="Where the last batch ends that was planned, done or not.")
-@click.option("--lag", is_flag=True, help="Compare with the logs, at the servers that the checkpoint names.")
+@click.option("--planned", is_flag=True, help="Print the end of the last planned batch, even if it is not done.")
+@click.option("--lag", is_flag=True, help="Compare with the logs: ask the clusters, at the servers in the checkpoint.")
 @reaching
 @click.option(
     "--format",
     "form",
     type=click.Choice(["spark", "table", "json"]),
-    help="What to print: Spark's JSON, for startingOffsets; a table; or all of it. Default: spark, a table with lag.",
+    help="What to print: Spark's JSON, for startingOffsets; a table; or all as JSON. Default: spark; table with --lag.",
 )
 def offsets(
     checkpoint: Path,
@@ -58,11 +58,11 @@ def offsets(
     options: tuple[str, ...],
     form: str | None,
 ) -> None:
-    """Print the next offsets to read by CHECKPOINT.
+    """Print the next offsets that the query of CHECKPOINT will read.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running. The query may have this source, or Spark's
-    own Kafka source. One line of Spark's JSON is what `startingOffsets` takes, as text or as a file (`file:/path`).
-    Where there are several clusters or sources, each has a line behind its name; --cluster and --source choose one.
+    CHECKPOINT is the checkpointLocation of a query, which may be running, with evensplit or with Spark's own Kafka
+    source. Each line is JSON for the option `startingOffsets`, given as text or as a file (`file:/path`). With several
+    clusters or sources, each has a line that begins with its name; --cluster and --source choose one.
     """
     found = read_checkpoint(checkpoint, whole=False)
     all_stands = stands(found)

@@ -21,10 +21,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.checkpoint.history import Kept
+from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
-from evensplit.cli.usage import cell, end_with, ending, form_option, time_of
+from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option, time_of
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
@@ -47,7 +47,7 @@ BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
 class _Now:
     """What is shown. `trouble`: why what is shown is not new; empty if it is."""
 
-    kept: Kept
+    kept: CheckpointHistory
     views: Mapping[str, View]
     ends: LogEnds
     at_ms: int
@@ -56,8 +56,8 @@ class _Now:
 
 @click.command(
     epilog=ending(
-        "ended with Ctrl-C, or shown once",
-        "the checkpoint cannot be read; or, shown once, a cluster that was asked does not answer",
+        "ended with Ctrl-C, or printed once",
+        "the checkpoint cannot be read; or, printed once, a cluster does not answer",
         "evensplit top /checkpoints/orders --lag",
         "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
         "evensplit top /checkpoints/orders --once",
@@ -66,10 +66,10 @@ class _Now:
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
-@click.option("--lag", is_flag=True, help="Ask for the ends of the logs, at the servers that the checkpoint names.")
+@click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoint.")
 @asked_cluster
 @reaching
-@click.option("--once", is_flag=True, help="Show it once. So it is, too, where a table goes to no terminal.")
+@click.option("--once", is_flag=True, help="Print once and exit (the default when output is not a terminal).")
 @form_option
 def top(
     checkpoint: Path,
@@ -81,14 +81,13 @@ def top(
     once: bool,
     form: str,
 ) -> None:
-    """Follow a query: its clusters, readers and slowest splits.
+    """Follow a query: its clusters, readers and slowest partitions.
 
-    CHECKPOINT is the checkpointLocation of the query, which is looked at each second. It follows the offsets that Spark
-    writes, so it sees each batch when that is planned. Rates are those of the last batches. How far the logs reach is
-    not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json there is a
-    line for each refresh.
+    CHECKPOINT is the checkpointLocation of the query; it is read every second, and shows each batch as soon as Spark
+    has planned it. Rates are over the last batches. A checkpoint has no ends of logs: for the lag, --lag or
+    --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json it prints one line per refresh.
     """
-    kept = Kept(checkpoint)
+    kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
@@ -109,7 +108,7 @@ def top(
         ends.close()
 
 
-def _follow(kept: Kept, chosen: str | None, ends: LogEnds, form: str, console: Console) -> None:
+def _follow(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, form: str, console: Console) -> None:
     """Show it each second until Ctrl-C."""
     with waiting() as is_over:
         if form == "json":
@@ -140,7 +139,7 @@ def waiting() -> Iterator[Callable[[float], bool]]:
             signal.signal(number, handler)
 
 
-def _looked(kept: Kept, chosen: str | None, ends: LogEnds) -> _Now:
+def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds) -> _Now:
     trouble = ""
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
@@ -152,7 +151,7 @@ def _looked(kept: Kept, chosen: str | None, ends: LogEnds) -> _Now:
     return _Now(kept, views, ends, _now_ms(), trouble)
 
 
-def _chosen(kept: Kept, chosen: str | None) -> dict[str, View]:
+def _chosen(kept: CheckpointHistory, chosen: str | None) -> dict[str, View]:
     return {name: view for name, view in kept.views.items() if chosen in (None, name)}
 
 

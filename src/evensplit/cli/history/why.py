@@ -1,4 +1,4 @@
-"""`evensplit why`: the story of one split, from the offsets that Spark has kept in a checkpoint."""
+"""`evensplit why`: the history of one partition, from the offsets that Spark has kept in a checkpoint."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parse_split(context: click.Context, parameter: click.Parameter, text: str) -
 
 @click.command(
     epilog=ending(
-        "the story was told",
+        "the history was printed",
         "the checkpoint cannot be read, or knows no such partition",
         "evensplit why /checkpoints/orders east/orders/3",
     )
@@ -63,11 +63,11 @@ def parse_split(context: click.Context, parameter: click.Parameter, text: str) -
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )
 def why(checkpoint: Path, split: Wanted, form: str) -> None:
-    """Tell one partition's story: who read what of it, and why.
+    """Show the history of one partition.
 
-    It comes from the offset files in CHECKPOINT, the checkpointLocation of a query, which may be running. Spark keeps
-    those of the last 100 batches; of what is older only the outcome is known. Without CLUSTER, it is the one cluster
-    that has such a partition.
+    It says which reader read which offsets, and why. It comes from the offset files in CHECKPOINT, the
+    checkpointLocation of a query, which may be running. Spark keeps those of the last 100 batches; of older ones only
+    the result is known. CLUSTER can be left out if only one cluster has such a partition.
     """
     log = read_offset_log(checkpoint)
     known = sorted({key for source in log.sources for end in log.outermost(source) for key in end.state.splits})

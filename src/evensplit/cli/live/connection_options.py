@@ -1,4 +1,4 @@
-"""Options of a command that can be said of one source of a query, or of all: `VALUE`, or `SOURCE=VALUE`."""
+"""Options of a command for one source of a query, `SOURCE=VALUE`, or for all of them, `VALUE`."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from evensplit.errors import ClusterError
 from evensplit.spark.options.per_cluster import KAFKA
 
 LOGIN = ("sasl.", "ssl.key")
-"""How the names of Kafka settings begin that say who somebody is; they are for one cluster."""
+"""Prefixes of Kafka settings that are a login. A login is for one cluster."""
 
 _OWN = re.compile(r"(\w+)=(.*)", re.ASCII | re.DOTALL)
 _OPTION = re.compile(r"(?:(\w+):)?([\w.]+)=(.*)", re.ASCII | re.DOTALL)
 
 
 def reaching(command: Any) -> Any:
-    """The options that say how brokers are reached, added to a command."""
+    """Add `--bootstrap-servers` and `--option`: how to connect to the brokers."""
     command = click.option(
         "--option",
         "options",
         multiple=True,
         metavar="[SOURCE:]NAME=VALUE",
-        help="A Kafka setting for that, such as kafka.security.protocol=SSL. May be repeated. Secrets: ${env:NAME}.",
+        help="A Kafka setting for the connection, as kafka.security.protocol=SSL. Repeatable. Secrets: ${env:NAME}.",
     )(command)
     return click.option(
         "--bootstrap-servers",
         "servers",
         multiple=True,
         metavar="[SOURCE=]HOST:PORT,...",
-        help="Compare the positions with the logs there; of one source of the query, or of all.",
+        help="Ask the cluster there for the ends of the logs; for one source of the query, or for all.",
     )(command)
 
 
 def said_of(values: Sequence[str], sources: Iterable[str], name: str) -> Mapping[str, str]:
-    """Source -> what is said of it in `values`. Raises click.UsageError for a source that is not one of `sources`."""
+    """Source -> its value. Raises click.UsageError for a source that is not one of `sources`."""
     known = list(sources)
     found: dict[str, str] = {}
     own: dict[str, str] = {}
@@ -62,7 +62,7 @@ def check_source(source: str, known: Sequence[str], name: str) -> None:
 
 
 def kafka_options(values: Sequence[str], sources: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
-    """Source -> its Kafka settings, their names without `kafka.`. Raises click.UsageError for what has another form."""
+    """Source -> its Kafka settings, names without `kafka.`. Raises click.UsageError for another form."""
     known = list(sources)
     found: dict[str, dict[str, str]] = {source: {} for source in known}
     for value in values:
@@ -79,19 +79,19 @@ def kafka_options(values: Sequence[str], sources: Iterable[str]) -> Mapping[str,
 def check_asked(
     options: Sequence[str], servers: Sequence[str], *, lag: bool | None, cluster: str | None = None
 ) -> None:
-    """Raise click.UsageError where something is said of how clusters are asked, and none is.
+    """Raise click.UsageError for connection settings without `--lag` or `--bootstrap-servers`.
 
-    `lag`: whether `--lag` is given; None: there is no such option. `cluster`: the only one that is to be asked.
+    `lag`: whether `--lag` is given; None if the command has no such option. `cluster`: the value of `--cluster`.
     """
     said = [*(["--option"] if options else []), *(["--cluster"] if cluster is not None else [])]
     if said and not servers and not lag:
         expected = "--bootstrap-servers" if lag is None else "--lag or --bootstrap-servers"
         are = "is" if len(said) == 1 else "are"
-        raise click.UsageError(f"{' and '.join(said)} {are} given, but nobody is asked; expected {expected} too")
+        raise click.UsageError(f"{' and '.join(said)} {are} given, but no cluster is asked; expected {expected} too")
 
 
 def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:
-    """Those of one cluster; None: all. Raises click.UsageError for one that there is not."""
+    """Those of `cluster`, all if it is None. Raises click.UsageError for an unknown cluster."""
     found = [one for one in stands if cluster in (None, one.cluster)]
     if stands and not found:
         known = ", ".join(sorted({one.cluster for one in stands}))
@@ -100,16 +100,16 @@ def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:
 
 
 def asked_cluster(command: Any) -> Any:
-    """`--cluster ID`, the only one that is asked, added to a command as `cluster`."""
+    """Add `--cluster ID`, the only cluster to ask."""
     return click.option(
         "--cluster",
         metavar="ID",
-        help="Ask only this cluster: where each has a login, or servers, of its own.",
+        help="Ask only this cluster, for example because each has its own login.",
     )(command)
 
 
 def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise click.UsageError for servers, or a login, that would go to several clusters of one source."""
+    """Raise click.UsageError if the same servers, or login, were used for several clusters of one source."""
     for source in dict.fromkeys(stand.source for stand in wanted):
         clusters = [stand.cluster for stand in wanted if stand.source == source]
         said = [] if source not in places else ["--bootstrap-servers"]
@@ -117,7 +117,7 @@ def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Ma
         if len(clusters) > 1 and said:
             raise click.UsageError(
                 f"source {source} reads {len(clusters)} clusters: {', '.join(clusters)}; {' and '.join(said)} can be "
-                "of one only: add --cluster with its id"
+                "for one only: add --cluster with its id"
             )
 
 
@@ -129,7 +129,7 @@ def logs_of(
     *,
     positions: Positions | None = None,
 ) -> list[LogPosition] | None:
-    """The positions of `stand` beside their logs; None where the cluster does not answer, and a note says so."""
+    """The positions of `stand` beside their logs; None, and a note, if the cluster does not answer."""
     wanted = stand.next if positions is None else positions
     name = stand.cluster
     try:
@@ -139,6 +139,6 @@ def logs_of(
         return None
     if others:
         notes.append(
-            f"source {stand.source}: not in the checkpoint, so read from the beginning if asked for: {some(others)}"
+            f"source {stand.source}: not in the checkpoint, so read from the first offset if subscribed: {some(others)}"
         )
     return found

@@ -21,25 +21,25 @@ from evensplit.kafka.options.client import ClientSettings, parse_settings
 from evensplit.spark.options.per_cluster import BOOTSTRAP, KAFKA
 
 ASKED_MS = 10_000
-"""So long a command waits for a cluster, unless its options say otherwise."""
+"""How long a command waits for a cluster, unless request.timeout.ms is set."""
 
 ROWS_MAX = 40
-"""Up to so many partitions have a row each; of more, each topic has one, and those that something is wrong with."""
+"""With more partitions than this, the table has a row per topic, and one for each partition with a problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """One partition: the next offset to read, and where its log begins and ends (exclusive); None: not known.
-
-    `there`: the cluster has such a partition; None: nobody was asked.
-    """
+    """One partition: its next offset to read, and its log."""
 
     topic: str
     partition: int
     position: int
     begin: int | None = None
+    """The first offset of the log; None: not known."""
     end: int | None = None
+    """The end (exclusive) of the log; None: not known."""
     there: bool | None = None
+    """Whether the cluster has such a partition; None: it was not asked."""
 
     @property
     def behind(self) -> int | None:
@@ -81,7 +81,7 @@ class LogPosition:
 def settings_of(bootstrap_servers: str, options: Mapping[str, str]) -> ClientSettings:
     """How to reach a cluster. `options`: Kafka's settings, in lower case and without `kafka.` before their names.
 
-    Somebody waits for the answer, so without `request.timeout.ms` among them it is waited for ASKED_MS only.
+    Without `request.timeout.ms` among them, requests time out after ASKED_MS: a user waits for the result.
 
     Raises click.UsageError that lists everything that is wrong.
     """
@@ -93,13 +93,13 @@ def settings_of(bootstrap_servers: str, options: Mapping[str, str]) -> ClientSet
 
 
 def without_logs(positions: Positions) -> list[LogPosition]:
-    """The positions alone: nobody was asked."""
+    """The positions alone, without asking a cluster."""
     return [LogPosition(*key, position) for key, position in positions.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What the logs of a cluster have, as far as they answered: first offset and end (exclusive) of each partition."""
+    """The first offset and the end (exclusive) of each partition of a cluster, as far as leaders answered."""
 
     listing: Listing
     begins: Mapping[TopicPartition, int]

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import click
 
-from evensplit.checkpoint.history import batches_option, read_kept
+from evensplit.checkpoint.history import read_history
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import log_ends
 from evensplit.cli.report.atomic_write import check_place, write_whole
 from evensplit.cli.report.report_charts import matplotlib
 from evensplit.cli.report.report_page import page_of
-from evensplit.cli.usage import end_with, ending, form_option
+from evensplit.cli.usage import batches_bar, batches_option, end_with, ending, form_option
 
 
 @click.command(
     epilog=ending(
         "the report was written",
-        "the checkpoint cannot be read, or the report cannot be written; what was there before is as it was. Or a "
-        "cluster that was asked does not answer: the report is written then, without its lag",
+        "the checkpoint cannot be read, or the report cannot be written (an earlier one is kept); or a cluster does "
+        "not answer (the report is written without its lag)",
         "evensplit report /checkpoints/orders -o report.html",
         "evensplit report /checkpoints/orders -o report.html --lag",
     )
@@ -31,7 +31,7 @@ from evensplit.cli.usage import end_with, ending, form_option
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The HTML file to write."
 )
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
-@click.option("--lag", is_flag=True, help="Ask for the ends of the logs, at the servers that the checkpoint names.")
+@click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoint.")
 @batches_option
 @asked_cluster
 @reaching
@@ -47,17 +47,16 @@ def report(
     options: tuple[str, ...],
     form: str,
 ) -> None:
-    """Write what happened to one HTML file.
+    """Write a report of the last batches as one HTML file.
 
-    It has rates, loads, moves and losses of the batches that CHECKPOINT has kept. CHECKPOINT is the checkpointLocation
-    of a query, which may be running. The file opens without a network. How far the logs reach is not in a checkpoint:
-    --lag or --bootstrap-servers asks the clusters how far behind they are now. Needs matplotlib: pip install
-    'evensplit[plots]'.
+    It shows rates, loads, moves and losses in the batches that Spark has kept in CHECKPOINT, the checkpointLocation of
+    a query, which may be running. The file needs no network to open. A checkpoint has no ends of logs: for the lag,
+    --lag or --bootstrap-servers asks the clusters. Needs matplotlib: pip install 'evensplit[plots]'.
     """
     check_place(output)
     # Large checkpoints take a while to be read, which would be for nothing.
     matplotlib()
-    kept = read_kept(checkpoint, batches)
+    kept = read_history(checkpoint, batches, batches_bar)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
     views = {name: view for name, view in kept.views.items() if chosen in (None, name)}

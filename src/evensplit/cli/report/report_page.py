@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
-from evensplit.checkpoint.history import Kept
+from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.live.lags import lag_by_cluster
 from evensplit.cli.report.report_charts import Chart, charts_of
 from evensplit.cli.usage import time_of
@@ -45,7 +45,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may load for it: nothing."""
 
 
-def page_of(kept: Kept, views: Mapping[str, View], failures: Mapping[tuple[str, str], str], made_ms: int) -> str:
+def page_of(
+    kept: CheckpointHistory, views: Mapping[str, View], failures: Mapping[tuple[str, str], str], made_ms: int
+) -> str:
     """The whole file. `views`: with the ends of the logs, where those are known; `failures`: why some are not."""
     done = "is done" if kept.committed else "is planned, and was not committed yet"
     body = [

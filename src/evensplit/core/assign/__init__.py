@@ -4,7 +4,7 @@ from evensplit.core.assign.assignment import Assignment, assign, owners
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.claims import Claim, resolve_claims
 from evensplit.core.assign.per_cluster import assign_by_cluster, by_cluster
-from evensplit.core.assign.policies import POLICIES
+from evensplit.core.assign.terms import POLICIES
 
 __all__ = [
     "POLICIES",

@@ -12,15 +12,14 @@ import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.input_errors import check_base, check_changes, check_shapes, checked_readers, checked_weights
-from evensplit.core.assign.interning import Interned, former_owners, grown, has_others, intern
-from evensplit.core.assign.policies import BALANCED, EXACT, HASH, STICKY
+from evensplit.core.assign.interning import Inputs, Interned, grown
 from evensplit.core.assign.proof import certify
 from evensplit.core.assign.rules import by_rule
 from evensplit.core.assign.solver.deal import deal
 from evensplit.core.assign.solver.problem import IntArray, Problem, seen_by, sums
 from evensplit.core.assign.solver.quotas import quotas
 from evensplit.core.assign.solver.weighted import balance_weights
-from evensplit.core.assign.terms import Base, Eligible, Reader, Scope
+from evensplit.core.assign.terms import BALANCED, EXACT, STICKY, Base, Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.html import lines, table, title
 from evensplit.core.model import SplitId
@@ -78,7 +77,14 @@ class Assignment:
 
     def problems(self) -> tuple[str, ...]:
         """One sentence for each thing that is not as it says: an owner, a load, a bound, a level or a potential."""
-        return problems(self)
+        return problems(
+            self.inputs,
+            self.owner,
+            self.loads,
+            moved=self.moved,
+            unassigned=self.unassigned,
+            certificate=self.certificate,
+        )
 
     def plot(self) -> Drawing:
         """The loads of the readers as bars, with the largest that there has to be. Needs `evensplit[plots]`."""
@@ -117,35 +123,6 @@ class Numbered:
     owner: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What an assignment was made from, as it was given."""
-
-    splits: Sequence[SplitId]
-    readers: tuple[Reader, ...]
-    previous: Mapping[SplitId, Reader]
-    eligible: Eligible
-    weight: Mapping[SplitId, int] | None
-    policy: str
-    base: Base
-    rescaled: bool | None
-
-    def intern(self) -> Interned:
-        """The same in numbers; readers are numbered by place or by base and name, as the policy wants it."""
-        if self.policy not in EXACT:
-            interned = intern(self.splits, self.readers, self.previous, self.eligible)
-            rescaled = has_others(self.previous, self.readers) if self.rescaled is None else self.rescaled
-            if self.policy == HASH or not rescaled:
-                return interned
-            return replace(interned, former=former_owners(interned.splits, self.previous))
-        if self.weight is not None or len({self.base.get(reader, 0) for reader in self.readers}) == 1:
-            return intern(self.splits, tuple(sorted(self.readers)), self.previous, self.eligible)
-        ordered = sorted((self.base.get(reader, 0), reader) for reader in self.readers)
-        interned = intern(self.splits, tuple(reader for _, reader in ordered), self.previous, self.eligible)
-        elsewhere = np.array([amount for amount, _ in ordered], dtype=np.int64)
-        return replace(interned, problem=replace(interned.problem, elsewhere=elsewhere))
-
-
 def assign(
     splits: Sequence[SplitId],
     readers: int | Sequence[Reader],
@@ -166,7 +143,7 @@ def assign(
         eligible: reader -> what it may read: a `Cluster(id)`, a `Topic(cluster, name)` or a `SplitId` each. A reader
             that is absent may read everything, one with an empty collection nothing.
         weight: split -> a whole number of at least 1, for every split: loads are sums of weights then.
-        policy: one of `policies.POLICIES`.
+        policy: one of `POLICIES`.
         base: reader -> how many splits it has that are not among `splits`; a reader that is absent has none. It changes
             neither how even the loads are nor how many splits move: of the choices that are left, the seats above the
             even share go to the readers with the least base, then as they would without one. Only the three exact
@@ -248,7 +225,7 @@ def _solved(inputs: Inputs, interned: Interned) -> Assignment:
 def _solve(interned: Interned, weights: IntArray | None, policy: str) -> IntArray:
     problem = interned.problem
     if policy not in EXACT:
-        return by_rule(policy, interned)
+        return by_rule(policy, interned.problem, interned.splits, interned.former)
     if weights is None:
         return solve(problem, policy)
     return balance_weights(seen_by(problem, policy), weights, pinned=policy == STICKY)

@@ -1,37 +1,39 @@
-"""What an assignment can prove about itself."""
+"""The proof of how even an assignment is, and of how few moves it takes."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evensplit.core.text import counted
+
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Bounds that no assignment of the same input can go below, and the numbers that prove them (see `duals`).
-
-    `policy`: the one that was followed. `weighted`: loads are sums of weights, not counts of splits.
-    `load_max`, `squares`: the largest load, and the sum of the squares of all loads.
-    `load_max_bound`, `squares_bound`: what these are at least in every assignment that the policy allows. With weights
-    there is no bound for the squares (None).
-    `moved`: splits that left a reader which could have kept them. `moved_bound`: what that is at least in every
-    assignment as even as this one; None where the policy does not look at moves, or nothing is proven about them.
-    `levels`: one for each reader, in the order of `readers`; empty with weights. `potentials`: likewise; only for
-    `balanced`. `witness`: with weights, the places in `readers` of those whose own splits give `load_max_bound` on
-    average; empty where a single split or a pair of splits gives it.
-    """
+    """Bounds that no assignment of the same input can go below, and the numbers that prove them (see `duals`)."""
 
     policy: str
     weighted: bool
+    """Loads are sums of weights, not counts of splits."""
     load_max: int
+    """The largest load of a reader."""
     load_max_bound: int
+    """The least that `load_max` can be in an assignment that the policy allows."""
     squares: int
+    """The sum of the squares of all loads."""
     squares_bound: int | None
+    """The least that `squares` can be in an assignment that the policy allows; None with weights."""
     moved: int
+    """How many splits left a reader that could have kept them."""
     moved_bound: int | None
+    """The least that `moved` can be in an assignment as even as this one; None if nothing is proven about moves."""
     levels: tuple[int, ...] = ()
+    """One for each reader, in the order of `readers`; empty with weights."""
     potentials: tuple[int, ...] = ()
+    """One for each reader, in the order of `readers`; only for `balanced`."""
     witness: tuple[int, ...] = ()
+    """With weights: the places in `readers` of those whose own splits give `load_max_bound` on average. Empty where a
+    single split, or a pair of splits, gives it."""
 
     @property
     def even(self) -> bool:
@@ -48,11 +50,11 @@ class Certificate:
         """How far the largest load is above its bound, as a part of the bound; 0.0 where nothing can be better."""
         return self.load_max / self.load_max_bound - 1 if self.load_max_bound else 0.0
 
-    def statement(self, moved: str = "moved") -> str:
-        """What is proven, in a sentence. `moved`: what is said of the splits that are counted as `moved`."""
+    def statement(self) -> str:
+        """Say in a sentence what is proven."""
         load = "weight" if self.weighted else "load"
         if self.even:
-            what = f"no assignment has a smaller largest {load} than {self.load_max}"
+            what = f"the largest weight, {self.load_max}, is the smallest possible"
             said = what if self.weighted else "as even as possible"
         elif self.load_max == self.load_max_bound:
             said = f"less even than possible: the sum of squares is {self.squares}, and could be {self.squares_bound}"
@@ -60,9 +62,12 @@ class Certificate:
             said = f"the largest {load} is {self.load_max}; no assignment has one below {self.load_max_bound}"
             said += f" (gap {self.gap:.1%})"
         if self.policy == "sticky":
-            return f"nothing valid moved; given that, {said}"
-        moves = f"{self.moved} {moved}"
-        return f"{said}; {moves}, the fewest for that" if self.fewest_moves else f"{said}; {moves}"
+            return f"no partition moved that could have stayed; given that, {said}"
+        if not self.moved:
+            return f"{said}; no partition moved that could have stayed"
+        partitions = counted(self.moved, "partition")
+        least = ", the minimum" if self.fewest_moves else ""
+        return f"{said}; {partitions} moved for that{least}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""

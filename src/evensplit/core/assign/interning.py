@@ -11,7 +11,7 @@ import numpy as np
 
 from evensplit.core.assign.input_errors import taken_apart
 from evensplit.core.assign.solver.problem import NOBODY, BoolArray, IntArray, Problem
-from evensplit.core.assign.terms import Eligible, Reader, Scope
+from evensplit.core.assign.terms import EXACT, HASH, Base, Eligible, Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
 from evensplit.errors import AssignmentInputError
 
@@ -32,6 +32,35 @@ class Interned:
     readers: Sequence[Reader]
     unassigned: tuple[SplitId, ...] = ()
     former: IntArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What an assignment was made from, as it was given."""
+
+    splits: Sequence[SplitId]
+    readers: tuple[Reader, ...]
+    previous: Mapping[SplitId, Reader]
+    eligible: Eligible
+    weight: Mapping[SplitId, int] | None
+    policy: str
+    base: Base
+    rescaled: bool | None
+
+    def intern(self) -> Interned:
+        """The same in numbers; readers are numbered by place or by base and name, as the policy wants it."""
+        if self.policy not in EXACT:
+            interned = intern(self.splits, self.readers, self.previous, self.eligible)
+            rescaled = has_others(self.previous, self.readers) if self.rescaled is None else self.rescaled
+            if self.policy == HASH or not rescaled:
+                return interned
+            return replace(interned, former=former_owners(interned.splits, self.previous))
+        if self.weight is not None or len({self.base.get(reader, 0) for reader in self.readers}) == 1:
+            return intern(self.splits, tuple(sorted(self.readers)), self.previous, self.eligible)
+        ordered = sorted((self.base.get(reader, 0), reader) for reader in self.readers)
+        interned = intern(self.splits, tuple(reader for _, reader in ordered), self.previous, self.eligible)
+        elsewhere = np.array([amount for amount, _ in ordered], dtype=np.int64)
+        return replace(interned, problem=replace(interned.problem, elsewhere=elsewhere))
 
 
 @dataclass(frozen=True, slots=True)

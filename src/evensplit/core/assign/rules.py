@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from evensplit.core.assign.interning import Interned
-from evensplit.core.assign.policies import GLOBAL, HASH
 from evensplit.core.assign.solver.problem import NOBODY, BoolArray, IntArray, Problem, forgotten
+from evensplit.core.assign.terms import GLOBAL, HASH
 from evensplit.core.model import SplitId
 
 _HASH_BITS = 0xFFFFFFFF
@@ -106,15 +105,15 @@ def _able(problem: Problem) -> list[IntArray]:
     return [np.flatnonzero(row) for row in allowed]
 
 
-def by_rule(policy: str, interned: Interned) -> IntArray:
+def by_rule(policy: str, problem: Problem, splits: Sequence[SplitId], former: IntArray | None) -> IntArray:
     """(splits,) the owners by `hash`, `round-robin` (FLIP-537) or `global` (PR 223).
 
     The last two differ when there are other readers than before: round-robin then deals everything anew, in the order
-    of the ids, and global cuts the readers' lists anew. Otherwise both go on counting.
+    of the ids, and global cuts the readers' lists anew. Otherwise both go on counting. `splits`, `former`: those of
+    `Interned`.
     """
-    problem, former = interned.problem, interned.former
     if policy == HASH:
-        return by_hash(problem, interned.splits)
+        return by_hash(problem, splits)
     if former is None:
         return by_turns(problem)
     return by_parts(problem, former) if policy == GLOBAL else by_turns(forgotten(problem))

@@ -7,13 +7,13 @@ another assignment, that is not there to be looked at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.input_errors import checked_weights
-from evensplit.core.assign.policies import BALANCED, EXACT, FAIR, STICKY
+from evensplit.core.assign.interning import Inputs, Interned
 from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
 from evensplit.core.assign.rules import by_rule
 from evensplit.core.assign.solver.duals import (
@@ -28,37 +28,41 @@ from evensplit.core.assign.solver.duals import (
 )
 from evensplit.core.assign.solver.problem import BoolArray, IntArray, Problem, pinned_splits, seen_by, sums
 from evensplit.core.assign.solver.weighted import simple_bounds
-
-if TYPE_CHECKING:
-    from evensplit.core.assign.assignment import Assignment
-    from evensplit.core.assign.interning import Interned
+from evensplit.core.assign.terms import BALANCED, EXACT, FAIR, STICKY, Reader
+from evensplit.core.model import SplitId
 
 
-def problems(assignment: Assignment) -> tuple[str, ...]:
-    """One sentence for each thing about `assignment` that is not as it says."""
-    inputs = assignment.inputs
+def problems(
+    inputs: Inputs,
+    owners: Mapping[SplitId, Reader],
+    stated_loads: Mapping[Reader, int],
+    *,
+    moved: int,
+    unassigned: tuple[SplitId, ...],
+    certificate: Certificate,
+) -> tuple[str, ...]:
+    """One sentence for each thing that an `Assignment` with these fields states and that is not so."""
     interned = inputs.intern()
-    wrong = _wrong_owners(assignment, interned)
+    wrong = _wrong_owners(owners, unassigned, interned)
     if wrong:
         # Nothing that follows means anything for owners that cannot be.
         return tuple(wrong)
     problem = interned.problem
     number = {reader: place for place, reader in enumerate(interned.readers)}
-    named = (number[assignment.owner[split]] for split in interned.splits)
+    named = (number[owners[split]] for split in interned.splits)
     owner = np.fromiter(named, dtype=np.int64, count=problem.splits)
     weights = None if inputs.weight is None else checked_weights(inputs.splits, inputs.weight, interned.splits)
     amounts = np.ones(problem.splits, dtype=np.int64) if weights is None else weights
     loads = sums(owner, amounts, problem.readers)
     by_reader = dict(zip(interned.readers, loads.tolist(), strict=True))
     found = {name: by_reader[name] for name in inputs.readers}
-    if dict(assignment.loads) != found:
-        wrong.append(f"loads are given as {dict(assignment.loads)}, but the owners make them {found}")
-    moved = moves(problem, owner)
-    certificate = assignment.certificate
+    if dict(stated_loads) != found:
+        wrong.append(f"loads are given as {dict(stated_loads)}, but the owners make them {found}")
+    real_moves = moves(problem, owner)
     squares = sum(load * load for load in found.values())
     for name, said, is_so in (
-        ("moved", assignment.moved, moved),
-        ("the certificate's moved", certificate.moved, moved),
+        ("moved", moved, real_moves),
+        ("the certificate's moved", certificate.moved, real_moves),
         ("the certificate's load_max", certificate.load_max, max(found.values())),
         ("the certificate's squares", certificate.squares, squares),
         ("the certificate's policy", certificate.policy, inputs.policy),
@@ -103,17 +107,17 @@ def _wrong_parts(certificate: Certificate, readers: int) -> list[str]:
     return wrong
 
 
-def _wrong_owners(assignment: Assignment, interned: Interned) -> list[str]:
+def _wrong_owners(owners: Mapping[SplitId, Reader], unassigned: tuple[SplitId, ...], interned: Interned) -> list[str]:
     problem = interned.problem
-    if assignment.unassigned != interned.unassigned:
-        return [f"unassigned are given as {assignment.unassigned}, but are {interned.unassigned}"]
-    if len(assignment.owner) != problem.splits:
-        return [f"{len(assignment.owner)} splits have owners, but {problem.splits} are to have one"]
+    if unassigned != interned.unassigned:
+        return [f"unassigned are given as {unassigned}, but are {interned.unassigned}"]
+    if len(owners) != problem.splits:
+        return [f"{len(owners)} splits have owners, but {problem.splits} are to have one"]
     number = {reader: place for place, reader in enumerate(interned.readers)}
     kinds = problem.kinds()
     wrong: list[str] = []
     for split, group in zip(interned.splits, problem.groups().tolist(), strict=True):
-        reader = assignment.owner.get(split)
+        reader = owners.get(split)
         if reader is None or reader not in number:
             wrong.append(f"split {split} has owner {reader!r}, which is not among the readers")
         elif not problem.may_read[group, kinds[number[reader]]]:
@@ -166,7 +170,7 @@ def _wrong_rule(interned: Interned, owner: IntArray, level: IntArray, certificat
     # Any levels give a true bound, but only these give the best one; other numbers could stand for the same bound.
     if not np.array_equal(level, optimal_levels(problem)):
         wrong.append("the levels are not those of the most even assignments")
-    if not np.array_equal(owner, by_rule(certificate.policy, interned)):
+    if not np.array_equal(owner, by_rule(certificate.policy, interned.problem, interned.splits, interned.former)):
         wrong.append(f"the owners are not those of the rule {certificate.policy!r}")
     if certificate.squares_bound != (bound := squares_bound(problem, level, pinned=False)):
         wrong.append(f"squares_bound is given as {certificate.squares_bound}; the levels give {bound}")

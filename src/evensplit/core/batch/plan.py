@@ -1,7 +1,7 @@
-"""What one batch reads: how far each split goes, and which reader reads which ranges.
+"""Plan a batch: where it ends in each split, and which reader reads which ranges.
 
-Both are pure functions of states, so a batch can be planned again after a crash from the two offsets that
-Spark has kept, and is then the same batch (law S11).
+Both are pure functions of states. So a batch that is planned again after a crash, from the two offsets that Spark has
+kept, is the same batch (law S11).
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class ReaderPlan:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """Who reads what in one batch.
-
-    `kind`: one of `settings.PLANS`. `readers`: one plan for each reader that has work, ascending.
-    `bound`: no way to share the batch out leaves the busiest reader less: if ranges may be lent (`owners`, `whole`), or
-    cut as well (`level`). `share`: the same if ranges may be cut, whatever the kind. `lent`: ranges, or parts of them,
-    that are not read by the owner. `cuts`: how many.
-    """
+    """Which reader reads what in one batch."""
 
     kind: str
+    """One of `settings.PLANS`."""
     readers: tuple[ReaderPlan, ...]
+    """One plan for each reader that has work, ascending."""
     bound: int
+    """The least offsets that the busiest reader can have if ranges may be lent (`owners`, `whole`) or cut (`level`)."""
     share: int
+    """The same if ranges may be cut, whatever the kind."""
     lent: int
+    """How many ranges, or parts of them, another reader than the owner reads."""
     cuts: int
+    """How many ranges were cut."""
 
     @property
     def offsets(self) -> int:
@@ -80,7 +80,7 @@ class BatchPlan:
 
     def _repr_html_(self) -> str:
         rows = ((one.reader, one.offsets, len(one.ranges)) for one in self.readers)
-        most = f"the busiest reader has {self.offsets_max:,}, with this plan {self.bound:,} at least"
+        most = f"busiest reader: {self.offsets_max:,} offsets, best possible with this plan: {self.bound:,}"
         return (
             title(self._title())
             + lines([f"{most}; {counted(self.lent, 'range')} lent, {self.cuts:,} cut"])

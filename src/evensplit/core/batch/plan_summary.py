@@ -1,4 +1,4 @@
-"""How the plan of a batch is told: as numbers, and in words where something would do better."""
+"""The plan of a batch for people: in numbers, and in a sentence where another plan would do better."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from evensplit.core.state.settings import LEVEL
 from evensplit.core.text import counted
 
 TIMES_SHARE = 2
-"""A reader with more than so many times its share is worth a line in the log."""
+"""The log warns if a reader has more than this many times its share."""
 
 FAR_TIMES = 1.5
-"""One with more than so many times its share is worth a word to somebody who looks."""
+"""Reports and pages mention a reader that has more than this many times its share."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """How one batch was shared out (see `plan.BatchPlan`). `offsets_max`: what the busiest reader had to go through.
-
-    `share`: what it would have to go through at least if ranges were cut at will.
-    """
+    """The plan of one batch in numbers (see `plan.BatchPlan`)."""
 
     kind: str
     offsets_max: int
+    """The offsets of the busiest reader."""
     bound: int
+    """The least that `offsets_max` can be with this kind of plan."""
     lent: int
     cuts: int
     share: int
+    """The least that `offsets_max` can be if ranges may be cut anywhere."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""
@@ -43,14 +43,14 @@ class PlanView:
 
     @property
     def levels(self) -> bool:
-        """Whether the option plan=level would have left the busiest reader far less to do."""
+        """Whether the option plan=level would have given the busiest reader far fewer offsets."""
         return self.kind != LEVEL and self.offsets_max > max(FAR_TIMES * self.share, CUT_OFFSETS_MIN)
 
     def advice(self, offsets: int, readers: int) -> str:
-        """What helps where the busiest reader had far more than its share, or why nothing does; empty where it had not.
+        """Say what helps if the busiest reader had far more than its share, or why nothing does; empty if it had not.
 
-        `offsets`, `readers`: of the whole batch. It is a sentence without a full stop. Owners can be as even as
-        possible all the same: those are whole partitions, however much is in each.
+        A sentence without a full stop. `offsets`, `readers`: of the whole batch. This can happen although the
+        assignment is as even as possible: it balances partitions, however many records are in each.
         """
         if self.kind == LEVEL or self.offsets_max <= FAR_TIMES * self.share:
             return ""
@@ -59,25 +59,23 @@ class PlanView:
             f"{self.offsets_max * readers / offsets:.0%} of an equal share, since each partition is read as a whole"
         )
         if not self.levels:
-            return f"{said}; the option plan=level would not help, as it cuts nothing of {CUT_OFFSETS_MIN:,} or fewer"
-        return (
-            f"{said}; with the option plan=level they are cut, and it would have {max(self.share, CUT_OFFSETS_MIN):,}"
-        )
+            return (
+                f"{said}; the option plan=level would not help: it cuts nothing of {CUT_OFFSETS_MIN:,} offsets or fewer"
+            )
+        return f"{said}; the option plan=level would cut them, and leave it {max(self.share, CUT_OFFSETS_MIN):,}"
 
 
 def told_plan(plan: BatchPlan) -> tuple[str, ...]:
-    """What is worth saying of a plan, a sentence each: what was lent and cut, and where cuts would do better."""
+    """Sentences for the log: what was lent and cut, and whether the option plan=level would do better."""
     if not plan.readers:
         return ()
     lines: list[str] = []
-    have = f"the busiest reader has {plan.offsets_max:,} of {plan.offsets:,} offsets"
+    have = f"busiest reader: {plan.offsets_max:,} of {plan.offsets:,} offsets"
     if plan.lent or plan.cuts:
         pieces = f"{counted(plan.lent, 'range')} lent, {plan.cuts:,} cut"
-        least = f"at least {plan.bound:,} with this plan" if plan.offsets_max > plan.bound else "as few as can be"
+        cutting = "" if plan.kind == LEVEL else " without cutting partitions"
+        least = f"best possible{cutting}: {plan.bound:,}" if plan.offsets_max > plan.bound else "the least possible"
         lines.append(f"plan {plan.kind}: {pieces}; {have}, {least}")
     if plan.kind != LEVEL and plan.offsets_max > max(TIMES_SHARE * plan.share, CUT_OFFSETS_MIN):
-        lines.append(
-            f"plan {plan.kind}: {have}; with the option plan=level it would have {max(plan.share, CUT_OFFSETS_MIN):,}, "
-            "as ranges are cut then"
-        )
+        lines.append(f"plan {plan.kind}: {have}; plan=level would cut ranges: {max(plan.share, CUT_OFFSETS_MIN):,}")
     return tuple(lines)

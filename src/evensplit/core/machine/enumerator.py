@@ -113,12 +113,12 @@ from evensplit.core.machine.registration import (
     splits_given_back,
 )
 from evensplit.core.machine.skipped_records import note_planned, note_read, read_logs_polled, uncompared
+from evensplit.core.machine.trace import describe, summary
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Lifecycle, Range, SplitId
 from evensplit.core.state.settings import DECLARE, LOSSES
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import TransitionError
-from evensplit.explain.changes import describe, summary
 
 TOLD_MAX = 8
 """How many of the last events are remembered, for an error's story."""

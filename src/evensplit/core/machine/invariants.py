@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evensplit.core.assign.policies import BALANCED
+from evensplit.core.assign.terms import BALANCED
 from evensplit.core.machine.enumerator import TRANSITIONS, Change
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Split

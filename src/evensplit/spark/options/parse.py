@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from evensplit.core.assign.policies import BALANCED, POLICIES
+from evensplit.core.assign.terms import BALANCED, POLICIES
 from evensplit.core.model import Readable
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, Earliest, Latest
 from evensplit.core.state.settings import (

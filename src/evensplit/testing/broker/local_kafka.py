@@ -20,7 +20,8 @@ from evensplit.testing.process.directory_lock import cannot_be_used, locked_dire
 from evensplit.testing.process.jars import Progress
 from evensplit.testing.process.keeper import Keeper
 from evensplit.testing.process.ports import HOST, kept_ports
-from evensplit.testing.secured.certificates import BROKER_CERTIFICATES, Certificates, certificates_in
+from evensplit.testing.secured.certificates import BROKER_CERTIFICATES, Certificates
+from evensplit.testing.secured.issue import certificates_in
 from evensplit.testing.secured.security import KEYSTORE, Secured, of_listener
 
 PORT_ATTEMPTS = 5

@@ -8,8 +8,6 @@ asks for it.
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,26 +129,3 @@ class Certificates:
         draft.chmod(0o600)
         draft.replace(target)
         return target
-
-
-def certificates_in(directory: Path) -> Certificates:
-    """The certificates in `directory`, made now unless they are there from an earlier time.
-
-    Raises `LocalKafkaError` without the package `cryptography`, an extra.
-    """
-    try:
-        # Loaded for brokers with TLS alone: the package does without.
-        from evensplit.testing.secured import _authority
-    except ImportError as error:
-        raise LocalKafkaError(
-            f"brokers with TLS need the package cryptography: pip install 'evensplit[testing]' ({error})"
-        ) from error
-    password = directory / "password"
-    if not directory.exists():
-        draft = Certificates(directory.with_name(f"{directory.name}.draft"), secrets.token_hex(12))
-        shutil.rmtree(draft.directory, ignore_errors=True)
-        draft.directory.mkdir(mode=0o700, parents=True)
-        _authority.fill(draft)
-        _authority.write(draft.directory / password.name, draft.password.encode())
-        draft.directory.replace(directory)
-    return Certificates(directory, password.read_text())
