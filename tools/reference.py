@@ -16,7 +16,7 @@ import click
 import yaml
 
 from evensplit.cli.group import evensplit
-from evensplit.error_table import MEANINGS
+from evensplit.errors import BY_ID, EvenSplitError
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
@@ -47,17 +47,17 @@ Names that other sources, other clients of Kafka and older versions have. Each i
 table; a name that is nearly one of the options is answered with that one."""
 
 ERRORS_HEAD = """\
-Each error has an id that stays; `evensplit explain ID` tells its cause and its cure, as this page does. The command
-line shows the id below the message. In Python, and in the text of Spark's exceptions, it is in the last line of the
-error; in a warning of the log, in brackets behind the message:
+What to do about each error. Every error has an id that never changes; `evensplit explain ID` shows its cause and its
+cure, as this page does. The command line shows the id below the message. In Python, and in the text of Spark's
+exceptions, it is in the last line of the error. In a log line, it follows the message in brackets:
 
 ```text
 evensplit.errors.OptionError: 1 option is wrong: subscribe is missing …
 ES-101: `evensplit explain ES-101` tells its cause and its cure
 ```
 
-In a program, `error.id` has it. All are classes in `evensplit.errors` (see [the Python API](api.md)), but for
-`SimulationFailed`, and all of them can be caught as `EvenSplitError`."""
+In a program, `error.id` has it. All errors are classes in `evensplit.errors` (see [the Python API](api.md)), and all
+can be caught as `EvenSplitError`."""
 
 METRICS_HEAD = """\
 How to have them served: [Monitoring and alerts](../howto/monitoring.md). Every one has the labels `query` and `source`;
@@ -112,17 +112,21 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        MADE.format(source="`src/evensplit/error_table.py`"),
+        MADE.format(source="the classes in `src/evensplit/errors`"),
         "",
         ERRORS_HEAD,
         "",
         "| id | class |",
         "|---|---|",
-        *(f"| [{one.id}](#{_anchor(f'{one.id} {one.name}')}) | `{one.name}` |" for one in MEANINGS),
+        *(f"| [{error.id}](#{_anchor(_heading(error))}) | `{error.__name__}` |" for error in BY_ID.values()),
     ]
-    for one in MEANINGS:
-        lines += ["", f"## {one.id} {one.name}", "", f"**Cause.** {one.cause}", "", f"**Cure.** {one.cure}"]
+    for error in BY_ID.values():
+        lines += ["", f"## {_heading(error)}", "", f"**Cause.** {error.cause}", "", f"**Cure.** {error.cure}"]
     return "\n".join(lines) + "\n"
+
+
+def _heading(error: type[EvenSplitError]) -> str:
+    return f"{error.id} {error.__name__}"
 
 
 def _anchor(heading: str) -> str:
