@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.admin.protocol import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, are_two_clusters
+from evensplit.kafka.admin.protocol import are_two_clusters
 from evensplit.kafka.admin.staleness import Newest
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.wire.api import METADATA, Api, metadata_bytes_max
+from evensplit.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.wire.responses import Metadata
 
 FAILURES_TOLD_MAX = 20

@@ -14,24 +14,18 @@ from evensplit.core.model import EpochTable, ListedPartition, Partitions, Subscr
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import short
 from evensplit.errors import CommitRefused
+from evensplit.kafka.wire.error_codes import (
+    ADVICE,
+    INVALID_TOPIC_EXCEPTION,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    describe_code,
+    error_name,
+)
 
-UNKNOWN_TOPIC_OR_PARTITION = 3
-LEADER_NOT_AVAILABLE = 5
-INVALID_TOPIC = 17
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """What Kafka lets a topic be called."""
 
-_NAMELESS = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
-_MAY_NOT = {
-    29: ": this user may not do that; allow it the operations Describe and Read on the topic (an ACL)",
-    30: ": this user may not do that; allow it the operations Describe and Read on the group (an ACL)",
-    31: ": this user may not do that; allow it the operation Describe on the cluster (an ACL)",
-}
-
-ILLEGAL_GENERATION = 22
-UNKNOWN_MEMBER_ID = 25
-REBALANCE_IN_PROGRESS = 27
-_LIVE_GROUP = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
+_ABSENT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION})
 _NAMED_MAX = 5
 
 
@@ -225,35 +219,23 @@ def check_commit(offsets: Mapping[TopicPartition, int]) -> None:
 
 
 def explain_refused_commit(
-    cluster: str, group: str, refused: Mapping[TopicPartition, tuple[int, str]], total: int
+    cluster: str, group: str, refused: Mapping[TopicPartition, int], total: int
 ) -> CommitRefused:
-    """The error for a commit of `total` offsets of which some, at least one, were refused: Kafka's code and its name.
+    """The error for a commit of `total` offsets. `refused`: Kafka's code for each refused one, at least one.
 
-    It has the code of the first one.
+    The error has the code of the first one.
     """
-    by_error: dict[tuple[int, str], list[str]] = {}
-    for (topic, number), error in refused.items():
-        by_error.setdefault(error, []).append(f"topic {topic!r}, partition {number}")
+    by_code: dict[int, list[str]] = {}
+    for (topic, number), code in refused.items():
+        by_code.setdefault(code, []).append(f"topic {topic!r}, partition {number}")
     reasons: list[str] = []
-    for (code, name), where in by_error.items():
+    for code, where in by_code.items():
         more = f"; and {len(where) - _NAMED_MAX} more" if len(where) > _NAMED_MAX else ""
-        reasons.append(f"{name} ({code}) for {'; '.join(where[:_NAMED_MAX])}{more}{_advice(code)}")
-    first = next(iter(refused.values()))[0]
+        advice = f": {ADVICE[code]}" if code in ADVICE else ""
+        reasons.append(f"{error_name(code)} ({code}) for {'; '.join(where[:_NAMED_MAX])}{more}{advice}")
+    first = next(iter(refused.values()))
     what = f"group {group!r}: {len(refused)} of {total} offsets could not be committed"
     return CommitRefused(cluster, f"{what}: {'. '.join(reasons)}", first, tuple(refused))
-
-
-def access_advice(code: int) -> str:
-    """What to do about an error code that says that the user may not do this, behind a colon; empty for all others."""
-    return _MAY_NOT.get(code, "")
-
-
-def _advice(code: int) -> str:
-    if code in _LIVE_GROUP:
-        return ": the group has live consumers, and only they can commit its offsets; use a group of its own"
-    if code == UNKNOWN_TOPIC_OR_PARTITION:
-        return ": it was deleted, or this client may not see it"
-    return access_advice(code)
 
 
 def are_two_clusters(one_id: str, other_id: str) -> bool:
@@ -262,14 +244,13 @@ def are_two_clusters(one_id: str, other_id: str) -> bool:
 
 
 class TopicState(NamedTuple):
-    """One topic in a cluster's metadata. `error`: Kafka's name for `code`, of use if that is not 0."""
+    """One topic in a cluster's metadata. `code`: Kafka's error code for it, 0 if there is none."""
 
     name: str
     topic_id: str
     internal: bool
     partitions: Collection[int]
     code: int = 0
-    error: str = ""
 
 
 def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterable[TopicState]) -> Listing:
@@ -283,14 +264,12 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
         if isinstance(subscription, TopicPattern) and not _LEGAL.fullmatch(name):
             shown = short(name)
             incomplete[shown] = f"topic '{shown}' is not read, since no topic of Kafka can be called that"
-        elif topic is None or topic.code in _NAMELESS:
+        elif topic is None or topic.code in _ABSENT:
             # A pattern names nothing: a topic in the course of being deleted is just not there.
             if not isinstance(subscription, TopicPattern):
                 missing.append(Missing(name))
         elif topic.code:
-            incomplete[name] = (
-                f"topic {name!r} cannot be listed: {topic.error} ({topic.code}){access_advice(topic.code)}"
-            )
+            incomplete[name] = f"topic {name!r} cannot be listed: {describe_code(topic.code)}"
         else:
             numbers = sorted(topic.partitions)
             if isinstance(subscription, Partitions):

@@ -19,12 +19,14 @@ from evensplit.kafka.auth.scram import SaslError, Scram
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.options.sasl import SaslOptions
-from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, error_name
+from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from evensplit.kafka.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+    describe_code,
+)
 from evensplit.kafka.wire.responses import SaslAuthenticate, SaslHandshake
-
-UNSUPPORTED_SASL_MECHANISM = 33
-ILLEGAL_SASL_STATE = 34
-SASL_AUTHENTICATION_FAILED = 58
 
 _SERVICES = {
     "GSSAPI": "Kerberos (a KDC of the realm)",
@@ -175,7 +177,7 @@ def _shake_hands(cluster: str, where: str, options: SaslOptions, ask: Ask) -> No
             "out, or use the port of a listener with SASL",
         )
     if code:
-        raise AuthenticationError(cluster, f"{where}: the broker refused SASL: {error_name(code)} ({code})")
+        raise AuthenticationError(cluster, f"{where}: the broker refused SASL: {describe_code(code)}")
 
 
 def _authenticate(message: bytes | None, version: int) -> Any:
@@ -197,5 +199,5 @@ def _refused(
             what = "refused the credentials"
         what = f"{what} (kafka.sasl.jaas.config)" if options.module else what
         return AuthenticationError(cluster, f"{where}: {options.mechanism}: the broker {what}{said}")
-    detail = f"the broker ended the exchange: {error_name(code)} ({code}){said}"
+    detail = f"the broker ended the exchange: {describe_code(code)}{said}"
     return AuthenticationError(cluster, f"{where}: {options.mechanism}: {detail}")

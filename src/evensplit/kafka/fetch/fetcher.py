@@ -17,7 +17,8 @@ from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, PartitionRead, answer
 from evensplit.kafka.fetch.response import Answer, Span, apply_response
 from evensplit.kafka.fetch.routing import Routing, Waiting
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
-from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION, error_name
+from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
+from evensplit.kafka.wire.error_codes import describe_code
 from evensplit.kafka.wire.frames import BODY_BEGIN, AnswerTooLong, Frame
 
 
@@ -195,7 +196,7 @@ class Fetcher:
     def _take(self, leader: Leader, response: FetchedResponse, frame: Frame) -> Answer | None:
         if response.error_code:
             code = response.error_code
-            what = f"{join_address(leader.address)}: it refused Fetch: {error_name(code)} ({code})"
+            what = f"{join_address(leader.address)}: it refused Fetch: {describe_code(code)}"
             self._lose(leader, BrokerError(leader.cluster, what, code))
             return None
         if leader.throttle(response):

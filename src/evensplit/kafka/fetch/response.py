@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 
 from evensplit._kernel import FetchedPartition, FetchedResponse, next_leader_epoch
 from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
-from evensplit.kafka.admin.protocol import access_advice
 from evensplit.kafka.fetch.problems import does_not_grow, replaced, stands_still, undecided
 from evensplit.kafka.fetch.request import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
 from evensplit.kafka.fetch.undecodable import DAMAGED, too_long
-from evensplit.kafka.wire.api import error_name, is_retriable
-
-UNKNOWN_SERVER_ERROR = -1
-OFFSET_OUT_OF_RANGE = 1
-CORRUPT_MESSAGE = 2
+from evensplit.kafka.wire.error_codes import (
+    ADVICE,
+    CORRUPT_MESSAGE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_SERVER_ERROR,
+    describe_code,
+    is_retriable,
+)
 
 EMPTIES_TO_SETTLE = 3
 """So many empty answers in a row say that there is nothing; fewer may be a broker that was not done in time."""
@@ -273,7 +275,7 @@ def _take_nothing(
 
 
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
-    refused = f"{read}: the broker gave no records: {error_name(code)} ({code})"
+    refused = f"{read}: the broker gave no records: {describe_code(code)}"
     if read.follows:
         # What a follower does not have, the leader may.
         read.leader_only = True
@@ -282,11 +284,11 @@ def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
     elif code == OFFSET_OUT_OF_RANGE:
         answer.out_of_range.append(read)
     elif code == CORRUPT_MESSAGE:
-        detail = f"the broker itself found a record batch damaged: {error_name(code)} ({code}); see the broker's log"
+        detail = f"the broker itself found a record batch damaged: {describe_code(code)}; see the broker's log"
         raise CorruptRecordsError(*read.split, read.position, detail)
     elif code == UNKNOWN_SERVER_ERROR or is_retriable(code):
         read.trouble = BrokerError(read.split.cluster, refused, code)
         answer.moved.append(read)
     else:
-        advice = access_advice(code) or "; this does not change by trying again"
-        raise BrokerError(read.split.cluster, f"{refused}{advice}", code)
+        final = "" if code in ADVICE else "; this does not change by trying again"
+        raise BrokerError(read.split.cluster, f"{refused}{final}", code)

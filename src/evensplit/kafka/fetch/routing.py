@@ -14,15 +14,18 @@ from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, DataLossError
 from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.admin.cluster_session import UNKNOWN_TOPIC_GRACE_S, Broker, Leaders
-from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.fetch import problems
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.leader import PATIENCE_MIN_S
 from evensplit.kafka.fetch.request import PartitionRead
-from evensplit.kafka.fetch.response import OFFSET_OUT_OF_RANGE
 from evensplit.kafka.fetch.second_opinion import Search
 from evensplit.kafka.options.client import Address, ClientSettings
-from evensplit.kafka.wire.api import error_name, is_retriable
+from evensplit.kafka.wire.error_codes import (
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    describe_code,
+    is_retriable,
+)
 
 
 class Waiting:
@@ -227,7 +230,7 @@ class Routing:
         if code == UNKNOWN_TOPIC_OR_PARTITION:
             read.trouble = problems.absent(read)
             return
-        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {error_name(code)} ({code})", code)
+        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {describe_code(code)}", code)
         if not is_retriable(code):
             raise read.trouble
 

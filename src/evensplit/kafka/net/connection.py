@@ -28,17 +28,18 @@ from evensplit.errors import (
     ClusterUnreachable,
     UnsupportedBroker,
 )
-from evensplit.kafka.auth.login import ILLEGAL_SASL_STATE, log_in
+from evensplit.kafka.auth.login import log_in
 from evensplit.kafka.auth.tls_socket import reason_of, refused
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
 from evensplit.kafka.net.probe import PROBE_S, speaks_tls
 from evensplit.kafka.net.transport import open_transport
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
-from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, error_name, software_version
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, software_version
+from evensplit.kafka.wire.error_codes import ILLEGAL_SASL_STATE, UNSUPPORTED_VERSION, describe_code
 from evensplit.kafka.wire.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length
 from evensplit.kafka.wire.primitives import OutOfTime, Undecodable
-from evensplit.kafka.wire.responses import UNSUPPORTED_VERSION, ApiVersions
+from evensplit.kafka.wire.responses import ApiVersions
 from evensplit.metadata.http import CutOff
 
 READ_S = 1.0
@@ -265,7 +266,7 @@ class Connection:
                 break
         if code := response.error_code:
             raise BrokerError(
-                self.cluster, f"{self._where}: the broker refused ApiVersions: {error_name(code)} ({code})", code
+                self.cluster, f"{self._where}: the broker refused ApiVersions: {describe_code(code)}", code
             )
         return response.versions
 

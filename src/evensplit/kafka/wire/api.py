@@ -19,7 +19,6 @@ from evensplit.kafka.wire.primitives import Reader
 # kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.errors import for_code
     from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
     from kafka.protocol.consumer import (
         FetchRequest,
@@ -163,16 +162,6 @@ does with the default of the versions before; from 10 on topics go by ids (KIP-8
 
 DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse, group_responses.read_describe_groups, 3, 5, 5)
 """Version 3 is the first that says what the user may do with the group (KIP-430)."""
-
-
-def error_name(code: int) -> str:
-    """Kafka's name for an error code, such as `NOT_LEADER_FOR_PARTITION`; `UNKNOWN` if the code is not known."""
-    return str(for_code(code).message)
-
-
-def is_retriable(code: int) -> bool:
-    """Whether the same request may succeed later, perhaps at another broker."""
-    return bool(for_code(code).retriable)
 
 
 @cache

@@ -14,9 +14,9 @@ from struct import Struct
 from typing import Generic, TypeVar
 
 from evensplit.core.text import short
+from evensplit.kafka.wire.error_codes import UNSUPPORTED_VERSION
 from evensplit.kafka.wire.primitives import Reader, Undecodable
 
-UNSUPPORTED_VERSION = 35
 PORT_MAX = 65535
 BROKERS_MAX = 10_000
 """No cluster has more."""
