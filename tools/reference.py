@@ -1,8 +1,7 @@
 """Writes the reference from the code: `python -m tools.reference` writes the pages in docs/reference anew.
 
-Options, commands, errors and metrics each have one table, or one tree, in the package; a page is what that gives, and
-a test holds the two together. With `--check`, nothing is written, and the exit code says whether every page is up to
-date.
+Options, columns, commands, errors and metrics each have one table, or one tree, in the package. A page is made from it,
+and a test compares the two. With `--check`, nothing is written; the exit code says whether every page is up to date.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from pathlib import Path
 
 import click
 import yaml
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from evensplit.cli.group import evensplit
 from evensplit.errors import BY_ID, EvenSplitError
+from evensplit.kafka.fetch.columns import COLUMNS, TABLE, row_schema
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
@@ -58,6 +59,10 @@ ES-101: `evensplit explain ES-101` tells its cause and its cure
 
 In a program, `error.id` has it. All errors are classes in `evensplit.errors` (see [the Python API](api.md)), and all
 can be caught as `EvenSplitError`."""
+
+COLUMNS_HEAD = """\
+The columns of the rows, always in this order. The first seven are those of Spark's own Kafka source. Option
+[`columns`](options.md) chooses other ones: what is not chosen is neither decoded nor handed to Spark."""
 
 METRICS_HEAD = """\
 How to have them served: [Monitoring and alerts](../howto/monitoring.md). Every one has the labels `query` and `source`;
@@ -131,6 +136,24 @@ def _heading(error: type[EvenSplitError]) -> str:
 
 def _anchor(heading: str) -> str:
     return heading.lower().replace(" ", "-")
+
+
+def columns_page() -> str:
+    """Every column: name, Spark's type, what it holds."""
+    lines = [
+        "# Columns",
+        "",
+        MADE.format(source="`src/evensplit/kafka/fetch/columns.py`"),
+        "",
+        COLUMNS_HEAD,
+        "",
+        "| column | type in Spark | what it holds |",
+        "|---|---|---|",
+    ]
+    for field in from_arrow_schema(row_schema(COLUMNS)):
+        kind = f"`{field.dataType.simpleString()}`"
+        lines.append(f"| `{field.name}` | {kind} | {TABLE[field.name].holds} |")
+    return "\n".join(lines) + "\n"
 
 
 def commands_page() -> str:
@@ -225,6 +248,7 @@ def _metric_row(metric: Metric) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "options.md": options_page,
     "errors.md": errors_page,
+    "columns.md": columns_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
 }

@@ -1,7 +1,7 @@
 """Kafka's error codes: their names, whether to try again, and what to do about them.
 
-The codes that this package acts on have a constant here. Names, and which codes are retriable, are kafka-python's, which
-has all of them.
+The codes that this package acts on have a constant here. Names, and which codes are retriable, are kafka-python's,
+which has all of them.
 
 Source: Kafka's protocol guide, "Error Codes".
 """
