@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Any
 
-from evensplit.core.machine.data_loss import describe_loss, extent, verdict
+from evensplit.core.loss_text import describe_loss, extent, verdict
 from evensplit.core.machine.events import NOW, Event
 from evensplit.core.model import Loss, Split, SplitId
 from evensplit.core.state.state import EnumeratorState, as_named, new_losses, renamed_clusters

@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from evensplit.core.loss_text import CURE, describe_loss, extent
 from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import LogsObserved, RecordsLost
 from evensplit.core.machine.log_epochs import is_older, replaced_from
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Cause, EpochTable, HandedOut, Loss, Split, SplitId
+from evensplit.core.model import Cause, EpochTable, Loss, Split, SplitId
 from evensplit.core.state.settings import FAIL
 from evensplit.core.state.state import Session, Sighting
-from evensplit.core.text import counted
 
 SIGHTINGS_MAX = 3
 """So many answers in a row have to show a log that ends before its position; fewer can come from a stale broker."""
 
 SIGHTING_MS_MIN = 3_000
 """For so long, and for a discovery interval, they have to show it: quick answers are not time."""
-
-_CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
 
 
 def lose(transaction: Transaction, loss: Loss, detail: str = "", *, settled: bool = False) -> bool:
@@ -34,7 +32,8 @@ def lose(transaction: Transaction, loss: Loss, detail: str = "", *, settled: boo
     """
     fatal = transaction.session.loss == FAIL and not settled
     sentence = f"{detail or describe_loss(loss)}. {extent(loss)}"
-    transaction.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
+    cure = f". To go on without them, {CURE}" if fatal else ""
+    transaction.effects.append(ReportLoss(loss, f"{sentence}{cure}", fatal))
     if not fatal:
         transaction.losses.append(loss)
         transaction.noticed.append(loss)
@@ -187,58 +186,3 @@ def records_lost(transaction: Transaction, event: RecordsLost) -> None:
     """Write down what the host has found; positions are as they are."""
     for loss in event.losses:
         lose(transaction, loss)
-
-
-def verdict(loss: Loss) -> str:
-    """Whether records of it are sure to be lost."""
-    return "perhaps lost" if loss.handed_out else "lost"
-
-
-def describe_loss(loss: Loss, log_end: int | None = None) -> str:
-    """What happened, in one clause. `log_end`: where the log ends in which reading was to start, if that is known."""
-    if loss.handed_out is None:
-        return _describe_unread(loss, log_end)
-    what = f"its log begins at offset {loss.found}" if loss.cause is Cause.AGED_OUT else _describe_unread(loss)
-    when = "before the restart" if loss.handed_out is HandedOut.BEFORE_RESTART else "in an earlier batch"
-    return (
-        f"{what}; offsets from {loss.position} on were handed out {when}, and whether they were read before they went "
-        "is not known"
-    )
-
-
-def _describe_unread(loss: Loss, log_end: int | None = None) -> str:
-    match loss.cause:
-        case Cause.RECREATED:
-            return "the topic was deleted and created anew"
-        case Cause.DELETED:
-            unread = "" if loss.found is None else f" with offsets {loss.position} to {loss.found - 1} unread"
-            return f"it was deleted{unread}"
-        case Cause.TRUNCATED:
-            return (
-                f"its log ends at offset {loss.found}, before position {loss.position}, which was read up to: "
-                "records were lost by an unclean leader election, or the topic was created anew"
-            )
-        case Cause.REPLACED:
-            return (
-                f"an unclean leader election replaced its records from offset {loss.found} on, and position "
-                f"{loss.position} had been read up to"
-            )
-        case Cause.AGED_OUT:
-            return (
-                f"its log begins at offset {loss.found}, after position {loss.position}: what was between went unread"
-            )
-    log = f"begins at offset {loss.found}{'' if log_end is None else f' and ends at {log_end}'}"
-    return (
-        f"reading was to start at offset {loss.position}, but its log {log}; with failOnDataLoss=false it is read from "
-        "its beginning"
-    )
-
-
-def extent(loss: Loss) -> str:
-    """How much was lost, in one clause."""
-    if loss.handed_out and loss.offsets_max is not None:
-        return f"Up to {counted(loss.offsets_max, 'offset')} from {loss.position} on may be unread"
-    if loss.offsets_max is None:
-        return f"How many offsets from {loss.position} on were lost is not known"
-    since = f"from {loss.position} on"
-    return f"At most {counted(loss.offsets_max, f'offset {since} was lost', f'offsets {since} were lost')}"

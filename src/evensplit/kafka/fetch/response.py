@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from evensplit._kernel import FetchedPartition, FetchedResponse, next_leader_epoch
 from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
-from evensplit.kafka.fetch.problems import does_not_grow, replaced, stands_still, undecided
+from evensplit.kafka.fetch.problems import DAMAGED, does_not_grow, replaced, stands_still, too_long, undecided
 from evensplit.kafka.fetch.request import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
-from evensplit.kafka.fetch.undecodable import DAMAGED, too_long
 from evensplit.kafka.wire.error_codes import (
     ADVICE,
     CORRUPT_MESSAGE,

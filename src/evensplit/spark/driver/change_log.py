@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from evensplit.core.machine.data_loss import verdict
+from evensplit.core.loss_text import verdict
 from evensplit.core.model import Loss
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState, new_losses

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evensplit.core.machine.data_loss import describe_loss
+from evensplit.core.loss_text import describe_loss
 from evensplit.core.machine.effects import RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
