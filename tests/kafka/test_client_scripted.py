@@ -15,7 +15,7 @@ from evensplit.core.model import Topics
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka.admin.client import ClusterClient
-from evensplit.kafka.background import in_background
+from evensplit.kafka.deadline import in_background
 from evensplit.kafka.wire.api import (
     API_VERSIONS,
     FIND_COORDINATOR,

@@ -27,7 +27,7 @@ from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
 from evensplit.spark.poll.scheduler import Scheduler
-from evensplit.spark.task.read import read_partition
+from evensplit.spark.task.partition import read_partition
 
 
 class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -28,7 +28,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import ClusterError, SubscriptionError
 from evensplit.kafka.admin.protocol import ClusterPort
-from evensplit.kafka.background import in_background
+from evensplit.kafka.deadline import in_background
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.options.per_cluster import BOOTSTRAP, SUBSCRIPTIONS

@@ -31,8 +31,7 @@ from evensplit.errors import (
 from evensplit.kafka.auth.login import log_in
 from evensplit.kafka.auth.tls_socket import reason_of, refused
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
-from evensplit.kafka.net.probe import PROBE_S, speaks_tls
-from evensplit.kafka.net.transport import open_transport
+from evensplit.kafka.net.transport import PROBE_S, open_transport, speaks_tls
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
 from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, software_version

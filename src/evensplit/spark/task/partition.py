@@ -1,18 +1,20 @@
-"""What a task is handed: the ranges of one reader in one batch, and how to reach their clusters."""
+"""One task: the ranges of one reader in one batch, how to reach their clusters, and reading them on an executor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
-from evensplit.spark.task.deferred_bounds import DeferredBounds
+from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_up
 
 
 class ReaderPartition(InputPartition):
@@ -144,3 +146,24 @@ def _epoch_before(offset: int, known: Split | None, topic_id: str) -> int:
     if known is None or known.position != offset or known.topic_id != topic_id:
         return -1
     return -1 if known.epoch is None else known.epoch
+
+
+def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The records of `partition`, in the order of offsets within each range.
+
+    Spark hands a plain InputPartition over where a batch query has nothing to read; it has no rows.
+    """
+    if not isinstance(partition, ReaderPartition):
+        return iter(())
+    ranges = bind(partition.ranges, partition.late, looking_up(partition.settings, partition.cluster_ids))
+    return read_ranges(
+        ranges,
+        partition.settings,
+        columns=partition.columns,
+        topic_ids=partition.topic_ids,
+        cluster_ids=partition.cluster_ids,
+        epochs=partition.epochs,
+        skip_lost=partition.skip_lost,
+        null_timestamps=partition.null_timestamps,
+        limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
+    )
