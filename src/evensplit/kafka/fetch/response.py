@@ -18,7 +18,7 @@ from evensplit.kafka.wire.error_codes import (
     is_retriable,
 )
 
-EMPTIES_TO_SETTLE = 3
+EMPTY_RESPONSES_TO_SETTLE = 3
 """So many empty answers in a row say that there is nothing; fewer may be a broker that was not done in time."""
 
 
@@ -94,7 +94,7 @@ def apply_response(
         # A broker gives the first partition that has something at least one batch, whatever the limits (KIP-74).
         unlimited = read is asked[0] or not received
         if fetched.error_code or fetched.records_begin < fetched.records_end:
-            read.empties = 0
+            read.empty_responses = 0
         if fetched.error_code:
             _refuse(answer, read, fetched.error_code)
         elif fetched.diverging is not None:
@@ -118,7 +118,7 @@ def apply_response(
             answer.starved.append(read)
     for read in missing.values():
         detail = f"{read}: the broker left it out of its answer"
-        read.trouble, read.empties = ClusterUnreachable(read.split.cluster, detail), 0
+        read.trouble, read.empty_responses = ClusterUnreachable(read.split.cluster, detail), 0
         answer.starved.append(read)
     return answer
 
@@ -254,19 +254,19 @@ def _take_nothing(
         read.leader_only = True
         answer.moved.append(read)
     elif fetched.high_watermark < read.end:
-        read.believe()
+        read.reset_probe()
         # That it does not grow may be one leader's word that is none any more.
         (answer.moved if isinstance(read.trouble, DataLossError) else answer.served).append(read)
         read.trouble = does_not_grow(read, fetched.high_watermark)
     elif read_committed and fetched.last_stable_offset < read.end:
         # The records are there, and may come yet: nothing may be passed over.
-        read.believe()
+        read.reset_probe()
         answer.served.append(read)
         read.trouble = undecided(read, fetched.last_stable_offset)
     else:
-        read.doubtful = True
-        read.empties += alone
-        if read.empties >= EMPTIES_TO_SETTLE:
+        read.probing = True
+        read.empty_responses += alone
+        if read.empty_responses >= EMPTY_RESPONSES_TO_SETTLE:
             answer.gaps.append(read)
         else:
             answer.served.append(read)
