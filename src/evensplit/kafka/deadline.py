@@ -9,13 +9,13 @@ from concurrent.futures import Future, wait
 from typing import TypeVar
 
 POLL_MAX_S = 3600.0
-"""So long one `poll` waits at most: it takes no more than 32 bits of milliseconds."""
+"""The longest wait of one `poll`, which takes 32 bits of milliseconds."""
 
 _Found = TypeVar("_Found")
 
 
 class Deadline:
-    """A moment of the monotonic clock by which something has to be over."""
+    """A moment of the monotonic clock by which a call has to end."""
 
     __slots__ = ("at_s",)
 
@@ -29,12 +29,12 @@ class Deadline:
 
     @property
     def remaining_s(self) -> float:
-        """Seconds that are left; 0.0 when it has passed, never less."""
+        """The seconds left; 0.0 once the deadline has passed."""
         return max(0.0, self.at_s - time.monotonic())
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left."""
         return time.monotonic() >= self.at_s
 
     def within(self, timeout_s: float) -> Deadline:

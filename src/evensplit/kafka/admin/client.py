@@ -42,10 +42,10 @@ from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, describ
 from evensplit.kafka.wire.responses import ByTopic, ListedOffset, MetadataTopic
 
 OFFSET_MAX = (1 << 63) - 1
-"""No offset is so high, as there is another one after each."""
+"""Higher than any offset, since every record has a next offset."""
 
 CONNECT_MIN_S = 0.25
-"""No leader leaves the next one less time to be connected to."""
+"""The least time to connect to a leader, however slow the one before it was."""
 
 
 class ClusterClient:
@@ -171,7 +171,7 @@ class ClusterClient:
             )
 
     def broker(self, node_id: int) -> Broker | None:
-        """One broker by its id, as far as is known already. Asks nobody."""
+        """One broker by its id, None if it is not known yet. Sends nothing."""
         return self._calls.session.brokers.get(node_id)
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -217,7 +217,7 @@ class _OffsetLookup:
         self._found: dict[TopicPartition, int] = {}
         self.epochs: dict[TopicPartition, int] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
-        # What the metadata does not have. A leader may not know yet what the metadata has already.
+        # Missing in the metadata. A leader may not know a topic yet that is in the metadata already.
         self._absent: Collection[TopicPartition] = ()
 
     def run(self) -> Mapping[TopicPartition, int]:

@@ -52,7 +52,7 @@ class EpochWalk:
 
     @property
     def table(self) -> EpochTable:
-        """What is known; empty if the log has no epochs, as in a record format of before Kafka 0.11."""
+        """The epochs found so far; empty if the log has none, as in a record format of before Kafka 0.11."""
         return tuple(self._entries[: EPOCH_ROUNDS_MAX + 1]) if self._entries != [_FIRST] else _ONLY_FIRST
 
     def take(self, epoch: int, end: int) -> None:

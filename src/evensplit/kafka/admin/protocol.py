@@ -1,4 +1,4 @@
-"""What this package asks a Kafka cluster for, on the driver: the contract that the real client and the fake obey.
+"""The requests of the driver to a Kafka cluster: the contract that the real client and the fake one obey.
 
 Partitions are listed by one pure function for both, so that they cannot differ in what a subscription means.
 """
@@ -23,18 +23,21 @@ from evensplit.kafka.wire.error_codes import (
 )
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""What Kafka lets a topic be called."""
+"""The names that Kafka allows for topics."""
 
 _ABSENT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION})
 _NAMED_MAX = 5
 
 
 class Missing(NamedTuple):
-    """A topic that does not exist or, with `partition`, that one of it; `has`: those that there are, ascending."""
+    """A topic, or a partition of one, that does not exist."""
 
     topic: str
     partition: int | None = None
+    """The missing partition; None if the whole topic is missing."""
+
     has: Sequence[int] = ()
+    """The partitions that the topic does have, ascending."""
 
     def __str__(self) -> str:
         if self.partition is None:
@@ -44,23 +47,25 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one look at a cluster's metadata found.
-
-    - `cluster_id`: the id the cluster gave itself, empty where the brokers have none.
-    - `partitions`: all that the subscription covers, ascending by topic and number, each once.
-    - `missing`: the topics and partitions that the subscription names and the cluster does not have.
-    - `incomplete`: one sentence for each reason why `partitions` may lack something that exists. Empty: the answer is
-      complete, and what is not in it does not exist.
-    - `unlisted`: the topics that these sentences are about, in their order.
-    - `broker`: which broker says so, by a name that no other one has; empty where that is not known.
-    """
+    """The partitions of a cluster that a subscription covers, by the metadata of one broker."""
 
     cluster_id: str
+    """Kafka's id of the cluster; empty if the brokers have none."""
+
     partitions: tuple[ListedPartition, ...]
+    """Ascending by topic and number, each once."""
+
     missing: tuple[Missing, ...] = ()
+    """The topics and partitions that the subscription names and the cluster does not have."""
+
     incomplete: tuple[str, ...] = ()
+    """One sentence for each reason why `partitions` may lack something that exists. Empty: the list is complete."""
+
     unlisted: tuple[str, ...] = ()
+    """The topics that the sentences in `incomplete` are about, in their order."""
+
     broker: str = field(default="", compare=False)
+    """The broker that answered, by a name that is unique in the cluster; empty if that is not known."""
 
     @property
     def keys(self) -> tuple[TopicPartition, ...]:
@@ -86,9 +91,9 @@ class ClusterPort(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why no broker of those that were asked last could answer; empty once one has. Asks nobody, and never waits.
+        """Why none of the brokers that were asked last could answer; empty once one has. Sends nothing, never waits.
 
-        A call that is under way tries again until its deadline: this says by then what it has met with.
+        A call that is under way tries again until its deadline: meanwhile, this tells its last failure.
         """
         ...
 
@@ -105,9 +110,9 @@ class ClusterPort(Protocol):
         ...
 
     def turn(self) -> None:
-        """Let metadata be asked of other brokers the next time, and of the one that answered last if none of them does.
+        """Ask other brokers for metadata the next time, and the one that answered last only if no other one does.
 
-        One broker can be cut off from the others, and go on to say what was true before.
+        A broker that is cut off from the others keeps giving outdated metadata.
         """
         ...
 
@@ -122,7 +127,7 @@ class ClusterPort(Protocol):
         `wanted` has -2 for the first offset that the log still has, -1 for its end (the offset of the next record), or
         a time in milliseconds since 1970, for the first record with that time or a later one: -1 if there is none.
 
-        Under `read_committed` the end is the last stable offset, and no time leads behind it: it is where the first
+        Under `read_committed` the end is the last stable offset, and no time leads beyond it: it is where the first
         transaction begins that is still open, or the end of the log. Records of aborted transactions count. Under
         `read_uncommitted`, or if `undecided`, those of open ones do as well.
 
@@ -141,7 +146,7 @@ class ClusterPort(Protocol):
     ) -> EndsAndEpochs:
         """The end of each log in `partitions`, as `list_offsets` has it, and the epoch of the leader that told it.
 
-        What is promised and raised is what `list_offsets` promises and raises.
+        Guarantees and errors are those of `list_offsets`.
         """
         ...
 
@@ -174,8 +179,8 @@ class ClusterPort(Protocol):
         ...
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """What the consumer group `group` has committed for each of `partitions`, in their order: the next offset that
-        it would read. Those without a commit, with a group that does not exist all of them, are left out.
+        """The committed offset of consumer group `group` for each of `partitions`, in their order: the next one that it
+        would read. Those without a commit, with a group that does not exist all of them, are left out.
 
         Raises:
             ClusterUnreachable: no broker, or not the group's coordinator, answered in time.
@@ -254,7 +259,7 @@ class TopicState(NamedTuple):
 
 
 def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterable[TopicState]) -> Listing:
-    """What `subscription` covers of `topics`: those it names, or for a pattern all that the cluster has."""
+    """List what `subscription` covers of `topics`: those it names, or for a pattern all that the cluster has."""
     by_name = {topic.name: topic for topic in topics}
     found: list[ListedPartition] = []
     missing: list[Missing] = []

@@ -39,7 +39,7 @@ Ask = Callable[[Api[Any], Callable[[int], Any]], Any]
 
 
 class Mechanism(Protocol):
-    """One exchange: the first message, then an answer to each of the server's, None behind the last one."""
+    """One exchange: the first message, then an answer to each of the server's, None after the last one."""
 
     def first(self) -> bytes: ...
 
@@ -91,7 +91,7 @@ class MskIam:
         return message
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """Nothing; what the broker says, it says to itself."""
+        """Nothing: the broker's answer is not checked."""
         return None
 
 
@@ -120,17 +120,17 @@ def log_in(cluster: str, address: Address, options: SaslOptions, ask: Ask, deadl
     except SaslError as error:
         raise AuthenticationError(cluster, f"{where}: {options.mechanism}: {error}") from None
     except UnicodeEncodeError:
-        what = "a name, a password or a token has characters that are none in UTF-8"
+        what = "a name, a password or a token has characters that UTF-8 cannot encode"
         raise AuthenticationError(cluster, f"{where}: {options.mechanism}: {what}") from None
     except ClusterError:
         if options.mechanism == "OAUTHBEARER":
             forget(options)
         raise
-    raise AuthenticationError(cluster, f"{where}: {options.mechanism}: the broker does not come to an end")
+    raise AuthenticationError(cluster, f"{where}: {options.mechanism}: no result after {_ROUNDS_MAX} rounds")
 
 
 def _in_time(cluster: str, where: str, mechanism: str, deadline: Deadline, work: Callable[[], Any]) -> Any:
-    """What a mechanism does on this side, where some ask services of their own, which keep to no deadline."""
+    """Run a mechanism's step within the deadline; some ask services of their own, which know no deadline."""
     if mechanism not in _SERVICES:
         return work()
     try:

@@ -54,7 +54,7 @@ _SPEAKS_TLS = (
     "the listener speaks TLS; set kafka.security.protocol to SSL or SASL_SSL, or use the port of one without TLS"
 )
 _WANTS_SASL = (
-    "the listener lets nobody in without a login; set kafka.security.protocol to SASL_SSL or SASL_PLAINTEXT, and give "
+    "the listener requires a login; set kafka.security.protocol to SASL_SSL or SASL_PLAINTEXT, and give "
     "kafka.sasl.mechanism and kafka.sasl.jaas.config"
 )
 
@@ -212,7 +212,7 @@ class Connection:
     def receive_into(self, frame: Frame, deadline: Deadline) -> int:
         """Wait for the oldest outstanding response and leave it, undecoded, at the beginning of `frame.data`.
 
-        Nobody may hold a view of `frame.data` meanwhile. Returns its length; from BODY_BEGIN on it is the response
+        No view of `frame.data` may be held meanwhile. Returns its length; from BODY_BEGIN on it is the response
         without the number. Raises AnswerTooLong for one that is longer than its request allows.
         """
         expected = self._sent[0]
@@ -255,7 +255,7 @@ class Connection:
             received = end
 
     def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
-        """What the broker can do. One that does not know our version of the question says so in version 0."""
+        """Ask which requests the broker supports. If this version is unknown to it, it answers in version 0."""
         for version in (API_VERSIONS.highest, API_VERSIONS.lowest):
             names = {"client_software_name": "evensplit", "client_software_version": software_version()}
             message = API_VERSIONS.request(version=version, **(names if version >= 3 else {}))
@@ -318,7 +318,7 @@ class Connection:
                     raise self._hung_up(f"it closed the connection instead of answering {what}", what, deadline)
                 received += size
                 self._heard = True
-                # What comes byte by byte is never waited for.
+                # A response that trickles in byte by byte must not hold this up for ever.
                 if received < len(view) and limit.passed:
                     raise TimeoutError
         except TimeoutError:
@@ -339,7 +339,7 @@ class Connection:
             raise TimeoutError
 
     def _broken(self, error: OSError, what: str, asked: str, deadline: Deadline) -> ClusterError:
-        """What an error of the socket means. The other side may have said why before it hung up."""
+        """Tell what an error of the socket means. The other side may have sent the reason before it closed."""
         if self._secured and not isinstance(error, ssl.SSLError):
             try:
                 self._socket.recv(1)

@@ -82,7 +82,7 @@ def _configure(connection: socket.socket, settings: ClientSettings) -> None:
 
 
 def resolve_name(cluster: str, address: Address, deadline: Deadline) -> _Found:
-    """What a name stands for, as `socket.getaddrinfo` has it. Raises ClusterUnreachable."""
+    """Look up a host's addresses, as `socket.getaddrinfo` returns them. Raises ClusterUnreachable."""
     # A thread asks, as a name server that does not answer would break the deadline.
     host, port = address
     try:

@@ -61,7 +61,7 @@ class ReaderPartition(InputPartition):
         self.epochs = epochs or {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: plain tuples, since pickle calls Python code for each named one."""
+        """The pickled state: plain tuples, since pickle calls Python code for each named one."""
         ranges = [(*split, start, end) for split, start, end in self.ranges]
         return {**self.__dict__, "ranges": ranges, "epochs": [(*split, *one) for split, one in self.epochs.items()]}
 
@@ -121,23 +121,23 @@ def input_partitions(
 def _epochs(
     tasks: Sequence[ReaderPlan], start: EnumeratorState | None, end: EnumeratorState
 ) -> dict[SplitId, RangeEpochs]:
-    """What the states know of the leader epochs before and in the batch, for each split of which they know any."""
+    """The leader epochs before and in the batch, for each split of which the states know any."""
     bounds: dict[SplitId, tuple[int, int]] = {}
     for task in tasks:
-        for key, first, behind in task.ranges:
+        for key, first, stop in task.ranges:
             part = bounds.get(key)
             # Most splits are not cut.
-            bounds[key] = (first, behind) if part is None else (min(part[0], first), max(part[1], behind))
+            bounds[key] = (first, stop) if part is None else (min(part[0], first), max(part[1], stop))
     earlier, revision = ({}, 0) if start is None else (start.splits, start.revision)
     found: dict[SplitId, RangeEpochs] = {}
-    for split, (first, behind) in bounds.items():
+    for split, (first, stop) in bounds.items():
         known = end.splits[split]
         # Where reading began anew after the start, what was read before that need not be in this log.
         same = earlier.get(split) if known.since <= revision else None
         before = _epoch_before(first, same, known.topic_id)
-        last = _epoch_before(behind, known, known.topic_id)
+        last = _epoch_before(stop, known, known.topic_id)
         if before >= 0 or last >= 0:
-            found[split] = RangeEpochs(first, before, behind, last)
+            found[split] = RangeEpochs(first, before, stop, last)
     return found
 
 
@@ -149,9 +149,9 @@ def _epoch_before(offset: int, known: Split | None, topic_id: str) -> int:
 
 
 def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The records of `partition`, in the order of offsets within each range.
+    """Read the records of `partition`, in the order of offsets within each range.
 
-    Spark hands a plain InputPartition over where a batch query has nothing to read; it has no rows.
+    Where a batch query has nothing to read, Spark passes a plain InputPartition, which has no rows.
     """
     if not isinstance(partition, ReaderPartition):
         return iter(())
