@@ -27,14 +27,14 @@ import pyarrow as pa
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from bench.session import directory_and_session
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
-from evensplit.spark.schema import row_schema
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS, row_schema
 from evensplit.testing import LocalKafka
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
@@ -127,15 +127,15 @@ def ceiling_source() -> type[DataSource]:
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             count = CEILING_ROWS
             columns = {
-                "key": pa.array([b"key-%d" % (n % 5000) for n in range(count)], pa.binary()),
-                "value": pa.array([b"x" * self.size] * count, pa.binary()),
-                "topic": pa.array(["ceiling"] * count, pa.string()),
-                "partition": pa.array([0] * count, pa.int32()),
-                "offset": pa.array(range(count), pa.int64()),
-                "timestamp": pa.array([1_700_000_000_000_000] * count, pa.timestamp("us", tz="UTC")),
-                "timestampType": pa.array([0] * count, pa.int32()),
+                "key": [b"key-%d" % (n % 5000) for n in range(count)],
+                "value": [b"x" * self.size] * count,
+                "topic": ["ceiling"] * count,
+                "partition": [0] * count,
+                "offset": range(count),
+                "timestamp": [1_700_000_000_000_000] * count,
+                "timestampType": [0] * count,
             }
-            batch = pa.RecordBatch.from_pydict(columns)
+            batch = pa.RecordBatch.from_pydict(columns, schema=row_schema(KAFKA_COLUMNS))
             for _ in range(self.rows // count // self.tasks):
                 yield batch
 
@@ -145,7 +145,7 @@ def ceiling_source() -> type[DataSource]:
             return "ceiling"
 
         def schema(self) -> StructType:
-            return row_schema(KAFKA_COLUMNS)
+            return from_arrow_schema(row_schema(KAFKA_COLUMNS))
 
         def reader(self, schema: StructType) -> DataSourceReader:
             given = self.options

@@ -1,8 +1,7 @@
 """Writes the reference from the code: `python -m tools.reference` writes the pages in docs/reference anew.
 
-Options, commands, errors and metrics each have one table, or one tree, in the package; a page is what that gives, and
-a test holds the two together. With `--check`, nothing is written, and the exit code says whether every page is up to
-date.
+Options, columns, commands, errors and metrics each have one table, or one tree, in the package. A page is made from it,
+and a test compares the two. With `--check`, nothing is written; the exit code says whether every page is up to date.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from pathlib import Path
 
 import click
 import yaml
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from evensplit.cli.group import evensplit
-from evensplit.error_table import MEANINGS
+from evensplit.errors import BY_ID, EvenSplitError
+from evensplit.kafka.fetch.columns import COLUMNS, TABLE, row_schema
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
@@ -47,17 +48,21 @@ Names that other sources, other clients of Kafka and older versions have. Each i
 table; a name that is nearly one of the options is answered with that one."""
 
 ERRORS_HEAD = """\
-Each error has an id that stays; `evensplit explain ID` tells its cause and its cure, as this page does. The command
-line shows the id below the message. In Python, and in the text of Spark's exceptions, it is in the last line of the
-error; in a warning of the log, in brackets behind the message:
+What to do about each error. Every error has an id that never changes; `evensplit explain ID` shows its cause and its
+cure, as this page does. The command line shows the id below the message. In Python, and in the text of Spark's
+exceptions, it is in the last line of the error. In a log line, it follows the message in brackets:
 
 ```text
 evensplit.errors.OptionError: 1 option is wrong: subscribe is missing …
 ES-101: `evensplit explain ES-101` tells its cause and its cure
 ```
 
-In a program, `error.id` has it. All are classes in `evensplit.errors` (see [the Python API](api.md)), but for
-`SimulationFailed`, and all of them can be caught as `EvenSplitError`."""
+In a program, `error.id` has it. All errors are classes in `evensplit.errors` (see [the Python API](api.md)), and all
+can be caught as `EvenSplitError`."""
+
+COLUMNS_HEAD = """\
+The columns of the rows, always in this order. The first seven are those of Spark's own Kafka source. Option
+[`columns`](options.md) chooses other ones: what is not chosen is neither decoded nor handed to Spark."""
 
 METRICS_HEAD = """\
 How to have them served: [Monitoring and alerts](../howto/monitoring.md). Every one has the labels `query` and `source`;
@@ -112,21 +117,43 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        MADE.format(source="`src/evensplit/error_table.py`"),
+        MADE.format(source="the classes in `src/evensplit/errors`"),
         "",
         ERRORS_HEAD,
         "",
         "| id | class |",
         "|---|---|",
-        *(f"| [{one.id}](#{_anchor(f'{one.id} {one.name}')}) | `{one.name}` |" for one in MEANINGS),
+        *(f"| [{error.id}](#{_anchor(_heading(error))}) | `{error.__name__}` |" for error in BY_ID.values()),
     ]
-    for one in MEANINGS:
-        lines += ["", f"## {one.id} {one.name}", "", f"**Cause.** {one.cause}", "", f"**Cure.** {one.cure}"]
+    for error in BY_ID.values():
+        lines += ["", f"## {_heading(error)}", "", f"**Cause.** {error.cause}", "", f"**Cure.** {error.cure}"]
     return "\n".join(lines) + "\n"
+
+
+def _heading(error: type[EvenSplitError]) -> str:
+    return f"{error.id} {error.__name__}"
 
 
 def _anchor(heading: str) -> str:
     return heading.lower().replace(" ", "-")
+
+
+def columns_page() -> str:
+    """Every column: name, Spark's type, what it holds."""
+    lines = [
+        "# Columns",
+        "",
+        MADE.format(source="`src/evensplit/kafka/fetch/columns.py`"),
+        "",
+        COLUMNS_HEAD,
+        "",
+        "| column | type in Spark | what it holds |",
+        "|---|---|---|",
+    ]
+    for field in from_arrow_schema(row_schema(COLUMNS)):
+        kind = f"`{field.dataType.simpleString()}`"
+        lines.append(f"| `{field.name}` | {kind} | {TABLE[field.name].holds} |")
+    return "\n".join(lines) + "\n"
 
 
 def commands_page() -> str:
@@ -221,6 +248,7 @@ def _metric_row(metric: Metric) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "options.md": options_page,
     "errors.md": errors_page,
+    "columns.md": columns_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
 }

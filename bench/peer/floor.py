@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
-from evensplit.spark.schema import row_schema
+from evensplit.kafka.fetch.columns import KAFKA_COLUMNS, row_schema
 
 
 def floor_source() -> type[DataSource]:
@@ -38,7 +38,7 @@ def floor_source() -> type[DataSource]:
             return "floor"
 
         def schema(self) -> StructType:
-            return row_schema(columns=KAFKA_COLUMNS)
+            return from_arrow_schema(row_schema(KAFKA_COLUMNS))
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
             return Empty(int(self.options["tasks"]))

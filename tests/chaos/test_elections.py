@@ -21,7 +21,7 @@ from evensplit.core.model import Cause, Loss
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import DataLossError
 from evensplit.spark.batch_reader import EvenSplitReader
-from evensplit.spark.task.read import read_partition
+from evensplit.spark.task.partition import read_partition
 from evensplit.testing import LocalKafka
 from evensplit.testing.admin import requests
 from tests.support.reading import Reading, options_of

@@ -51,7 +51,7 @@ def test_fake_gives_partial_listings_when_told_to() -> None:
     fake = FakeKafka()
     fake.create_topic("a", 1)
     fake.create_topic("b", 1)
-    fake.hide_topic("b", 29, "TOPIC_AUTHORIZATION_FAILED")
+    fake.hide_topic("b", 29)
     for subscription in (Topics(("a", "b")), TopicPattern(".")):
         listing = fake.list_partitions(subscription)
         assert keys(listing.partitions) == [("a", 0)]
@@ -108,7 +108,7 @@ def test_fake_refuses_commits_when_told_to() -> None:
     fake = FakeKafka("east")
     fake.create_topic("t", 2)
     fake.commit("g", "t", 1, 8)
-    fake.refuse_commits(30, "GROUP_AUTHORIZATION_FAILED")
+    fake.refuse_commits(30)
     with pytest.raises(BrokerError, match=r"group 'g': 1 of 1 .*: GROUP_AUTHORIZATION_FAILED \(30\) for topic 't', "):
         fake.commit_offsets("g", {("t", 0): 1})
     assert fake.committed_offsets("g", [("t", 0), ("t", 1)]) == {("t", 1): 8}
@@ -118,4 +118,4 @@ def test_fake_refuses_commits_when_told_to() -> None:
     with pytest.raises(IndexError):
         fake.commit("g", "t", 2, 1)
     with pytest.raises(ValueError, match="no error"):
-        fake.refuse_commits(0, "NONE")
+        fake.refuse_commits(0)

@@ -19,7 +19,7 @@ from evensplit.errors import (
     EvenSplitError,
 )
 from evensplit.kafka.admin.client import ClusterClient
-from evensplit.kafka.fetch.response import EMPTIES_TO_SETTLE
+from evensplit.kafka.fetch.response import EMPTY_RESPONSES_TO_SETTLE
 from evensplit.kafka.wire.api import FETCH
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, spread, values, whole
@@ -254,7 +254,7 @@ def test_nothing_several_times_in_a_row_is_a_gap(
     begun = time.monotonic()
     assert values(lane(kafka, whole(topic, 10), detour(tamper))) == []
     assert time.monotonic() - begun < SLACK_S
-    assert asked == EMPTIES_TO_SETTLE
+    assert asked == EMPTY_RESPONSES_TO_SETTLE
 
 
 @pytest.mark.parametrize("local", [11, 5, -1])

@@ -22,7 +22,7 @@ LONG_RECORD = 20 * MIB
 SCRIPT = """
 import json, re, sys
 from pathlib import Path
-import evensplit.spark.task.read
+import evensplit.spark.task.partition
 from evensplit.core.model import Range, SplitId
 from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.reader import read_ranges

@@ -172,5 +172,5 @@ def test_offsets_of_what_does_not_exist(
     assert caught.value.code == 3
     assert str(caught.value) == (
         f"cluster 'east': topic {topic!r}, partition {partition}: its offset is not known: "
-        "UNKNOWN_TOPIC_OR_PARTITION (3); it was deleted, or this client may not see it"
+        "UNKNOWN_TOPIC_OR_PARTITION (3): it was deleted, or this client may not see it"
     )

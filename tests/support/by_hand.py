@@ -11,7 +11,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.poll.scheduler import Scheduler
-from evensplit.spark.task.read import read_partition
+from evensplit.spark.task.partition import read_partition
 from evensplit.testing import LocalKafka
 
 ASKED_S = 0.2

@@ -71,7 +71,7 @@ class Fake:
 
     @contextmanager
     def live_consumer(self, group: str, topic: str) -> Iterator[None]:
-        self.port.refuse_commits(25, "UNKNOWN_MEMBER_ID")
+        self.port.refuse_commits(25)
         yield
         self.port.recover()
 

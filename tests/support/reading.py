@@ -8,7 +8,7 @@ from evensplit.core.state.offset_strategies import Earliest
 from evensplit.core.state.state import EnumeratorState, new_losses
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import SourceOptions, parse_options
-from evensplit.spark.task.read import read_partition
+from evensplit.spark.task.partition import read_partition
 from evensplit.testing import LocalKafka
 
 CLUSTER = "default"

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError
-from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION, ClusterPort, Listing
+from evensplit.kafka.admin.protocol import ClusterPort, Listing
+from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot

@@ -6,7 +6,6 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from evensplit.cli.usage import ending, form_option
 from evensplit.core.text import plain
-from evensplit.error_table import MEANINGS
+from evensplit.errors import BY_ID
 from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
 from evensplit.spark.options.spec import BY_NAME, KINDS, Option
 
@@ -72,9 +71,9 @@ def find(name: str) -> Mapping[str, str]:
     wanted = whole.rpartition(".")[2]
     if number := _ID.fullmatch(wanted):
         wanted = f"es-{number[1]}"
-    for one in MEANINGS:
-        if wanted in (one.id.lower(), one.name.lower()):
-            return asdict(one)
+    for error in BY_ID.values():
+        if wanted in (error.id.lower(), error.__name__.lower()):
+            return {"id": error.id, "name": error.__name__, "cause": error.cause, "cure": error.cure}
     if option := BY_NAME.get(whole):
         return _option(option)
     if known := meaning_of(whole):
@@ -103,7 +102,7 @@ def _option(option: Option) -> Mapping[str, str]:
 def _unknown(name: str, whole: str) -> str:
     """What is said of what is nothing; `whole`: in lower case. Names are like others, of ids there are ranges."""
     if _ID.fullmatch(whole):
-        kinds = groupby(sorted(one.id for one in MEANINGS), key=lambda one: one[:-2])
+        kinds = groupby(BY_ID, key=lambda error_id: error_id[:-2])
         return f"there is no error {plain(name)!r}; there are {', '.join(_from_to(tuple(ids)) for _, ids in kinds)}"
     said = f"there is no error and no option {plain(name)!r}"
     close = _nearest(whole)
@@ -115,7 +114,7 @@ def _unknown(name: str, whole: str) -> str:
 def _nearest(whole: str) -> list[str]:
     """The errors and options whose names are most like it, the closest first."""
     of_error = whole.rpartition(".")[2]
-    alike = {f"{one.id} {one.name}": _likeness(of_error, one.name) for one in MEANINGS}
+    alike = {f"{error_id} {error.__name__}": _likeness(of_error, error.__name__) for error_id, error in BY_ID.items()}
     alike |= {option: _likeness(whole, option) for option in (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()))}
     close = sorted((shown for shown, how in alike.items() if how >= SIMILAR), key=lambda shown: (-alike[shown], shown))
     return close[:SUGGESTIONS_MAX]

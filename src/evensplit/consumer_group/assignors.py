@@ -12,7 +12,7 @@ Otherwise a change of the leader alone would move partitions there and back.
 
 **Two protocols.** Under the eager one a member gives up all that it owns when the group rebalances, and most of it
 comes back. Under the cooperative one (KIP-429) it holds on to what it owns, and says so in a field of the subscription;
-what it is to give up goes to nobody in that round, and to the next owner in the round after.
+what it is to give up has no owner in that round, and goes to the next owner in the round after.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COOPERATIVE_VERSION = 1
 
 
 class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python comes without types
-    """What the assignors of this package have in common; one of them is what a consumer is given.
+    """The base of the assignors of this package. A consumer is given one of them.
 
     kafka-python makes one for each consumer when it is given the class. An instance that is given instead must not be
     shared between consumers, since it remembers what its consumer owns.
@@ -70,7 +70,7 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
         return self._latest
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """What this member tells the leader: its topics, and in the user data what it owns since when."""
+        """This member's message to the leader: its topics, and in the user data which partitions it owns since when."""
         self._settled = None
         subscribed = sorted(topics)
         for topic in subscribed:
@@ -167,7 +167,7 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
         return plan
 
     def _claim(self, member: Any) -> Claim:
-        """What a member says that it owns, without what it got for the time being only."""
+        """The partitions that a member claims to own, without those that it got provisionally."""
         try:
             owned, generation = decode_claim(member.metadata.user_data)
         except ValueError as error:
@@ -214,9 +214,9 @@ class FairAssignor(GroupAssignor):
 
 
 class CooperativeBalancedAssignor(GroupAssignor):
-    """As `BalancedAssignor`, but nobody gets a partition before its owner has given it up and knows it (KIP-429).
+    """As `BalancedAssignor`, but a partition moves only after its owner has given it up and knows it (KIP-429).
 
-    A partition that moves is nobody's for one round: its owner gives it up, and joins again at once, which makes the
+    A partition that moves has no owner for one round: its owner gives it up, and joins again at once, which makes the
     round in which the next owner gets it. `latest` is the plan that both rounds lead to. What does not move is not
     revoked.
 
@@ -257,7 +257,7 @@ class CooperativeBalancedAssignor(GroupAssignor):
     ) -> Collection[SplitId]:
         """What another member still has to give up, and will, since it is not assigned to it.
 
-        An owner that stays the owner waits for nobody: who else holds the partition has missed that it was thrown out.
+        An owner that stays the owner does not wait: who else holds the partition has missed that it was thrown out.
         """
         holders: dict[SplitId, set[Reader]] = {}
         for member in members:

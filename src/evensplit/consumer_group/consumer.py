@@ -25,7 +25,7 @@ RELIED_ON = (
     "_do_join_and_sync_async", "_generation", "_is_leader", "_lock", "_on_join_complete_async",
     "_on_join_prepare_async", "_perform_assignment", "_rebalance_protocol", "_subscription",
 )  # fmt: skip
-"""What `Coordinator` needs of kafka-python's."""
+"""The options of kafka-python's that `Coordinator` needs."""
 
 
 class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes without types
@@ -53,7 +53,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes 
 
     Args:
         topics: to subscribe to, as of `KafkaConsumer`.
-        on_change: see above; None: nobody is told.
+        on_change: see above; None: no call.
         configs: the options of `KafkaConsumer`; `group_id` is required.
 
     Raises ValueError without a group, for what is no assignor and for what cannot be called, and RuntimeError where
@@ -105,7 +105,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes 
 
 
 def _assignors(given: Any) -> list[Any]:
-    """The assignors themselves, each made if `given` has its class. Raises ValueError, saying what is none."""
+    """The assignors in `given`, instances made of classes. Raises ValueError, naming the first that is no assignor."""
     several = isinstance(given, Iterable) and not isinstance(given, str)
     assignors = []
     for one in given if several else [given]:

@@ -1,4 +1,4 @@
-"""What a member of a group says that it owns, as the user data of its subscription."""
+"""The partitions that a member of a group claims to own, as the user data of its subscription."""
 
 from __future__ import annotations
 

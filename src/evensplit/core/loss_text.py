@@ -1,18 +1,29 @@
-"""A loss of records in words: what happened, how much of it is lost, and whether that is sure."""
+"""What a message says about lost records, the same on the driver, in tasks and in what explains a batch."""
 
 from __future__ import annotations
 
 from evensplit.core.model import Cause, HandedOut, Loss
 from evensplit.core.text import counted
 
+CURE = "set failOnDataLoss=false, or start with a new checkpoint"
+"""What to do; a sentence begins with what that is for, as in "To go on without them, "."""
+
+RECREATED = "the topic was deleted and created anew"
+CUT_OFF = "it was cut off by an unclean leader election, or the topic was created anew"
+
+
+def replaced(records: str, offset: int | None) -> str:
+    """`records` are those of the partition, from `offset` on."""
+    return f"an unclean leader election replaced {records} from offset {offset} on"
+
 
 def verdict(loss: Loss) -> str:
-    """Whether records of it are sure to be lost."""
+    """Whether its records are certainly lost."""
     return "perhaps lost" if loss.handed_out else "lost"
 
 
 def describe_loss(loss: Loss, log_end: int | None = None) -> str:
-    """What happened, in one clause. `log_end`: where the log ends in which reading was to start, if that is known."""
+    """What happened, in one clause. `log_end`: the end of the log in which reading was to start, None if not known."""
     if loss.handed_out is None:
         return _describe_unread(loss, log_end)
     what = f"its log begins at offset {loss.found}" if loss.cause is Cause.AGED_OUT else _describe_unread(loss)
@@ -26,23 +37,19 @@ def describe_loss(loss: Loss, log_end: int | None = None) -> str:
 def _describe_unread(loss: Loss, log_end: int | None = None) -> str:
     match loss.cause:
         case Cause.RECREATED:
-            return "the topic was deleted and created anew"
+            return RECREATED
         case Cause.DELETED:
             unread = "" if loss.found is None else f" with offsets {loss.position} to {loss.found - 1} unread"
             return f"it was deleted{unread}"
         case Cause.TRUNCATED:
-            return (
-                f"its log ends at offset {loss.found}, before position {loss.position}, which was read up to: "
-                "records were lost by an unclean leader election, or the topic was created anew"
-            )
+            end = f"its log ends at offset {loss.found}, before position {loss.position}, which was read up to"
+            return f"{end}: {CUT_OFF}"
         case Cause.REPLACED:
-            return (
-                f"an unclean leader election replaced its records from offset {loss.found} on, and position "
-                f"{loss.position} had been read up to"
-            )
+            return f"{replaced('its records', loss.found)}, and position {loss.position} had been read up to"
         case Cause.AGED_OUT:
             return (
-                f"its log begins at offset {loss.found}, after position {loss.position}: what was between went unread"
+                f"its log begins at offset {loss.found}, after position {loss.position}: the records between were "
+                "never read"
             )
     log = f"begins at offset {loss.found}{'' if log_end is None else f' and ends at {log_end}'}"
     return (

@@ -1,22 +1,21 @@
-"""Time limits that hold for a whole call, however many steps it takes."""
+"""Time limits that hold for a whole call, however many steps it takes, and work in a thread of its own."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
-from evensplit.kafka.background import in_background
-
 POLL_MAX_S = 3600.0
-"""So long one `poll` waits at most: it takes no more than 32 bits of milliseconds."""
+"""The longest wait of one `poll`, which takes 32 bits of milliseconds."""
 
 _Found = TypeVar("_Found")
 
 
 class Deadline:
-    """A moment of the monotonic clock by which something has to be over."""
+    """A moment of the monotonic clock by which a call has to end."""
 
     __slots__ = ("at_s",)
 
@@ -30,12 +29,12 @@ class Deadline:
 
     @property
     def remaining_s(self) -> float:
-        """Seconds that are left; 0.0 when it has passed, never less."""
+        """The seconds left; 0.0 once the deadline has passed."""
         return max(0.0, self.at_s - time.monotonic())
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left."""
         return time.monotonic() >= self.at_s
 
     def within(self, timeout_s: float) -> Deadline:
@@ -55,13 +54,30 @@ class Overdue(Exception):
     """The deadline has passed, and there is no answer yet."""
 
 
-def in_time(work: Callable[[], _Found], name: str, deadline: Deadline) -> _Found:
-    """What `work`, which knows of no deadline, returns or raises.
+def in_background(work: Callable[[], _Found], name: str) -> Future[_Found]:
+    """Run `work` in a thread called `name`. The future has what it returns or raises.
 
-    A thread does it, called after `name`, which is left to itself when the deadline passes.
+    The thread is a daemon, so that work that never ends does not keep the process alive.
+    """
+    future: Future[_Found] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+def in_time(work: Callable[[], _Found], name: str, deadline: Deadline) -> _Found:
+    """Return or raise what `work` does, which knows of no deadline.
+
+    It runs in a thread `evensplit-<name>`, which is left to itself once the deadline has passed.
 
     Raises:
-        Overdue: that has happened.
+        Overdue: the deadline passed before `work` ended.
     """
     found = in_background(work, f"evensplit-{name}")
     wait((found,), timeout=max(deadline.remaining_s, 0.001))

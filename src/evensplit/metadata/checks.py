@@ -1,4 +1,4 @@
-"""What metadata may say, whoever says it: names, addresses, and clusters that are the same everywhere."""
+"""The rules for every metadata answer: names, addresses, and clusters that are the same in all streams."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def shown(text: str) -> str:
 
 
 def shown_address(text: str) -> str:
-    """The same for an address: whoever pastes one with a password in it shall not find that in a log."""
+    """The same for an address: one that has a password in it must not show it in a log."""
     return shown(text.rpartition("@")[2])
 
 

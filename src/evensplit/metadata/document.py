@@ -56,7 +56,7 @@ def parse_document(data: bytes, source: str, form: Format) -> Metadata:
 
 
 def _read(data: bytes, form: Format) -> Node:
-    # PyYAML takes time to load, and those who have no YAML need none of it.
+    # PyYAML takes time to load, and JSON does not need it.
     if form == "json":
         from evensplit.metadata.json_nodes import read_json
 
@@ -125,7 +125,7 @@ class _Parser:
         if servers is None or text is None:
             return None
         if not checks.is_cluster_id(text):
-            self._wrong(servers, f"{path}.clusterId", f"{checks.CLUSTER_ID}, since the bootstrap servers are none")
+            self._wrong(servers, f"{path}.clusterId", f"{checks.CLUSTER_ID}, as the bootstrap servers are not one")
         return text
 
     def _servers(self, fields: Mapping[str, Node], path: str) -> tuple[str, ...] | None:
@@ -191,7 +191,7 @@ class _Parser:
         return self._plain(node, path)
 
     def _plain(self, node: Node, path: str) -> Any:
-        """What a node of offsets says, as JSON has it."""
+        """The offsets in a node, as JSON values."""
         if node.kind == "mapping":
             return {
                 name: self._plain(value, f"{path}.{_quoted(name)}") for name, value in self._pairs(node, path).items()
@@ -257,7 +257,7 @@ class _Parser:
 
 
 def _described(node: Node) -> str:
-    """What kind of value it is; never the value, which may be in the wrong place and a secret."""
+    """The kind of value, never the value itself: it may be a secret in the wrong place."""
     if node.kind == "list":
         return f"a list of {len(node.items)}"
     if node.kind == "mapping":

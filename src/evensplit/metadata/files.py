@@ -31,7 +31,7 @@ class FileService:
         return f"FileService({self._shown!r})"
 
     def read(self) -> Metadata:
-        """What the file says. Raises MetadataError: it cannot be read, or says nothing that can be used."""
+        """Read the file. Raises MetadataError: it cannot be read, or its content cannot be used."""
         data = self._read()
         if self._answer is None or data != self._data:
             answer = parse_document(data, self._shown, _format(self._path, data))

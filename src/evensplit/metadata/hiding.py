@@ -1,4 +1,4 @@
-"""What the user gave to a service of their own may be secret, and shall be in no text that the service writes."""
+"""Hides the options of a user's own service in texts that it writes: they may be secret."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 HEAD_BYTES_MAX = 1 << 20
-"""What an answer may have beside its body: headers, and the marks of its chunks."""
+"""The most bytes of a response beside its body: headers and chunk marks."""
 
 
 class AnswerTooLong(http.client.HTTPException):
@@ -59,7 +59,7 @@ class CutOff:
 
     def _end(self) -> None:
         with self._lock:
-            # Afterwards the socket, or another one of its number, is somebody else's.
+            # Afterwards the socket's number may belong to another socket.
             if self._over:
                 return
             self.passed = True
@@ -69,9 +69,9 @@ class CutOff:
 
 def _shut_down(connection: socket.socket) -> None:
     with suppress(OSError):
-        # So that closing it is told at once to whoever still sends.
+        # So that the other side notices at once that it is closed.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        # Not the method of SSLSocket, which would take TLS away from under whoever is reading.
+        # Not the method of SSLSocket, which would take TLS away from a thread that is reading.
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 

@@ -46,12 +46,12 @@ class Node:
 
     @property
     def is_scalar(self) -> bool:
-        """A text, a number or a flag; nothing (null) is none."""
+        """A text, a number or a flag, not null."""
         return self.kind in ("text", "number", "flag")
 
     @property
     def as_text(self) -> str | None:
-        """What it says where a text is expected; None if it is none."""
+        """Its text; None if it is not a text."""
         return self.text if self.kind == "text" or (self.plain and self.is_scalar) else None
 
 

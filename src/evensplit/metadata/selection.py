@@ -23,7 +23,7 @@ class _Member(NamedTuple):
     topics: frozenset[str]
 
     def offsets(self, name: Offsets) -> Any:
-        """What holds for it: its own, else what its stream says, without the topics that only other clusters have."""
+        """Its own offsets, else those of its stream without the topics that only other clusters have."""
         own = getattr(self.cluster, name)
         if own is not None:
             return own
@@ -109,7 +109,7 @@ def _offsets(members: Sequence[_Member], name: Offsets, problems: list[str]) -> 
 
 
 def _by_topic(value: Any, topics: Sequence[str]) -> dict[str, Any]:
-    """What offsets say of each topic."""
+    """The offsets of each topic."""
     if value is None:
         return {}
     if isinstance(value, str) and value.lstrip().startswith("{"):

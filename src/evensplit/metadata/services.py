@@ -1,4 +1,4 @@
-"""From what the user writes to the service that is meant: a file, a URL, or a class of the user's own."""
+"""Opens the metadata service that the user names: a file, a URL, or a class of the user's own."""
 
 from __future__ import annotations
 
@@ -49,19 +49,17 @@ def open_service(
     """
     scheme = _scheme(location)
     if scheme in ("http", "https"):
-        # What it needs takes time to load, and most have no use for it.
+        # It takes time to load, and most queries do not need it.
         from evensplit.metadata.web import HttpService
 
         return HttpService(location, token_env=token_env, token_file=token_file, timeout_s=timeout_s)
     mistyped = _MISTYPED.match(location)
     if mistyped and not _CLASS.fullmatch(location):
         scheme = mistyped[1].lower()
-        problem = f"expected a URL such as {scheme}://host:port/path, with two slashes behind {scheme}:"
+        problem = f"expected a URL such as {scheme}://host:port/path, with two slashes after {scheme}:"
         raise MetadataError(shown_location(location), [problem])
     if token_env or token_file:
-        raise MetadataError(
-            shown_location(location), ["a token is given, but only http:// and https:// have a use for one"]
-        )
+        raise MetadataError(shown_location(location), ["a token is given, but only http:// and https:// take one"])
     if scheme == "file":
         return _file(_file_url_path(location))
     if scheme is None and _is_path(location):

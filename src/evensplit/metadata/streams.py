@@ -1,4 +1,4 @@
-"""What a metadata service says: streams, the clusters that each is on, and the topics there.
+"""Metadata: streams, the clusters that each is on, and the topics there.
 
 Everything here is immutable and compares by value. Values of `properties` may be secrets: they are in no repr.
 """

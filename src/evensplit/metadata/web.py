@@ -76,7 +76,7 @@ class HttpService:
         return f"HttpService({self._shown!r})"
 
     def read(self) -> Metadata:
-        """What the service says now. Raises MetadataError: it says nothing that can be used, or not in time."""
+        """Ask the service. Raises MetadataError: no usable answer in time."""
         deadline_s = time.monotonic() + self._timeout_s
         authorization = self._authorization()
         try:
@@ -178,10 +178,10 @@ class HttpService:
 
 
 def shown_url(url: str) -> str:
-    """A URL without what may be secret in it: user, password, and what is behind `?` and `#`."""
+    """A URL without what may be secret in it: user, password, and everything after `?` and `#`."""
     found = re.match(r"(?P<scheme>[^/?#]*://)(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?P<rest>.?)", url, re.DOTALL)
     if found is None:
-        return "a URL that is none"
+        return "a malformed URL"
     path = found["path"] if found["path"].isprintable() and "@" not in found["path"] else "/…"
     return f"{found['scheme']}{found['authority'].rpartition('@')[2]}{path}{'?…' if found['rest'] == '?' else ''}"
 

@@ -132,7 +132,7 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Node:
 
 def _unreadable(error: yaml.YAMLError) -> UnreadableDocument:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    # What PyYAML quotes can be a piece of the document, and that a secret.
+    # PyYAML quotes pieces of the document, which may be secret.
     problem = _QUOTED.sub(
         "…", str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it is damaged")
     )

@@ -17,7 +17,7 @@ from evensplit.errors import SubscriptionError
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.task.deferred_bounds import late_bounds
-from evensplit.spark.task.read import read_partition
+from evensplit.spark.task.partition import read_partition
 
 
 class EvenSplitReader(DataSourceReader):

@@ -35,9 +35,11 @@ class EvenSplitDataSource(DataSource):
 
         Raises OptionError for wrong options, all at once.
         """
-        from evensplit.spark.schema import row_schema
+        from pyspark.sql.pandas.types import from_arrow_schema
 
-        return row_schema(self._parsed().columns)
+        from evensplit.kafka.fetch.columns import row_schema
+
+        return from_arrow_schema(row_schema(self._parsed().columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""

@@ -25,7 +25,7 @@ from evensplit.spark.driver.coordinator import Coordinator, connect_client
 from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
-from evensplit.spark.task.read import read_partition
+from evensplit.spark.task.partition import read_partition
 
 
 def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:

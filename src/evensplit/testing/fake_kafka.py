@@ -18,8 +18,6 @@ from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartit
 from evensplit.errors import BrokerError, ClusterError
 from evensplit.kafka.admin.epoch_lookup import EpochWalk
 from evensplit.kafka.admin.protocol import (
-    LEADER_NOT_AVAILABLE,
-    UNKNOWN_TOPIC_OR_PARTITION,
     EndsAndEpochs,
     Listing,
     TopicState,
@@ -27,6 +25,7 @@ from evensplit.kafka.admin.protocol import (
     explain_refused_commit,
     list_subscribed,
 )
+from evensplit.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, describe_code
 
 
 @dataclass(slots=True)
@@ -101,10 +100,10 @@ class FakeKafka:
         self._topics: dict[str, _Topic] = {}
         self._created = 0
         self._failure: ClusterError | None = None
-        self._topic_errors: dict[str, tuple[int, str]] = {}
+        self._topic_errors: dict[str, int] = {}
         self._leaderless: set[TopicPartition] = set()
         self._committed: dict[str, dict[TopicPartition, int]] = {}
-        self._commit_error: tuple[int, str] | None = None
+        self._commit_error = 0
 
     # What a test does to the cluster.
 
@@ -198,27 +197,27 @@ class FakeKafka:
         """All that `group` has committed, by topic and partition."""
         return dict(sorted(self._committed.get(group, {}).items()))
 
-    def refuse_commits(self, code: int, error: str) -> None:
+    def refuse_commits(self, code: int) -> None:
         """Let the cluster refuse every commit of offsets, until `recover`; they can still be read.
 
-        `code` and `error` are Kafka's, such as 25 and `UNKNOWN_MEMBER_ID`, its answer while a group has live members.
+        `code` is Kafka's, such as 25 (`UNKNOWN_MEMBER_ID`), its answer while a group has live members.
         """
         if not code:
             raise ValueError("0 is no error")
-        self._commit_error = (code, error)
+        self._commit_error = code
 
     def fail_with(self, error: ClusterError) -> None:
         """Let every call raise `error`, until `recover`."""
         self._failure = error
 
-    def hide_topic(self, topic: str, code: int, error: str) -> None:
+    def hide_topic(self, topic: str, code: int) -> None:
         """Let the metadata have an error instead of the topic, so that listings are incomplete, until `recover`.
 
-        `code` and `error` are Kafka's, such as 29 and `TOPIC_AUTHORIZATION_FAILED`.
+        `code` is Kafka's, such as 29 (`TOPIC_AUTHORIZATION_FAILED`).
         """
         if not code:
             raise ValueError("0 is no error")
-        self._topic_errors[topic] = (code, error)
+        self._topic_errors[topic] = code
 
     def hide_leader(self, topic: str, partition: int) -> None:
         """Let one partition have no leader, so that nobody gives its offsets, until `recover`. It is still listed."""
@@ -230,7 +229,7 @@ class FakeKafka:
         self._failure = None
         self._topic_errors.clear()
         self._leaderless.clear()
-        self._commit_error = None
+        self._commit_error = 0
 
     # What `ClusterPort` asks.
 
@@ -298,12 +297,12 @@ class FakeKafka:
         """See `ClusterPort.commit_offsets`. Nothing is tried again, since nothing changes meanwhile."""
         check_commit(offsets)
         self._raise_failure()
-        refused: dict[TopicPartition, tuple[int, str]] = {}
+        refused: dict[TopicPartition, int] = {}
         for key in sorted(offsets):
-            if self._commit_error is not None:
+            if self._commit_error:
                 refused[key] = self._commit_error
             elif not self._exists(key):
-                refused[key] = (UNKNOWN_TOPIC_OR_PARTITION, "UNKNOWN_TOPIC_OR_PARTITION")
+                refused[key] = UNKNOWN_TOPIC_OR_PARTITION
             else:
                 self._committed.setdefault(group, {})[key] = offsets[key]
         if refused:
@@ -316,7 +315,7 @@ class FakeKafka:
     def _metadata(self) -> Iterable[TopicState]:
         for name in sorted(self._topics.keys() | self._topic_errors.keys()):
             if name in self._topic_errors:
-                yield TopicState(name, "", False, (), *self._topic_errors[name])
+                yield TopicState(name, "", False, (), self._topic_errors[name])
             else:
                 topic = self._topics[name]
                 yield TopicState(name, topic.topic_id, topic.internal, range(len(topic.logs)))
@@ -331,21 +330,9 @@ class FakeKafka:
 
     def _offset(self, key: TopicPartition, wanted: int, *, undecided: bool) -> int:
         if not self._exists(key):
-            code = UNKNOWN_TOPIC_OR_PARTITION
-            raise BrokerError(
-                self.cluster,
-                f"topic {key[0]!r}, partition {key[1]}: its offset is not known: UNKNOWN_TOPIC_OR_PARTITION ({code}); "
-                "it was deleted, or this client may not see it",
-                code,
-            )
+            raise self._no_offset(key, UNKNOWN_TOPIC_OR_PARTITION)
         if key in self._leaderless:
-            code = LEADER_NOT_AVAILABLE
-            raise BrokerError(
-                self.cluster,
-                f"topic {key[0]!r}, partition {key[1]}: its offset is not known: LEADER_NOT_AVAILABLE ({code}); "
-                "see whether the partition has a leader and in-sync replicas",
-                code,
-            )
+            raise self._no_offset(key, LEADER_NOT_AVAILABLE)
         log = self._topics[key[0]].logs[key[1]]
         if wanted == EARLIEST:
             return log.start
@@ -353,6 +340,10 @@ class FakeKafka:
             return log.end if undecided else log.stable
         offset = log.offset_at(wanted)
         return offset if undecided or offset < log.stable else -1
+
+    def _no_offset(self, key: TopicPartition, code: int) -> BrokerError:
+        where = f"topic {key[0]!r}, partition {key[1]}"
+        return BrokerError(self.cluster, f"{where}: its offset is not known: {describe_code(code)}", code)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

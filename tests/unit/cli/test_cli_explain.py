@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from evensplit.cli.explain import SUGGESTIONS_MAX
 from evensplit.cli.group import evensplit
-from evensplit.error_table import MEANINGS
-from evensplit.errors import OptionError
+from evensplit.errors import BY_ID, EvenSplitError, OptionError
 from evensplit.spark.options.spec import KINDS, OPTIONS, Option
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,14 +23,13 @@ def run(*arguments: str, code: int = 0) -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
-@pytest.mark.parametrize("meaning", MEANINGS, ids=lambda one: one.id)
-def test_every_error_by_its_id_and_its_name(meaning: object) -> None:
-    one = next(known for known in MEANINGS if known is meaning)
-    shown = run(one.id)[0]
-    assert shown.startswith(f"{one.id} {one.name}\n\nCause: ")
+@pytest.mark.parametrize("error", BY_ID.values(), ids=lambda error: error.id)
+def test_every_error_by_its_id_and_its_name(error: type[EvenSplitError]) -> None:
+    name, shown = error.__name__, run(error.id)[0]
+    assert shown.startswith(f"{error.id} {name}\n\nCause: ")
     assert "\nCure: " in shown
     assert "](" not in shown
-    assert run(one.name.lower())[0] == run(f"evensplit.errors.{one.name}:")[0] == shown
+    assert run(name.lower())[0] == run(f"evensplit.errors.{name}:")[0] == shown
 
 
 def test_what_an_error_says_of_itself_leads_there() -> None:
@@ -46,8 +44,8 @@ def test_as_json() -> None:
     found = json.loads(run("es-101", "--format", "json")[0])
     assert (found["id"], found["name"]) == ("ES-101", "OptionError")
     assert found["cause"].startswith("One or more options are missing")
-    assert "`evensplit explain NAME` tells the form of one option" in found["cure"]
-    assert "the list (docs/reference/options.md) has all of them" in found["cure"]
+    assert "`evensplit explain NAME` shows one option" in found["cure"]
+    assert "Options (docs/reference/options.md) has all of them" in found["cure"]
 
 
 def test_an_error_that_there_is_not() -> None:
@@ -123,7 +121,7 @@ def test_names_that_people_look_for(typed: str, told: str) -> None:
 
 
 def test_what_is_referred_to_is_a_page_that_there_is() -> None:
-    names = [one.id for one in MEANINGS] + [one.name for options in OPTIONS.values() for one in options]
+    names = [*BY_ID] + [one.name for options in OPTIONS.values() for one in options]
     named = {page for name in [*names, "kafka.sasl.mechanism"] for page in re.findall(r"\((docs/[^)#]+)", run(name)[0])}
     assert {"docs/reference/options.md", "docs/howto/metadata.md", "docs/migration.md", "docs/assignment.md"} <= named
     assert [page for page in named if not (ROOT / page).is_file()] == []

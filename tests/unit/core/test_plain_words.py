@@ -97,9 +97,7 @@ def test_where_a_group_is_coordinated() -> None:
 
 
 def test_topics_that_cannot_be_one_are_said_and_not_read() -> None:
-    topics = [
-        TopicState(name=name, topic_id="", internal=False, partitions=[0], code=0, error="") for name in ("t", HOSTILE)
-    ]
+    topics = [TopicState(name=name, topic_id="", internal=False, partitions=[0]) for name in ("t", HOSTILE)]
     found = list_subscribed(TopicPattern("."), "c", topics)
     assert [one.topic for one in found.partitions] == ["t"]
     (sentence,) = found.incomplete

@@ -139,7 +139,7 @@ def test_json_has_every_key_always_and_in_order() -> None:
             "position": 20,
             "found": 50,
             "offsetsMax": 30,
-            "what": "its log begins at offset 50, after position 20: what was between went unread. "
+            "what": "its log begins at offset 50, after position 20: the records between were never read. "
             "At most 30 offsets from 20 on were lost",
         }
     ]

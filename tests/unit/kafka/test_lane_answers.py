@@ -12,7 +12,7 @@ import pytest
 from evensplit._kernel import FetchedResponse
 from evensplit.errors import BatchTooLarge, BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
-from evensplit.kafka.fetch.response import EMPTIES_TO_SETTLE, Answer, apply_response
+from evensplit.kafka.fetch.response import EMPTY_RESPONSES_TO_SETTLE, Answer, apply_response
 from evensplit.kafka.wire import api
 from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 
@@ -132,7 +132,7 @@ def test_empty_for_all_is_doubtful_and_asked_for_alone() -> None:
     for _ in range(5):
         answer = take(reads, Came(0), Came(1))
         assert (answer.served, answer.gaps, answer.spans, answer.progressed) == (reads, [], [], True)
-    assert [(read.position, read.doubtful, read.empties) for read in reads] == [(0, True, 0)] * 2
+    assert [(read.position, read.probing, read.empty_responses) for read in reads] == [(0, True, 0)] * 2
     queue = deque([read_of(2), *reads, read_of(3)])
     assert [[read.split.partition for read in choose(queue, 1 << 30)] for _ in range(4)] == [[2], [0], [1], [3]]
 
@@ -140,24 +140,24 @@ def test_empty_for_all_is_doubtful_and_asked_for_alone() -> None:
 def test_empty_for_the_first_one_is_doubtful() -> None:
     reads = [read_of(0), read_of(1)]
     take(reads, Came(1, records=header(0, 9)), Came(0))
-    assert [(read.position, read.doubtful) for read in reads] == [(0, True), (10, False)]
+    assert [(read.position, read.probing) for read in reads] == [(0, True), (10, False)]
 
 
 def test_empty_alone_several_times_in_a_row_may_be_a_gap() -> None:
     read = read_of()
-    for _ in range(EMPTIES_TO_SETTLE - 1):
+    for _ in range(EMPTY_RESPONSES_TO_SETTLE - 1):
         assert take([read], Came()).served == [read]
     # Whatever comes in between, it begins anew.
     for between in ([Came(error_code=6)], []):
         take([read], *between)
-        for _ in range(EMPTIES_TO_SETTLE - 1):
+        for _ in range(EMPTY_RESPONSES_TO_SETTLE - 1):
             assert take([read], Came()).gaps == []
     take([read], Came(records=header(0, 9)))
-    assert (read.position, read.doubtful, read.empties) == (10, False, 0)
-    for _ in range(EMPTIES_TO_SETTLE - 1):
+    assert (read.position, read.probing, read.empty_responses) == (10, False, 0)
+    for _ in range(EMPTY_RESPONSES_TO_SETTLE - 1):
         assert take([read], Came()).gaps == []
     take([read], Came(high_watermark=99))
-    for _ in range(EMPTIES_TO_SETTLE - 1):
+    for _ in range(EMPTY_RESPONSES_TO_SETTLE - 1):
         assert take([read], Came()).gaps == []
     answer = take([read], Came())
     # Whether it is one is not for the answer alone to say.
@@ -168,7 +168,7 @@ def test_empty_from_a_follower_says_nothing() -> None:
     read = read_of()
     read.follows = True
     answer = take([read], Came())
-    assert (answer.moved, read.leader_only, read.doubtful) == ([read], True, False)
+    assert (answer.moved, read.leader_only, read.probing) == ([read], True, False)
 
 
 def test_starving_does_not_put_off_the_deadline_of_one_in_trouble() -> None:
@@ -212,7 +212,7 @@ def test_replica_that_is_closer() -> None:
         read.follows, read.leader_only = follows, leader_only
         answer = take([read], Came(preferred_read_replica=2))
         assert (answer.redirected, answer.moved, answer.gaps) == ([], [read], [])
-        assert (read.leader_only, read.doubtful, type(read.trouble)) == (True, False, ClusterUnreachable)
+        assert (read.leader_only, read.probing, type(read.trouble)) == (True, False, ClusterUnreachable)
 
 
 @pytest.mark.parametrize("code", [1, 6, 9, 29])
@@ -244,20 +244,20 @@ def test_what_was_not_asked_for_or_comes_twice_is_passed_over() -> None:
 
 def test_what_is_not_decided_yet_is_waited_for_and_never_passed_over() -> None:
     read = read_of()
-    for _ in range(2 * EMPTIES_TO_SETTLE):
+    for _ in range(2 * EMPTY_RESPONSES_TO_SETTLE):
         answer = take([read], Came(last_stable_offset=40), read_committed=True)
-        assert (answer.served, answer.gaps, answer.progressed, read.doubtful) == ([read], [], False, False)
+        assert (answer.served, answer.gaps, answer.progressed, read.probing) == ([read], [], False, False)
     assert isinstance(read.trouble, ClusterUnreachable)
     assert "offsets 0 to 99 were to be read, but from offset 40 on there is a transaction" in str(read.trouble)
     # What the log does not have at all is another matter, and so is a log that is decided to the end of the range.
     take([read], Came(high_watermark=40, last_stable_offset=40), read_committed=True)
     assert isinstance(read.trouble, DataLossError)
-    for _ in range(EMPTIES_TO_SETTLE):
+    for _ in range(EMPTY_RESPONSES_TO_SETTLE):
         answer = take([read], Came(), read_committed=True)
     assert answer.gaps == [read]
     # Under read_uncommitted the last stable offset means nothing.
     other = read_of()
-    for _ in range(EMPTIES_TO_SETTLE):
+    for _ in range(EMPTY_RESPONSES_TO_SETTLE):
         answer = take([other], Came(last_stable_offset=40))
     assert answer.gaps == [other]
 

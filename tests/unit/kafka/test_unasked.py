@@ -105,7 +105,7 @@ def test_topics_and_brokers_are_kept_as_long_as_they_are_of_use(monkeypatch: pyt
 
 def test_topics_that_kafka_would_not_have() -> None:
     names = ("t", LONG, "a/b", "a b", "")
-    listed = [TopicState(name=name, topic_id="", internal=False, partitions=[0], code=0, error="") for name in names]
+    listed = [TopicState(name=name, topic_id="", internal=False, partitions=[0]) for name in names]
     found = list_subscribed(TopicPattern(""), "c", listed)
     assert [one.topic for one in found.partitions] == ["t"]
     assert len(found.incomplete) == len(names) - 1

@@ -11,8 +11,8 @@ from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.core.model import SplitId
 from evensplit.errors import BatchTooLarge, CorruptRecordsError, OldMessageFormat, TimestampOutOfRange
 from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.problems import refused_by_kernel
 from evensplit.kafka.fetch.request import walk
-from evensplit.kafka.fetch.undecodable import refused_by_kernel
 
 SPLIT = SplitId("east", "t", 3)
 BOUND = 10_000

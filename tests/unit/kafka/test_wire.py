@@ -84,7 +84,7 @@ def test_varint_that_is_cut_off() -> None:
     [(False, struct.pack(">i", 2**31 - 1) + bytes(99)), (True, b"\xff\xff\xff\xff\x0f" + bytes(99))],
 )
 def test_more_entries_than_the_bytes_can_hold(flexible: bool, data: bytes) -> None:
-    with pytest.raises(Undecodable, match="expected no more than the 99 bytes behind it hold"):
+    with pytest.raises(Undecodable, match="expected no more than the 99 bytes after it hold"):
         list(reader(data, flexible=flexible).entries(1))
     with pytest.raises(Undecodable, match="expected no more than"):
         reader(data, flexible=flexible).skip_int32s()

@@ -146,4 +146,4 @@ def test_answers_of_a_users_class_are_checked(module: str, found: Metadata, expe
 
 def test_a_token_where_none_is_used(module: str) -> None:
     for location in ("fleet.yaml", "file:///fleet.yaml", f"{module}.Registry"):
-        assert "a token is given, but only http:// and https:// have a use for one" in refused(location, token_env="A")
+        assert "a token is given, but only http:// and https:// take one" in refused(location, token_env="A")

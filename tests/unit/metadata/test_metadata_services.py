@@ -35,7 +35,7 @@ def test_a_url_with_too_few_slashes(location: str, shown: str) -> None:
     told = refused(location, token_env="A")
     assert told.startswith(f"metadata of {shown}: ")
     scheme = location.partition(":")[0].lower()
-    assert told.endswith(f"expected a URL such as {scheme}://host:port/path, with two slashes behind {scheme}:")
+    assert told.endswith(f"expected a URL such as {scheme}://host:port/path, with two slashes after {scheme}:")
 
 
 @pytest.mark.parametrize(

@@ -273,9 +273,11 @@ def test_what_moves_comes_goes_and_is_lost_is_told_with_its_reasons() -> None:
     script.lose(SplitId("east", "orders", 2), None)
     view = advance(view, script.batch())
     assert texts(view, 1) == [
-        "east/orders/1 lost records: its log begins at offset 7, after position 0: what was between went unread. "
+        "east/orders/1 lost records: its log begins at offset 7, after position 0: the records between "
+        "were never read. "
         "At most 7 offsets from 0 on were lost",
-        "east/orders/2 lost records: its log begins at offset 0, after position 0: what was between went unread. "
+        "east/orders/2 lost records: its log begins at offset 0, after position 0: the records between "
+        "were never read. "
         "How many offsets from 0 on were lost is not known",
         "east/orders/2 moved from reader 0 to reader 2: the number of readers went from 2 to 3",
         "east/orders/3 moved from reader 1 to reader 0: the number of readers went from 2 to 3",

@@ -1,4 +1,4 @@
-"""The table of errors: every error is in it, has its id wherever it is shown, and is provoked by a test."""
+"""Every error has an id, a cause and a cure, shows the id wherever it is shown, and is provoked by a test."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from click.testing import CliRunner
 
 from evensplit import errors
 from evensplit.cli.group import evensplit
-from evensplit.error_table import MEANINGS
-from evensplit.errors import BrokerError, CommitRefused, EvenSplitError, OptionError
-from evensplit.testing.sim import SimulationFailed
+from evensplit.errors import BY_ID, BrokerError, CommitRefused, EvenSplitError, OptionError
 
 ROOT = Path(__file__).resolve().parents[3]
-
-CLASSES = {
-    name: one for name, one in vars(errors).items() if inspect.isclass(one) and issubclass(one, EvenSplitError)
-} | {"SimulationFailed": SimulationFailed}
 
 ROOTS = {"ES-001", "ES-100"}
 """Those that are caught and never raised themselves."""
@@ -58,18 +52,21 @@ PROVOKED = {
 """A file of tests with one that provokes the error."""
 
 
-def test_every_error_is_in_the_table_with_its_id() -> None:
-    assert {one.name: one.id for one in MEANINGS} == {name: one.id for name, one in CLASSES.items()}
-    assert [one.id for one in MEANINGS] == sorted({one.id for one in MEANINGS})
-    for one in MEANINGS:
-        assert re.fullmatch(r"ES-\d{3}", one.id)
-        assert one.cause.endswith(".")
-        assert one.cure.endswith(".")
+def test_every_class_is_public_and_has_an_id_a_cause_and_a_cure_of_its_own() -> None:
+    classes = {value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, EvenSplitError)}
+    assert {error.__name__ for error in classes} == {name for name in errors.__all__ if name[0].isupper()}
+    assert set(BY_ID.values()) == classes
+    for error_id, error in BY_ID.items():
+        assert re.fullmatch(r"ES-\d{3}", error_id)
+        assert error.__module__ == "evensplit.errors"
+        assert vars(error)["id"] == error_id
+        assert vars(error)["cause"].endswith(".")
+        assert vars(error)["cure"].endswith(".")
 
 
-@pytest.mark.parametrize("error_id", [one.id for one in MEANINGS if one.id not in ROOTS])
+@pytest.mark.parametrize("error_id", [error_id for error_id in BY_ID if error_id not in ROOTS])
 def test_every_error_is_provoked_by_a_test(error_id: str) -> None:
-    name = next(one.name for one in MEANINGS if one.id == error_id)
+    name = BY_ID[error_id].__name__
     tests = [
         function
         for function in ast.walk(ast.parse((ROOT / PROVOKED[error_id]).read_text()))

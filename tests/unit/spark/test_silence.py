@@ -36,7 +36,7 @@ def east() -> FakeKafka:
 
 
 def withhold(cluster: FakeKafka, topic: str = "t") -> None:
-    cluster.hide_topic(topic, 29, "TOPIC_AUTHORIZATION_FAILED")
+    cluster.hide_topic(topic, 29)
 
 
 def hide_leaders(cluster: FakeKafka, topic: str = "t", partitions: int = 2) -> None:

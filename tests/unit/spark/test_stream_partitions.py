@@ -29,7 +29,7 @@ from evensplit.spark.driver.agenda import Wait
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.poll import cluster_poller
-from evensplit.spark.schema import row_schema
+from evensplit.spark.source import EvenSplitDataSource
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.spark.task.partition import ReaderPartition
 from evensplit.testing.fake_kafka import FakeKafka
@@ -299,6 +299,7 @@ def test_an_idle_query_reports_a_cluster_that_is_late_and_plans_nothing_for_that
 
 @pytest.mark.parametrize("chosen", [*((name,) for name in columns.COLUMNS), columns.KAFKA_COLUMNS, columns.COLUMNS])
 def test_spark_and_the_lane_mean_the_same_columns(chosen: tuple[str, ...]) -> None:
-    of_spark: pa.Schema = to_arrow_schema(row_schema(chosen), timezone="UTC")
+    options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t", "columns": ",".join(chosen)}
+    of_spark: pa.Schema = to_arrow_schema(EvenSplitDataSource(options).schema(), timezone="UTC")
     assert of_spark.equals(columns.row_schema(chosen))
     assert of_spark.names == list(chosen)

@@ -25,7 +25,7 @@ class Guarded(ChangingKafka):
         return replace(found, incomplete=(), unlisted=()) if isinstance(subscription, TopicPattern) else found
 
     def withhold(self, topic: str) -> None:
-        self.hide_topic(topic, 29, "TOPIC_AUTHORIZATION_FAILED")
+        self.hide_topic(topic, 29)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from evensplit.core.model import ListedPartition
 from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError, ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
-from evensplit.kafka.background import in_background
+from evensplit.kafka.deadline import in_background
 from evensplit.spark.poll import cluster_monitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot
 from tests.support.clocks import Clock

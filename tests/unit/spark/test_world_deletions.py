@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evensplit.errors import BrokerError
-from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.spark.poll.cluster_poller import DELETIONS_MAX
 from tests.support.worlds import ChangingKafka, Watched, options, topics, with_two_partitions
 

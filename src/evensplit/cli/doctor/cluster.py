@@ -16,14 +16,14 @@ from evensplit.core.model import Partitions, Topics
 from evensplit.core.text import counted, short
 from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.admin.cluster_session import Backoff, Session
-from evensplit.kafka.admin.protocol import access_advice
 from evensplit.kafka.auth.tls_socket import tls_context
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.net.transport import open_transport, resolve_name
 from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.options.security import Access
-from evensplit.kafka.wire.api import DESCRIBE_GROUPS, FETCH, FIND_COORDINATOR, METADATA, error_name, is_retriable
+from evensplit.kafka.wire.api import DESCRIBE_GROUPS, FETCH, FIND_COORDINATOR, METADATA
+from evensplit.kafka.wire.error_codes import describe_code, is_retriable
 from evensplit.kafka.wire.group_responses import DescribedGroup
 from evensplit.kafka.wire.responses import RIGHTS_UNKNOWN, MetadataTopic
 from evensplit.metadata.http import CutOff
@@ -309,7 +309,7 @@ class _Look:
             backoff.pause(deadline)
             described = self._describe(group, deadline)
         if code := described.error_code:
-            raise Wrong(f"{error_name(code)} ({code}){access_advice(code)}", _COMMITTED if commits else _GROUP)
+            raise Wrong(describe_code(code), _COMMITTED if commits else _GROUP)
         rights = described.authorized_operations
         may_read = rights & READ
         if rights == RIGHTS_UNKNOWN or not (may_read or commits):

@@ -16,7 +16,7 @@ from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import ClusterPort
-from evensplit.kafka.background import in_background
+from evensplit.kafka.deadline import in_background
 from evensplit.observe.source_view import SplitView, View
 
 Views = Mapping[str, View]

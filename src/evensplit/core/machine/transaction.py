@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from evensplit.core.loss_text import describe_loss, extent
+from evensplit.core.loss_text import CURE, describe_loss, extent
 from evensplit.core.machine.effects import Effect, Forget, ReportLoss
 from evensplit.core.machine.events import NOW, Asked
 from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId
@@ -19,7 +19,6 @@ from evensplit.core.state.state import EnumeratorState
 
 Key = TypeVar("Key", SplitId, str)
 
-_CURE = "To go on without them, set failOnDataLoss=false, or start with a new checkpoint"
 
 
 class Transaction:
@@ -137,7 +136,8 @@ class Transaction:
         """
         fatal = self.session.loss == FAIL and not never_fatal
         sentence = f"{detail or describe_loss(loss)}. {extent(loss)}"
-        self.effects.append(ReportLoss(loss, f"{sentence}. {_CURE}" if fatal else sentence, fatal))
+        cure = f". To go on without them, {CURE}" if fatal else ""
+        self.effects.append(ReportLoss(loss, f"{sentence}{cure}", fatal))
         if not fatal:
             self.losses.append(loss)
             self.noticed.append(loss)

@@ -25,12 +25,12 @@ class Calls:
 
     @contextmanager
     def call(self, timeout_s: float | None = None) -> Iterator[tuple[Session, Deadline]]:
-        """One call at a time, and all of it, waiting for another one included, within one deadline.
+        """Make one call, after those before it. One deadline covers all of it, the waiting included.
 
-        That is the request deadline, if `timeout_s` does not say another one.
+        The deadline is `timeout_s` from now, by default the request timeout.
 
         Raises:
-            ClusterUnreachable: another call is still not over.
+            ClusterUnreachable: an earlier call did not end by then.
         """
         deadline = Deadline.after(self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
         if self.session.pid != os.getpid():
@@ -53,14 +53,14 @@ class Calls:
         """Let go of all connections; never waits. A call that is under way ends as if nothing had happened."""
         session, self.session = self.session, Session(self._cluster, self._settings)
         if session.pid != os.getpid():
-            # Forked: nobody here uses it, and its lock may have been held at that moment.
+            # Forked: no thread here uses it, and its lock may have been held at that moment.
             session.close()
         else:
             _close_unless_used(session)
 
 
 def _close_unless_used(session: Session) -> None:
-    """Whoever uses it closes it afterwards."""
+    """Close a session, unless a call uses it: that call closes it afterwards."""
     if session.lock.acquire(blocking=False):
         session.close()
         session.lock.release()

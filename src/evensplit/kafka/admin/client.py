@@ -29,24 +29,23 @@ from evensplit.kafka.admin.cluster_session import (
 from evensplit.kafka.admin.epoch_lookup import EpochLookup
 from evensplit.kafka.admin.groups import commit, fetch_committed
 from evensplit.kafka.admin.protocol import (
-    UNKNOWN_TOPIC_OR_PARTITION,
     EndsAndEpochs,
     Listing,
     TopicState,
-    access_advice,
     list_subscribed,
 )
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address, ClientSettings
-from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS, error_name, is_retriable
+from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS
+from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, describe_code, is_retriable
 from evensplit.kafka.wire.responses import ByTopic, ListedOffset, MetadataTopic
 
 OFFSET_MAX = (1 << 63) - 1
-"""No offset is so high, as there is another one after each."""
+"""Higher than any offset, since every record has a next offset."""
 
 CONNECT_MIN_S = 0.25
-"""No leader leaves the next one less time to be connected to."""
+"""The least time to connect to a leader, however slow the one before it was."""
 
 
 class ClusterClient:
@@ -172,7 +171,7 @@ class ClusterClient:
             )
 
     def broker(self, node_id: int) -> Broker | None:
-        """One broker by its id, as far as is known already. Asks nobody."""
+        """One broker by its id, None if it is not known yet. Sends nothing."""
         return self._calls.session.brokers.get(node_id)
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -218,7 +217,7 @@ class _OffsetLookup:
         self._found: dict[TopicPartition, int] = {}
         self.epochs: dict[TopicPartition, int] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
-        # What the metadata does not have. A leader may not know yet what the metadata has already.
+        # Missing in the metadata. A leader may not know a topic yet that is in the metadata already.
         self._absent: Collection[TopicPartition] = ()
 
     def run(self) -> Mapping[TopicPartition, int]:
@@ -333,8 +332,7 @@ class _OffsetLookup:
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(
             self._session.cluster,
-            f"topic {key[0]!r}, partition {key[1]}: its offset is not known: {error_name(code)} ({code})"
-            f"{access_advice(code)}",
+            f"topic {key[0]!r}, partition {key[1]}: its offset is not known: {describe_code(code)}",
             code,
         )
         if not is_retriable(code):
@@ -356,11 +354,8 @@ class _OffsetLookup:
         if not isinstance(error, BrokerError):
             detail = f"{where}: its leader gave no offset {self._timeout}{more}: {error.detail}"
             return ClusterUnreachable(self._session.cluster, detail)
-        if key in self._absent:
-            advice = "it was deleted, or this client may not see it"
-        else:
-            advice = f"retried in vain {self._timeout}; see whether the partition has a leader and in-sync replicas"
-        return BrokerError(self._session.cluster, f"{error.detail}{more}; {advice}", error.code)
+        retried = "" if key in self._absent else f"; retried in vain {self._timeout}"
+        return BrokerError(self._session.cluster, f"{error.detail}{more}{retried}", error.code)
 
 
 def _tells(error: ClusterError, grace: Deadline) -> bool:
@@ -376,12 +371,10 @@ def _wanted_offset(version: int, number: int, wanted: int) -> Any:
 
 
 def _topic_state(topic: MetadataTopic) -> TopicState:
-    code = topic.error_code
     return TopicState(
         name=topic.name,
         topic_id=topic.topic_id,
         internal=topic.is_internal,
         partitions=[one.partition_index for one in topic.partitions],
-        code=code,
-        error=error_name(code) if code else "",
+        code=topic.error_code,
     )

@@ -1,4 +1,4 @@
-"""What one process knows of one cluster, and its connections to it: the client's memory.
+"""One cluster as this process knows it: brokers, leaders, and the connections to them.
 
 Not for several threads at once: `ClusterClient` sees to that.
 """
@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
-from evensplit.kafka.admin.protocol import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, are_two_clusters
+from evensplit.kafka.admin.protocol import are_two_clusters
 from evensplit.kafka.admin.staleness import Newest
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.wire.api import METADATA, Api, metadata_bytes_max
+from evensplit.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.wire.responses import Metadata
 
 FAILURES_TOLD_MAX = 20
@@ -87,7 +88,7 @@ class Leaders:
 
     `topic_ids` has those of the partitions' topics, as `ListedPartition.topic_id`, where the brokers have them.
     `epochs`: topic -> partition -> the epoch of its leader (KIP-320); -1 where the brokers do not say.
-    `answered`: where the broker listens that has said so now; None if nobody was asked. `brokers`: where all of the
+    `answered`: where the broker listens that has said so now; None if no broker was asked. `brokers`: where all of the
     cluster do, by the same account.
     """
 
@@ -133,7 +134,7 @@ class Session:
         self.coordinators: dict[str, Address] = {}
         """Where the coordinator of each group is, as far as is known."""
         self.trouble = ""
-        """What kept all brokers that were asked last from answering; empty once one has answered."""
+        """Why none of the brokers that were asked last could answer; empty once one has."""
         self._connections: dict[Address, Connection] = {}
         self._leaders: dict[str, dict[int, int]] = {}
         self._epochs: dict[str, dict[int, int]] = {}
@@ -159,7 +160,7 @@ class Session:
         self._connections.clear()
 
     def turn(self) -> None:
-        """Ask others the next time, and the one that answered last only if none of them does.
+        """Ask other brokers the next time, and the one that answered last only if no other one does.
 
         Those that have just failed are asked, too: they may be the only ones that know better.
         """
@@ -185,7 +186,7 @@ class Session:
     ) -> Metadata:
         """One broker's metadata about `topics`, or about all with None, from any broker as `ask_any` has it.
 
-        What it says of leaders is kept, and topics that nobody asked for are left out. `cluster_id`: what the cluster
+        What it says of leaders is kept, and topics that were not asked for are left out. `cluster_id`: what the cluster
         has to call itself, if it says so; what a broker of another one answers counts as none.
         """
         build = partial(_metadata_request, topics)
@@ -371,7 +372,7 @@ class Session:
 
 
 def _joined(failures: Collection[ClusterError]) -> str:
-    """What has failed, the first ones in words: metadata can name any number of brokers."""
+    """List the failures, the first ones in full: metadata can name any number of brokers."""
     told = [error.detail for error in failures][:FAILURES_TOLD_MAX]
     more = len(failures) - len(told)
     return "; ".join(told) + (f"; and {more:,} more addresses" if more else "")

@@ -15,11 +15,11 @@ from evensplit.core.model import EpochStart, EpochTable
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError, ClusterError, UnsupportedBroker
 from evensplit.kafka.admin.cluster_session import ATTEMPT_S, Backoff, Broker, Session
-from evensplit.kafka.admin.protocol import access_advice
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address
-from evensplit.kafka.wire.api import OFFSET_FOR_LEADER_EPOCH, error_name, is_retriable
+from evensplit.kafka.wire.api import OFFSET_FOR_LEADER_EPOCH
+from evensplit.kafka.wire.error_codes import describe_code, is_retriable
 from evensplit.kafka.wire.responses import ByTopic, EpochEnd
 
 EPOCH_ROUNDS_MAX = 64
@@ -52,7 +52,7 @@ class EpochWalk:
 
     @property
     def table(self) -> EpochTable:
-        """What is known; empty if the log has no epochs, as in a record format of before Kafka 0.11."""
+        """The epochs found so far; empty if the log has none, as in a record format of before Kafka 0.11."""
         return tuple(self._entries[: EPOCH_ROUNDS_MAX + 1]) if self._entries != [_FIRST] else _ONLY_FIRST
 
     def take(self, epoch: int, end: int) -> None:
@@ -172,12 +172,8 @@ class EpochLookup:
                 if not code:
                     self._take(key, one.leader_epoch, one.end_offset)
                 elif not is_retriable(code):
-                    raise BrokerError(
-                        self._session.cluster,
-                        f"topic {key[0]!r}, partition {key[1]}: its leader epochs are not known: {error_name(code)} "
-                        f"({code}){access_advice(code)}",
-                        code,
-                    )
+                    what = f"topic {key[0]!r}, partition {key[1]}: its leader epochs are not known"
+                    raise BrokerError(self._session.cluster, f"{what}: {describe_code(code)}", code)
 
     def _take(self, key: TopicPartition, epoch: int, end: int) -> None:
         walk = self.walks.get(key)

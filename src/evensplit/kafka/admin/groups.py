@@ -16,14 +16,20 @@ from evensplit.core.text import counted
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
 from evensplit.kafka.admin.cluster_session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Session
 from evensplit.kafka.admin.protocol import (
-    UNKNOWN_TOPIC_OR_PARTITION,
-    access_advice,
     check_commit,
     explain_refused_commit,
 )
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.options.client import Address
-from evensplit.kafka.wire.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api, error_name, is_retriable
+from evensplit.kafka.wire.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api
+from evensplit.kafka.wire.error_codes import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_ID_NOT_FOUND,
+    NOT_COORDINATOR,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    describe_code,
+    is_retriable,
+)
 from evensplit.kafka.wire.group_responses import CommitResult, GroupOffsets
 from evensplit.kafka.wire.responses import ByTopic
 
@@ -31,9 +37,6 @@ PARTITIONS_ASKED_MAX = 1_000
 """So many partitions are in one request at most: a broker keeps those of one commit in one record batch, which with
 the longest names still is below Kafka's limit for one (message.max.bytes)."""
 
-COORDINATOR_NOT_AVAILABLE = 15
-NOT_COORDINATOR = 16
-GROUP_ID_NOT_FOUND = 69
 _NO_COMMIT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, GROUP_ID_NOT_FOUND})
 _COORDINATOR_MOVED = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 
@@ -58,8 +61,7 @@ def commit(session: Session, group: str, offsets: Mapping[TopicPartition, int], 
     for part in _parts(offsets):
         refused.update(_OffsetCommit(session, group, {key: offsets[key] for key in part}, deadline).run())
     if refused:
-        named = {key: (code, error_name(code)) for key, code in sorted(refused.items())}
-        raise explain_refused_commit(session.cluster, group, named, len(offsets))
+        raise explain_refused_commit(session.cluster, group, dict(sorted(refused.items())), len(offsets))
 
 
 def _parts(keys: Iterable[TopicPartition]) -> list[list[TopicPartition]]:
@@ -108,7 +110,7 @@ class _Attempts:
         """Remember what the coordinator could not do now; raises if trying again does not change it."""
         if code in _COORDINATOR_MOVED:
             self._session.coordinators.pop(self._group, None)
-        detail = f"group {self._group!r}: {what}: {error_name(code)} ({code}){access_advice(code)}"
+        detail = f"group {self._group!r}: {what}: {describe_code(code)}"
         self._trouble = BrokerError(self._session.cluster, detail, code)
         if not is_retriable(code):
             raise self._trouble

@@ -1,4 +1,4 @@
-"""What this package asks a Kafka cluster for, on the driver: the contract that the real client and the fake obey.
+"""The requests of the driver to a Kafka cluster: the contract that the real client and the fake one obey.
 
 Partitions are listed by one pure function for both, so that they cannot differ in what a subscription means.
 """
@@ -14,33 +14,30 @@ from evensplit.core.model import EpochTable, ListedPartition, Partitions, Subscr
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import short
 from evensplit.errors import CommitRefused
+from evensplit.kafka.wire.error_codes import (
+    ADVICE,
+    INVALID_TOPIC_EXCEPTION,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    describe_code,
+    error_name,
+)
 
-UNKNOWN_TOPIC_OR_PARTITION = 3
-LEADER_NOT_AVAILABLE = 5
-INVALID_TOPIC = 17
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""What Kafka lets a topic be called."""
+"""The names that Kafka allows for topics."""
 
-_NAMELESS = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
-_MAY_NOT = {
-    29: ": this user may not do that; allow it the operations Describe and Read on the topic (an ACL)",
-    30: ": this user may not do that; allow it the operations Describe and Read on the group (an ACL)",
-    31: ": this user may not do that; allow it the operation Describe on the cluster (an ACL)",
-}
-
-ILLEGAL_GENERATION = 22
-UNKNOWN_MEMBER_ID = 25
-REBALANCE_IN_PROGRESS = 27
-_LIVE_GROUP = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
+_ABSENT = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION})
 _NAMED_MAX = 5
 
 
 class Missing(NamedTuple):
-    """A topic that does not exist or, with `partition`, that one of it; `has`: those that there are, ascending."""
+    """A topic, or a partition of one, that does not exist."""
 
     topic: str
     partition: int | None = None
+    """The missing partition; None if the whole topic is missing."""
+
     has: Sequence[int] = ()
+    """The partitions that the topic does have, ascending."""
 
     def __str__(self) -> str:
         if self.partition is None:
@@ -50,23 +47,25 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one look at a cluster's metadata found.
-
-    - `cluster_id`: the id the cluster gave itself, empty where the brokers have none.
-    - `partitions`: all that the subscription covers, ascending by topic and number, each once.
-    - `missing`: the topics and partitions that the subscription names and the cluster does not have.
-    - `incomplete`: one sentence for each reason why `partitions` may lack something that exists. Empty: the answer is
-      complete, and what is not in it does not exist.
-    - `unlisted`: the topics that these sentences are about, in their order.
-    - `broker`: which broker says so, by a name that no other one has; empty where that is not known.
-    """
+    """The partitions of a cluster that a subscription covers, by the metadata of one broker."""
 
     cluster_id: str
+    """Kafka's id of the cluster; empty if the brokers have none."""
+
     partitions: tuple[ListedPartition, ...]
+    """Ascending by topic and number, each once."""
+
     missing: tuple[Missing, ...] = ()
+    """The topics and partitions that the subscription names and the cluster does not have."""
+
     incomplete: tuple[str, ...] = ()
+    """One sentence for each reason why `partitions` may lack something that exists. Empty: the list is complete."""
+
     unlisted: tuple[str, ...] = ()
+    """The topics that the sentences in `incomplete` are about, in their order."""
+
     broker: str = field(default="", compare=False)
+    """The broker that answered, by a name that is unique in the cluster; empty if that is not known."""
 
     @property
     def keys(self) -> tuple[TopicPartition, ...]:
@@ -92,9 +91,9 @@ class ClusterPort(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why no broker of those that were asked last could answer; empty once one has. Asks nobody, and never waits.
+        """Why none of the brokers that were asked last could answer; empty once one has. Sends nothing, never waits.
 
-        A call that is under way tries again until its deadline: this says by then what it has met with.
+        A call that is under way tries again until its deadline: meanwhile, this tells its last failure.
         """
         ...
 
@@ -111,9 +110,9 @@ class ClusterPort(Protocol):
         ...
 
     def turn(self) -> None:
-        """Let metadata be asked of other brokers the next time, and of the one that answered last if none of them does.
+        """Ask other brokers for metadata the next time, and the one that answered last only if no other one does.
 
-        One broker can be cut off from the others, and go on to say what was true before.
+        A broker that is cut off from the others keeps giving outdated metadata.
         """
         ...
 
@@ -128,7 +127,7 @@ class ClusterPort(Protocol):
         `wanted` has -2 for the first offset that the log still has, -1 for its end (the offset of the next record), or
         a time in milliseconds since 1970, for the first record with that time or a later one: -1 if there is none.
 
-        Under `read_committed` the end is the last stable offset, and no time leads behind it: it is where the first
+        Under `read_committed` the end is the last stable offset, and no time leads beyond it: it is where the first
         transaction begins that is still open, or the end of the log. Records of aborted transactions count. Under
         `read_uncommitted`, or if `undecided`, those of open ones do as well.
 
@@ -147,7 +146,7 @@ class ClusterPort(Protocol):
     ) -> EndsAndEpochs:
         """The end of each log in `partitions`, as `list_offsets` has it, and the epoch of the leader that told it.
 
-        What is promised and raised is what `list_offsets` promises and raises.
+        Guarantees and errors are those of `list_offsets`.
         """
         ...
 
@@ -180,8 +179,8 @@ class ClusterPort(Protocol):
         ...
 
     def committed_offsets(self, group: str, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """What the consumer group `group` has committed for each of `partitions`, in their order: the next offset that
-        it would read. Those without a commit, with a group that does not exist all of them, are left out.
+        """The committed offset of consumer group `group` for each of `partitions`, in their order: the next one that it
+        would read. Those without a commit, with a group that does not exist all of them, are left out.
 
         Raises:
             ClusterUnreachable: no broker, or not the group's coordinator, answered in time.
@@ -225,35 +224,23 @@ def check_commit(offsets: Mapping[TopicPartition, int]) -> None:
 
 
 def explain_refused_commit(
-    cluster: str, group: str, refused: Mapping[TopicPartition, tuple[int, str]], total: int
+    cluster: str, group: str, refused: Mapping[TopicPartition, int], total: int
 ) -> CommitRefused:
-    """The error for a commit of `total` offsets of which some, at least one, were refused: Kafka's code and its name.
+    """The error for a commit of `total` offsets. `refused`: Kafka's code for each refused one, at least one.
 
-    It has the code of the first one.
+    The error has the code of the first one.
     """
-    by_error: dict[tuple[int, str], list[str]] = {}
-    for (topic, number), error in refused.items():
-        by_error.setdefault(error, []).append(f"topic {topic!r}, partition {number}")
+    by_code: dict[int, list[str]] = {}
+    for (topic, number), code in refused.items():
+        by_code.setdefault(code, []).append(f"topic {topic!r}, partition {number}")
     reasons: list[str] = []
-    for (code, name), where in by_error.items():
+    for code, where in by_code.items():
         more = f"; and {len(where) - _NAMED_MAX} more" if len(where) > _NAMED_MAX else ""
-        reasons.append(f"{name} ({code}) for {'; '.join(where[:_NAMED_MAX])}{more}{_advice(code)}")
-    first = next(iter(refused.values()))[0]
+        advice = f": {ADVICE[code]}" if code in ADVICE else ""
+        reasons.append(f"{error_name(code)} ({code}) for {'; '.join(where[:_NAMED_MAX])}{more}{advice}")
+    first = next(iter(refused.values()))
     what = f"group {group!r}: {len(refused)} of {total} offsets could not be committed"
     return CommitRefused(cluster, f"{what}: {'. '.join(reasons)}", first, tuple(refused))
-
-
-def access_advice(code: int) -> str:
-    """What to do about an error code that says that the user may not do this, behind a colon; empty for all others."""
-    return _MAY_NOT.get(code, "")
-
-
-def _advice(code: int) -> str:
-    if code in _LIVE_GROUP:
-        return ": the group has live consumers, and only they can commit its offsets; use a group of its own"
-    if code == UNKNOWN_TOPIC_OR_PARTITION:
-        return ": it was deleted, or this client may not see it"
-    return access_advice(code)
 
 
 def are_two_clusters(one_id: str, other_id: str) -> bool:
@@ -262,18 +249,17 @@ def are_two_clusters(one_id: str, other_id: str) -> bool:
 
 
 class TopicState(NamedTuple):
-    """One topic in a cluster's metadata. `error`: Kafka's name for `code`, of use if that is not 0."""
+    """One topic in a cluster's metadata. `code`: Kafka's error code for it, 0 if there is none."""
 
     name: str
     topic_id: str
     internal: bool
     partitions: Collection[int]
     code: int = 0
-    error: str = ""
 
 
 def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterable[TopicState]) -> Listing:
-    """What `subscription` covers of `topics`: those it names, or for a pattern all that the cluster has."""
+    """List what `subscription` covers of `topics`: those it names, or for a pattern all that the cluster has."""
     by_name = {topic.name: topic for topic in topics}
     found: list[ListedPartition] = []
     missing: list[Missing] = []
@@ -283,14 +269,12 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
         if isinstance(subscription, TopicPattern) and not _LEGAL.fullmatch(name):
             shown = short(name)
             incomplete[shown] = f"topic '{shown}' is not read, since no topic of Kafka can be called that"
-        elif topic is None or topic.code in _NAMELESS:
+        elif topic is None or topic.code in _ABSENT:
             # A pattern names nothing: a topic in the course of being deleted is just not there.
             if not isinstance(subscription, TopicPattern):
                 missing.append(Missing(name))
         elif topic.code:
-            incomplete[name] = (
-                f"topic {name!r} cannot be listed: {topic.error} ({topic.code}){access_advice(topic.code)}"
-            )
+            incomplete[name] = f"topic {name!r} cannot be listed: {describe_code(topic.code)}"
         else:
             numbers = sorted(topic.partitions)
             if isinstance(subscription, Partitions):

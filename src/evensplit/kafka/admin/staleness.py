@@ -1,8 +1,8 @@
-"""How old metadata is: a broker that is cut off from the others goes on to say what was true before.
+"""Detects outdated metadata, as from a broker that is cut off from the others.
 
-What is told of a topic, by its id, only grows: its partitions (there is no way to take one away) and the epochs of
+Metadata about a topic id only grows: its partitions (there is no way to take one away) and the epochs of
 their leaders (KIP-320). Of two ids of one topic, one answer cannot tell which is the older one: that is for the core,
-which takes nobody's word for it (`core/machine/identity.py`).
+which compares several answers (`core/machine/identity.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from evensplit.kafka.wire.responses import Metadata
 
 @dataclass(slots=True)
 class _Topic:
-    """What is known of one topic. `answer`: the number of the last answer that had it."""
+    """One topic, by its id."""
 
     answer: int
+    """The number of the last answer that had it."""
+
     epochs: dict[int, int] = field(default_factory=dict)
+    """The latest leader epoch of each partition."""
 
 
 class Newest:

@@ -1,6 +1,6 @@
 """GSSAPI: Kerberos, with the tickets of the user that runs the process, or with those that a keytab gives.
 
-It needs the package `gssapi`, and MIT's or Heimdal's libraries behind it.
+It needs the package `gssapi` and MIT's or Heimdal's libraries.
 
 Sources: RFC 4752; `GssKrb5Client` of OpenJDK; python-gssapi.
 """
@@ -64,7 +64,9 @@ class Kerberos:
         try:
             offered = self._context.unwrap(challenge).message
             if not offered or not offered[0] & _NO_LAYER:
-                raise SaslError("the broker insists on a security layer of GSSAPI, which Kafka's protocol has none of")
+                raise SaslError(
+                    "the broker insists on a security layer of GSSAPI, which Kafka's protocol does not support"
+                )
             # No layer, so messages of no length; and no name but the one that the ticket is for.
             answer: bytes = self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message
         except self._errors as error:
@@ -88,7 +90,7 @@ class Kerberos:
 
 
 def _credentials(gssapi: Any, options: SaslOptions) -> Any:
-    """Whose tickets are used; None: those in the default cache, whoever's they are.
+    """Return the credentials to use; None for those in the default cache.
 
     As in Java's login module, a cache is asked before a keytab where both are given, and the tickets that a keytab
     gives are in memory only: with a cache that is a file, Kerberos would take what is in it, or overwrite it.

@@ -45,10 +45,10 @@ class KeyChain:
 
 
 def read_trusted(store: Store) -> list[bytes]:
-    """The certificates of a truststore, as DER, at least one; those that come with a private key are none of them.
+    """The certificates of a truststore, as DER, at least one, without those that belong to a private key.
 
     Raises:
-        SecretError: there is none, or the store cannot be read; it names the option and the file.
+        SecretError: the store has no such certificate or cannot be read; the message names the option and the file.
     """
     where = _where(store, "certificates")
     if not store.location:
@@ -94,7 +94,7 @@ def _where(store: Store, by_value: str) -> str:
 
 
 def _contents(store: Store, where: str) -> tuple[bytes, str]:
-    """What is in the file, and of which kind it is."""
+    """The file's bytes, and its type: PEM, PKCS12 or JKS."""
     try:
         data = read_file(store.location, store.allowed)
     except SecretError as error:
@@ -158,7 +158,7 @@ def _pem_keys(text: str, store: Store, where: str) -> KeyChain:
     encrypted = kind.startswith("ENCRYPTED") or "ENCRYPTED" in key[:100]
     if encrypted and store.key_password is None:
         raise SecretError(f"{where} has a private key with a password; give kafka.ssl.key.password")
-    # Whoever puts it into one line has spaces where lines ended.
+    # A key that was written on one line has spaces where the lines ended.
     body = key if ":" in key else "\n" + "\n".join(textwrap.wrap("".join(key.split()), 64)) + "\n"
     armored = f"-----BEGIN {kind}-----{body}-----END {kind}-----"
     return KeyChain(armored, "".join(map(_armored, certificates)), store.key_password if encrypted else None, where)
@@ -174,7 +174,7 @@ def _wrong_password(store: str, where: str) -> SecretError:
 
 
 class _Pkcs12:
-    """What a PKCS12 file has, by `cryptography`."""
+    """A PKCS12 file, read by `cryptography`."""
 
     def __init__(self, data: bytes, store: Store, where: str) -> None:
         try:
@@ -229,7 +229,7 @@ class _Pkcs12:
 
 
 class _Jks:
-    """What a JKS file has. `trusted`: the certificates that stand alone, as DER."""
+    """A JKS file. `trusted`: the certificates that belong to no private key, as DER."""
 
     def __init__(self, data: bytes, password: Secret | None, where: str) -> None:
         self._where = where

@@ -19,12 +19,14 @@ from evensplit.kafka.auth.scram import SaslError, Scram
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.options.sasl import SaslOptions
-from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, error_name
+from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from evensplit.kafka.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+    describe_code,
+)
 from evensplit.kafka.wire.responses import SaslAuthenticate, SaslHandshake
-
-UNSUPPORTED_SASL_MECHANISM = 33
-ILLEGAL_SASL_STATE = 34
-SASL_AUTHENTICATION_FAILED = 58
 
 _SERVICES = {
     "GSSAPI": "Kerberos (a KDC of the realm)",
@@ -37,7 +39,7 @@ Ask = Callable[[Api[Any], Callable[[int], Any]], Any]
 
 
 class Mechanism(Protocol):
-    """One exchange: the first message, then an answer to each of the server's, None behind the last one."""
+    """One exchange: the first message, then an answer to each of the server's, None after the last one."""
 
     def first(self) -> bytes: ...
 
@@ -89,7 +91,7 @@ class MskIam:
         return message
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """Nothing; what the broker says, it says to itself."""
+        """Nothing: the broker's answer is not checked."""
         return None
 
 
@@ -118,17 +120,17 @@ def log_in(cluster: str, address: Address, options: SaslOptions, ask: Ask, deadl
     except SaslError as error:
         raise AuthenticationError(cluster, f"{where}: {options.mechanism}: {error}") from None
     except UnicodeEncodeError:
-        what = "a name, a password or a token has characters that are none in UTF-8"
+        what = "a name, a password or a token has characters that UTF-8 cannot encode"
         raise AuthenticationError(cluster, f"{where}: {options.mechanism}: {what}") from None
     except ClusterError:
         if options.mechanism == "OAUTHBEARER":
             forget(options)
         raise
-    raise AuthenticationError(cluster, f"{where}: {options.mechanism}: the broker does not come to an end")
+    raise AuthenticationError(cluster, f"{where}: {options.mechanism}: no result after {_ROUNDS_MAX} rounds")
 
 
 def _in_time(cluster: str, where: str, mechanism: str, deadline: Deadline, work: Callable[[], Any]) -> Any:
-    """What a mechanism does on this side, where some ask services of their own, which keep to no deadline."""
+    """Run a mechanism's step within the deadline; some ask services of their own, which know no deadline."""
     if mechanism not in _SERVICES:
         return work()
     try:
@@ -175,7 +177,7 @@ def _shake_hands(cluster: str, where: str, options: SaslOptions, ask: Ask) -> No
             "out, or use the port of a listener with SASL",
         )
     if code:
-        raise AuthenticationError(cluster, f"{where}: the broker refused SASL: {error_name(code)} ({code})")
+        raise AuthenticationError(cluster, f"{where}: the broker refused SASL: {describe_code(code)}")
 
 
 def _authenticate(message: bytes | None, version: int) -> Any:
@@ -197,5 +199,5 @@ def _refused(
             what = "refused the credentials"
         what = f"{what} (kafka.sasl.jaas.config)" if options.module else what
         return AuthenticationError(cluster, f"{where}: {options.mechanism}: the broker {what}{said}")
-    detail = f"the broker ended the exchange: {error_name(code)} ({code}){said}"
+    detail = f"the broker ended the exchange: {describe_code(code)}{said}"
     return AuthenticationError(cluster, f"{where}: {options.mechanism}: {detail}")

@@ -140,7 +140,7 @@ def _token(cluster: str, options: SaslOptions, deadline: Deadline) -> str:
 
 
 def _fetch(cluster: str, options: SaslOptions, url: str, deadline: Deadline) -> tuple[str, float]:
-    """A new token, and how many seconds it is valid; 0 if nobody says."""
+    """A new token and its lifetime in seconds, 0 if that is not known."""
     where = f"the token endpoint {short(plain_address(url))} (kafka.{TOKEN_URL})"
     own_tls = _own_tls(options)
     context = tls_context(cluster, TlsOptions.of(own_tls, lambda _: options.allowed(JAAS))) if own_tls else None
@@ -152,7 +152,7 @@ def _fetch(cluster: str, options: SaslOptions, url: str, deadline: Deadline) -> 
         said = "it did not answer in time" if isinstance(reason, TimeoutError) else type(reason).__name__
         detail = getattr(reason, "strerror", None) or getattr(reason, "verify_message", None)
         text = f"{where} gave no token: {said}{f': {detail}' if detail else ''}"
-        # What a certificate is wrong about does not change by asking again.
+        # A bad certificate stays bad, however often one asks.
         kind = AuthenticationError if hasattr(reason, "verify_message") else ClusterUnreachable
         raise kind(cluster, text) from None
     if status >= 500 or status in _RETRIABLE:
@@ -215,7 +215,7 @@ def _life_s(token: str) -> float:
 
 
 def _seconds(found: object) -> float:
-    """A time as an endpoint gives it; 0 if it is none."""
+    """A time as an endpoint gives it; 0 if it is not a time."""
     try:
         seconds = float(found) if isinstance(found, int | float | str) else 0.0
     except (ValueError, OverflowError):

@@ -33,7 +33,7 @@ _NOT_YET_VALID, _EXPIRED, _REVOKED = 9, 10, 23
 _HOST_MISMATCH = (62, 63, 64)
 
 _ALERTS: tuple[tuple[str, str], ...] = (
-    ("CERTIFICATE_REQUIRED", "the broker asks for a client certificate, and there is none; give kafka.ssl.keystore.*"),
+    ("CERTIFICATE_REQUIRED", "the broker asks for a client certificate; give kafka.ssl.keystore.*"),
     ("CERTIFICATE_EXPIRED", f"the broker refused the client certificate, which has expired; {_ADVICE_OWN}"),
     ("CERTIFICATE_REVOKED", f"the broker refused the client certificate, which was revoked; {_ADVICE_OWN}"),
     ("UNKNOWN_CA", f"the broker does not trust who signed the client certificate; {_ADVICE_OWN}"),
@@ -43,10 +43,10 @@ _ALERTS: tuple[tuple[str, str], ...] = (
     ("DECRYPT_ERROR", f"the broker could not verify the client certificate; {_ADVICE_OWN}"),
     (
         "PROTOCOL_VERSION",
-        "the broker has none of the versions of TLS that are allowed here; see kafka.ssl.enabled.protocols and "
+        "the broker supports no version of TLS that is allowed here; see kafka.ssl.enabled.protocols and "
         "kafka.ssl.protocol",
     ),
-    ("UNSUPPORTED_PROTOCOL", "the broker has no version of TLS that is safe; enable TLSv1.2 or TLSv1.3 there"),
+    ("UNSUPPORTED_PROTOCOL", "the broker supports only unsafe versions of TLS; enable TLSv1.2 or TLSv1.3 there"),
     (
         "HANDSHAKE_FAILURE",
         "the broker has no cipher suite in common with this client, or wants a client certificate; see "
@@ -92,7 +92,7 @@ def tls_context(cluster: str, options: TlsOptions) -> ssl.SSLContext:
 
 
 def _load_keys(context: ssl.SSLContext, keys: KeyChain) -> None:
-    """Hand a key to OpenSSL, which takes it from files alone: one for nobody else's eyes, and gone at once."""
+    """Hand a key to OpenSSL, which reads keys from files only: a file that only this user can read, deleted at once."""
     try:
         wrong = _load_by_file(context, keys)
     except OSError as error:
@@ -105,14 +105,14 @@ def _load_keys(context: ssl.SSLContext, keys: KeyChain) -> None:
 
 
 def _load_by_file(context: ssl.SSLContext, keys: KeyChain) -> str:
-    """What is wrong with the key; empty if nothing is."""
+    """Describe what is wrong with the key; empty if it is fine."""
     wrong = ""
     with tempfile.TemporaryDirectory(prefix="evensplit-") as directory:
         path = Path(directory) / secrets.token_hex(8)
         try:
             path.touch(0o600, exist_ok=False)
             path.write_text(f"{keys.key}\n{keys.chain}\n")
-            # With None, OpenSSL would ask whoever sits at the terminal.
+            # With None, OpenSSL would ask at the terminal.
             context.load_cert_chain(path, password=keys.password.reveal() if keys.password else "")
         except ssl.SSLError as error:
             reason = reason_of(error)
@@ -189,7 +189,7 @@ def _shake_hands(secured: ssl.SSLSocket, poll: select.poll, deadline: Deadline) 
 
 
 def refused(cluster: str, address: Address, error: ssl.SSLError) -> AuthenticationError | ClusterUnreachable:
-    """What an error of TLS means before the other side has said anything: mostly that trying again does not help.
+    """Tell what an error of TLS before the first response means: mostly that trying again does not help.
 
     In TLS 1.3 a broker refuses a client's certificate when the handshake is over for the client.
     """
@@ -200,8 +200,8 @@ def refused(cluster: str, address: Address, error: ssl.SSLError) -> Authenticati
         # Java says the same of a certificate that is missing.
         return AuthenticationError(
             cluster,
-            f"{where}: the broker asks for a client certificate, and there is none, or not one that it takes; give "
-            f"kafka.ssl.keystore.*, signed by whom the brokers trust ({reason})",
+            f"{where}: the broker asks for a client certificate and got none, or one that it rejects; give "
+            f"kafka.ssl.keystore.*, signed by an authority that the brokers trust ({reason})",
         )
     for name, meaning in _ALERTS:
         if name in reason:
@@ -210,7 +210,7 @@ def refused(cluster: str, address: Address, error: ssl.SSLError) -> Authenticati
 
 
 def reason_of(error: ssl.SSLError) -> str:
-    """What OpenSSL calls it, without the place in its source."""
+    """OpenSSL's reason, without the line of its source."""
     if error.reason:
         return str(error.reason)
     return re.sub(r"\s*\(_ssl\.c:\d+\)", "", str(error.strerror or error))
@@ -230,4 +230,4 @@ def _distrust(host: str, error: ssl.SSLCertVerificationError) -> str:
             "kafka.bootstrap.servers and the brokers' advertised.listeners, or have it issued for this name. (An empty "
             f"kafka.ssl.endpoint.identification.algorithm would trust any host with a trusted certificate) ({said})"
         )
-    return f"the certificate of the broker is signed by nobody who is trusted here; {_ADVICE_TRUST} ({said})"
+    return f"the certificate of the broker is signed by an authority that is not trusted here; {_ADVICE_TRUST} ({said})"

@@ -1,53 +1,19 @@
-"""The columns that there can be, and the way from the kernel's buffers to Arrow record batches, without copying."""
+"""The columns: their types, what they hold, and the way from the kernel's buffers to Arrow, without copying.
+
+A column is declared here once; Spark's schema, the options and a page of the reference come from it. The kernel has its
+own list of the names (`native/kernel/src/selection.rs`), which tests compare with this one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
 from evensplit._kernel import Buffer, Columns
-
-HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-HEADERS = pa.list_(pa.field("element", HEADER))
-
-TYPES: Mapping[str, pa.DataType] = {
-    "key": pa.binary(),
-    "value": pa.binary(),
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestampType": pa.int32(),
-    "headers": HEADERS,
-    "cluster": pa.string(),
-}
-"""All columns in their order, whichever of them are wanted: Spark's seven, then `headers`, then `cluster`."""
-
-COLUMNS = tuple(TYPES)
-KAFKA_COLUMNS = COLUMNS[:7]
-"""Those that Spark's own Kafka source always has."""
-
-
-@cache
-def row_schema(columns: tuple[str, ...]) -> pa.Schema:
-    """The schema of every batch with these columns, which are some of COLUMNS in that order.
-
-    All are nullable. Spark hands a batch on only if its types are exactly these.
-    """
-    return pa.schema([pa.field(name, TYPES[name]) for name in columns])
-
-
-def to_record_batch(columns: Columns) -> pa.RecordBatch:
-    """The rows of `columns` as a batch of `row_schema`; it keeps the kernel's memory alive."""
-    arrays: dict[str, pa.Array] = {}
-    for name, (found, to_array) in _PARTS.items():
-        parts = found(columns)
-        if parts is not None:
-            arrays[name] = to_array(TYPES[name], columns.rows, parts)
-    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=row_schema(tuple(arrays)))
 
 
 def _variable(kind: pa.DataType, rows: int, parts: tuple[Buffer | None, Buffer, Buffer, int]) -> pa.Array:
@@ -76,14 +42,80 @@ def _wrap(buffer: Buffer | None) -> pa.Buffer | None:
     return None if buffer is None else pa.py_buffer(buffer)
 
 
-_PARTS: Mapping[str, tuple[Callable[[Columns], Any], Callable[[pa.DataType, int, Any], pa.Array]]] = {
-    "key": (lambda columns: columns.key, _variable),
-    "value": (lambda columns: columns.value, _variable),
-    "topic": (lambda columns: columns.topic, _variable),
-    "partition": (lambda columns: columns.partition, _fixed),
-    "offset": (lambda columns: columns.offset, _fixed),
-    "timestamp": (lambda columns: columns.timestamp, _times),
-    "timestampType": (lambda columns: columns.timestamp_type, _fixed),
-    "headers": (lambda columns: columns.headers, _headers),
-    "cluster": (lambda columns: columns.cluster, _variable),
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the rows."""
+
+    type: pa.DataType
+    """Its type in Arrow. Spark's is the one that PySpark gives to this."""
+
+    holds: str
+    """What it holds and when it is null, in a clause for the reference."""
+
+    parts: Callable[[Columns], Any]
+    """Its buffers among those that the kernel hands out; None if the column was not asked for."""
+
+    to_array: Callable[[pa.DataType, int, Any], pa.Array]
+    """Makes an array of its type from the number of rows and the buffers."""
+
+
+HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+TABLE: Mapping[str, Column] = {
+    "key": Column(pa.binary(), "the record's key; null if it has none", lambda found: found.key, _variable),
+    "value": Column(
+        pa.binary(), "the record's value; null if it has none (a tombstone)", lambda found: found.value, _variable
+    ),
+    "topic": Column(pa.string(), "the topic's name", lambda found: found.topic, _variable),
+    "partition": Column(pa.int32(), "the number of the partition, from 0", lambda found: found.partition, _fixed),
+    "offset": Column(pa.int64(), "the record's offset in its partition", lambda found: found.offset, _fixed),
+    "timestamp": Column(
+        pa.timestamp("us", "UTC"),
+        "the record's timestamp; 1 ms before 1970 if it has none, as in Spark's own source; null if it is out of range "
+        "and `onTimestampOverflow` is `null`",
+        lambda found: found.timestamp,
+        _times,
+    ),
+    "timestampType": Column(
+        pa.int32(),
+        "who set the timestamp: 0, the producer (CreateTime); 1, the broker (LogAppendTime)",
+        lambda found: found.timestamp_type,
+        _fixed,
+    ),
+    "headers": Column(
+        pa.list_(pa.field("element", HEADER)),
+        "the record's headers in their order, repeated keys included; null if it has none. Only if asked for",
+        lambda found: found.headers,
+        _headers,
+    ),
+    "cluster": Column(
+        pa.string(),
+        "the cluster's name in the options or the metadata. By default if there can be several",
+        lambda found: found.cluster,
+        _variable,
+    ),
 }
+"""All columns by name, in the order that they have in the rows, whichever of them are wanted."""
+
+COLUMNS = tuple(TABLE)
+KAFKA_COLUMNS = COLUMNS[:7]
+"""Those that Spark's own Kafka source always has."""
+
+
+@cache
+def row_schema(columns: tuple[str, ...]) -> pa.Schema:
+    """The schema of every batch with these columns, which are some of COLUMNS in that order.
+
+    All are nullable. Spark accepts a batch only if its types are exactly these.
+    """
+    return pa.schema([pa.field(name, TABLE[name].type) for name in columns])
+
+
+def to_record_batch(columns: Columns) -> pa.RecordBatch:
+    """The rows of `columns` as a batch of `row_schema`; it keeps the kernel's memory alive."""
+    arrays: dict[str, pa.Array] = {}
+    for name, column in TABLE.items():
+        parts = column.parts(columns)
+        if parts is not None:
+            arrays[name] = column.to_array(column.type, columns.rows, parts)
+    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=row_schema(tuple(arrays)))

@@ -17,7 +17,8 @@ from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, PartitionRead, answer
 from evensplit.kafka.fetch.response import Answer, Span, apply_response
 from evensplit.kafka.fetch.routing import Routing, Waiting
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
-from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION, error_name
+from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
+from evensplit.kafka.wire.error_codes import describe_code
 from evensplit.kafka.wire.frames import BODY_BEGIN, AnswerTooLong, Frame
 
 
@@ -48,7 +49,7 @@ class Fetcher:
         self._leaders: dict[tuple[str, Address], Leader] = {}
         self._frames: list[Frame] = []
         self._waiting = Waiting()
-        self._homes = Routing(
+        self._routing = Routing(
             reads, clusters, pool, self._waiting, topic_ids=topic_ids, cluster_ids=cluster_ids, skip_lost=skip_lost
         )
         self._answers = 0
@@ -59,12 +60,14 @@ class Fetcher:
         The next request is on its way by then; what answers it waits in the socket, since the frame is used again.
         """
         while True:
-            for read, broker in self._homes.find():
+            for read, broker in self._routing.resolve_leaders():
                 self._leader(read.split.cluster, broker.address).queue.append(read)
             for leader in list(self._leaders.values()):
                 if not leader.asked:
                     self._ask(leader)
-            if not self._homes.homeless and not any(leader.asked or leader.queue for leader in self._leaders.values()):
+            if not self._routing.unassigned and not any(
+                leader.asked or leader.queue for leader in self._leaders.values()
+            ):
                 return
             answering = self._next_to_answer()
             answer = self._receive(answering) if answering is not None else None
@@ -82,15 +85,15 @@ class Fetcher:
             read.advance(position, self._waiting.now_s)
         else:
             read.trouble = stands_still(read)
-            self._homes.raise_if_overdue(read)
+            self._routing.raise_if_overdue(read)
 
     def compare_names(self, *, if_done: bool = False) -> None:
         """See `Routing.compare_names`: to be called when all is read. `if_done`: does nothing if it is not."""
-        if self._homes.named and not (if_done and self._is_to_go_on()):
-            self._homes.compare_names()
+        if self._routing.named and not (if_done and self._is_to_go_on()):
+            self._routing.compare_names()
 
     def _is_to_go_on(self) -> bool:
-        queues = [self._homes.homeless, *(leader.queue for leader in self._leaders.values())]
+        queues = [self._routing.unassigned, *(leader.queue for leader in self._leaders.values())]
         asked = any(leader.asked for leader in self._leaders.values())
         return asked or any(not read.finished for queue in queues for read in queue)
 
@@ -123,12 +126,12 @@ class Fetcher:
                 # So far it waited for its turn only.
                 read.stamp_s = self._waiting.now_s
         # Half of the time is for another attempt, should this leader have stopped and another one taken over.
-        left_s = min(*map(self._homes.left_s, leader.asked), settings.request_timeout_ms / 1000)
+        left_s = min(*map(self._routing.left_s, leader.asked), settings.request_timeout_ms / 1000)
         leader.patience_s = max(left_s / 2, PATIENCE_MIN_S)
         leader.asked_at_s = self._waiting.now_s
         deadline = Deadline.after(leader.patience_s)
         wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
-        if leader.asked[0].doubtful and not leader.asked[0].remote:
+        if leader.asked[0].probing and not leader.asked[0].remote:
             # Whether there is something is all that is to be known.
             wait_ms = 0
         build = partial(fetch_request, leader.asked, settings, leader.response_bytes_max, wait_ms)
@@ -152,8 +155,8 @@ class Fetcher:
         """Wait for a leader to answer. None: something else is due, or one took too long."""
         asked = [leader for leader in self._leaders.values() if leader.asked]
         due = [leader.rests_until for leader in self._leaders.values() if not leader.asked and leader.queue]
-        if self._homes.homeless:
-            due.append(self._homes.due)
+        if self._routing.unassigned:
+            due.append(self._routing.due)
         if len(asked) == 1 and not due:
             return asked[0]
         waits = [moment - time.monotonic() for moment in due]
@@ -195,12 +198,12 @@ class Fetcher:
     def _take(self, leader: Leader, response: FetchedResponse, frame: Frame) -> Answer | None:
         if response.error_code:
             code = response.error_code
-            what = f"{join_address(leader.address)}: it refused Fetch: {error_name(code)} ({code})"
+            what = f"{join_address(leader.address)}: it refused Fetch: {describe_code(code)}"
             self._lose(leader, BrokerError(leader.cluster, what, code))
             return None
         if leader.throttle(response):
             for read in leader.queue:
-                self._homes.raise_if_overdue(read)
+                self._routing.raise_if_overdue(read)
             return None
         asked, leader.asked = leader.asked, []
         settings = self._settings[leader.cluster]
@@ -218,36 +221,36 @@ class Fetcher:
         if answer.progressed or answer.spans:
             leader.throttled_s = 0.0
         if leader.version <= FETCH_BY_NAME_VERSION:
-            self._homes.note_named(asked, leader.address)
+            self._routing.note_named(asked, leader.address)
         leader.queue.extendleft(reversed(answer.starved))
         leader.queue.extend(read for read in answer.served if not read.finished)
-        self._homes.homeless.extend(answer.moved)
+        self._routing.unassigned.extend(answer.moved)
         for read, node_id in answer.redirected:
             self._redirect(leader, read, node_id)
         for read in answer.replaced:
             assert isinstance(read.trouble, DataLossError)
-            self._homes.lose(read, read.trouble)
+            self._routing.lose(read, read.trouble)
         failed = bool(answer.moved)
         for read in answer.gaps:
-            settled = self._homes.look(read, self._homes.settle)
+            settled = self._routing.look(read, self._routing.settle)
             answer.progressed |= bool(settled)
             if settled is None:
                 failed = True
-                self._homes.homeless.append(read)
+                self._routing.unassigned.append(read)
             elif not read.finished:
                 leader.queue.append(read)
         for read in answer.out_of_range:
-            failed |= not self._homes.look(read, self._homes.check_loss)
-            self._homes.homeless.append(read)
+            failed |= not self._routing.look(read, self._routing.check_loss)
+            self._routing.unassigned.append(read)
         # Of some it is known only when they are decoded that they got on.
         unknown = [span.read for span in answer.spans if span.position is None]
         for read in asked:
             if not read.finished and read not in unknown:
-                self._homes.raise_if_overdue(read)
+                self._routing.raise_if_overdue(read)
         if failed:
-            self._homes.rest(leader.cluster)
+            self._routing.rest(leader.cluster)
         if answer.progressed:
-            self._homes.note_progress()
+            self._routing.note_progress()
         elif not answer.spans:
             leader.rest(time.monotonic() + self._settings[leader.cluster].retry_backoff_ms / 1000)
         return answer
@@ -271,5 +274,5 @@ class Fetcher:
         for read in (*leader.asked, *leader.queue):
             read.trouble = error
             read.leader_only = read.leader_only or read.follows
-            self._homes.homeless.append(read)
-        self._homes.rest(leader.cluster)
+            self._routing.unassigned.append(read)
+        self._routing.rest(leader.cluster)

@@ -10,8 +10,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.fetch.problems import too_long
 from evensplit.kafka.fetch.request import PartitionRead
-from evensplit.kafka.fetch.undecodable import too_long
 from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
 from evensplit.kafka.wire.primitives import OutOfTime, Reader, Undecodable
 

@@ -1,6 +1,6 @@
-"""Records that were to be read and are not there: what is said of them, and how they are passed over.
+"""The errors of a read: records that are gone, that do not come, or that cannot be decoded; and how losses are skipped.
 
-The first sentence of each error says what was expected and what was found, what follows it says what to do.
+The first sentence of each error says what was expected and what was found, and the rest says what to do.
 """
 
 from __future__ import annotations
@@ -8,14 +8,38 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable, DataLossError
+from evensplit._kernel import KernelError
+from evensplit.core import loss_text
+from evensplit.core.loss_text import CURE, CUT_OFF, RECREATED
+from evensplit.core.model import SplitId
+from evensplit.errors import (
+    BatchTooLarge,
+    BrokerError,
+    ClusterError,
+    ClusterUnreachable,
+    CorruptRecordsError,
+    DataLossError,
+    OldMessageFormat,
+    TimestampOutOfRange,
+)
 from evensplit.kafka.fetch.request import PartitionRead
 from evensplit.kafka.options.client import Address, join_address
 
 EVERYTHING = 2**63 - 1
-"""Behind all offsets."""
+"""After all offsets."""
 
-_CURE = "set failOnDataLoss=false, or start with a new checkpoint"
+DAMAGED = "the records are damaged in the broker's log or on the way from it"
+
+_MAGIC_AT = 16
+_OLD_FORMATS = (0, 1)
+_SEE_OTHERS = (
+    "The records are damaged in the broker's log or on the way from it; see what another consumer reads there, and "
+    "start behind them to go on without them"
+)
+_OTHER_UNIT = (
+    "Its producer seems to write another unit than milliseconds. With onTimestampOverflow=null such a timestamp is "
+    "null, and with columns that leave timestamp out it is not looked at"
+)
 
 log = logging.getLogger("evensplit")
 
@@ -34,7 +58,7 @@ def absent(read: PartitionRead) -> DataLossError:
     """The metadata does not have it."""
     return _lost(
         read,
-        f"the topic or the partition does not exist (any more). To go on without it, {_CURE}",
+        f"the topic or the partition does not exist (any more). To go on without it, {CURE}",
     )
 
 
@@ -42,8 +66,8 @@ def created_anew(read: PartitionRead, expected: str, found: str) -> DataLossErro
     """What has the topic's name has another id."""
     return _lost(
         read,
-        f"the topic was deleted and created anew after the batch was planned: expected the topic id {expected}, found "
-        f"{found}. To read the new topic, {_CURE}",
+        f"{RECREATED} after the batch was planned: expected the topic id {expected}, found "
+        f"{found}. To read the new topic, {CURE}",
     )
 
 
@@ -51,7 +75,7 @@ def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
     """What was read by its name has another id now that it was read."""
     return DataLossError(
         *read.split,
-        f"the topic was deleted and created anew while it was read: expected the topic id {expected}, found {found}. "
+        f"{RECREATED} while it was read: expected the topic id {expected}, found {found}. "
         "Brokers before Kafka 3.1 give records by the topic's name only, so rows that were handed out may be of the "
         "new topic: the task fails, with failOnDataLoss=false too, and has to be run again",
     )
@@ -72,9 +96,9 @@ def replaced(read: PartitionRead, offset: int) -> DataLossError:
     """By its leader epochs, the log is another one from offset `offset` on than when the batch was planned."""
     return _lost(
         read,
-        f"an unclean leader election replaced the records from offset {offset} on after the batch was planned. Set "
+        f"{loss_text.replaced('the records', offset)} after the batch was planned. Set "
         "unclean.leader.election.enable=false for topics that must not lose records; to go on with what there is, "
-        f"{_CURE}",
+        f"{CURE}",
     )
 
 
@@ -96,7 +120,7 @@ def starts_later(read: PartitionRead, first: int, behind: int) -> DataLossError:
     return _lost(
         read,
         f"its log now has {_offsets(first, behind)}: what comes before was deleted, by retention or on request. Let "
-        f"retention be longer than a query may lag behind; to go on with what there is, {_CURE}",
+        f"retention be longer than a query may lag behind; to go on with what there is, {CURE}",
     )
 
 
@@ -104,8 +128,7 @@ def ends_before(read: PartitionRead, first: int, behind: int) -> DataLossError:
     """The log has offsets `first` to `behind` (exclusive), and ends before the position."""
     return _lost(
         read,
-        f"its log now has {_offsets(first, behind)}: it was cut off by an unclean leader election, or the topic was "
-        f"created anew. To go on with what there is, {_CURE}",
+        f"its log now has {_offsets(first, behind)}: {CUT_OFF}. To go on with what there is, {CURE}",
     )
 
 
@@ -119,8 +142,7 @@ def does_not_grow(read: PartitionRead, behind: int) -> DataLossError:
     """The log ends at offset `behind`, before the end of the range, which is waited for."""
     return _lost(
         read,
-        f"its log ends at offset {behind} and did not grow: it was cut off by an unclean leader election, or the topic "
-        f"was created anew. To go on with what there is, {_CURE}",
+        f"its log ends at offset {behind} and did not grow: {CUT_OFF}. To go on with what there is, {CURE}",
     )
 
 
@@ -163,3 +185,39 @@ def overdue(read: PartitionRead, trouble: ClusterError, timeout_ms: int) -> Clus
     if isinstance(trouble, BrokerError):
         return BrokerError(trouble.cluster, f"{late}. {trouble.detail}", trouble.code)
     return ClusterUnreachable(trouble.cluster, f"{late}. {trouble.detail}")
+
+
+def too_long(split: SplitId, offset: int, length: int, batch_bytes_max: int) -> BatchTooLarge:
+    """A record batch claims to have `length` bytes, as the broker keeps it."""
+    return BatchTooLarge(
+        *split,
+        offset,
+        f"a record batch claims a length of {length} bytes, and maxBatchBytes is {batch_bytes_max}. Raise "
+        "maxBatchBytes to read it, in a worker with memory for several times as much; if the topic's max.message.bytes "
+        f"does not allow so much, {DAMAGED}",
+    )
+
+
+def refused_by_kernel(
+    split: SplitId, offset: int, data: bytearray, begin: int, error: KernelError, batch_bytes_max: int
+) -> CorruptRecordsError:
+    """The kernel refused what is in `data` from `begin` on, when it was at `offset`."""
+    kind, base, detail = error.args
+    at = base if base >= 0 else offset
+    if kind == "too_large":
+        return BatchTooLarge(
+            *split,
+            at,
+            f"{detail} ({kind}), and maxBatchBytes is {batch_bytes_max}. Raise maxBatchBytes to read it, in a worker "
+            "with memory for several times as much, and let producers send smaller batches (batch.size)",
+        )
+    if kind == "unsupported_magic" and _magic(data, begin) in _OLD_FORMATS:
+        return OldMessageFormat(*split, at, detail)
+    if kind == "timestamp":
+        return TimestampOutOfRange(*split, at, f"{detail}. {_OTHER_UNIT}")
+    return CorruptRecordsError(*split, at, f"{detail} ({kind}). {_SEE_OTHERS}")
+
+
+def _magic(data: bytearray, begin: int) -> int:
+    """The version of the message format, which has been in the same place in all of them; -1 where nothing is."""
+    return data[begin + _MAGIC_AT] if begin + _MAGIC_AT < len(data) else -1

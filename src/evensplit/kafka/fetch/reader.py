@@ -27,9 +27,9 @@ from evensplit.errors import CorruptRecordsError
 from evensplit.kafka.fetch.columns import to_record_batch
 from evensplit.kafka.fetch.connection_pool import POOL, Pool
 from evensplit.kafka.fetch.fetcher import Fetcher
+from evensplit.kafka.fetch.problems import DAMAGED, refused_by_kernel
 from evensplit.kafka.fetch.request import PartitionRead, reads_of
 from evensplit.kafka.fetch.response import Span
-from evensplit.kafka.fetch.undecodable import DAMAGED, refused_by_kernel
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
 
 

@@ -55,8 +55,8 @@ class PartitionRead:
     - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
     - follows: whether it is read from a follower that the leader has sent it to (KIP-392).
     - leader_only: that did not go well, so it is not to happen again.
-    - doubtful: nothing came although the log goes on, so it is asked for alone until something does or it is settled.
-    - empties: how often in a row nothing came for it alone.
+    - probing: nothing came although the log goes on, so it is asked for alone until something does or it is settled.
+    - empty_responses: how often in a row nothing came for it alone.
     - remote: it is known to wait for remote storage.
     """
 
@@ -64,8 +64,7 @@ class PartitionRead:
         "_ranges",
         "begun",
         "bytes_per_offset",
-        "doubtful",
-        "empties",
+        "empty_responses",
         "end",
         "epoch",
         "epoch_behind",
@@ -77,6 +76,7 @@ class PartitionRead:
         "leader_epoch",
         "leader_only",
         "position",
+        "probing",
         "remote",
         "replaced",
         "search",
@@ -106,8 +106,8 @@ class PartitionRead:
         self.fetch_bytes_min = 0
         self.follows = False
         self.leader_only = False
-        self.doubtful = False
-        self.empties = 0
+        self.probing = False
+        self.empty_responses = 0
         self.remote = False
         self.bytes_per_offset = _BYTES_PER_OFFSET
 
@@ -126,7 +126,7 @@ class PartitionRead:
         assert self.position <= position <= self.end
         self.position, self.stamp_s, self.trouble = position, now_s, None
         self.search, self.begun, self.replaced = None, True, False
-        self.believe()
+        self.reset_probe()
         while self._ranges and self.finished:
             following = self._ranges.popleft()
             self.position, self.end = following.start, following.end
@@ -140,9 +140,9 @@ class PartitionRead:
             self.advance(position, now_s)
         return skipped
 
-    def believe(self) -> None:
-        """Forget what was in doubt."""
-        self.doubtful, self.empties, self.remote = False, 0, False
+    def reset_probe(self) -> None:
+        """Forget earlier empty responses."""
+        self.probing, self.empty_responses, self.remote = False, 0, False
 
     @property
     def last_fetched_epoch(self) -> int:
@@ -186,17 +186,17 @@ def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[Partiti
     """Take from the front of `queue` those that can be expected to fill a response, at least one, by topic.
 
     Twice as much is chosen as fits, since less may come than expected. The one at the front stays the first. One that
-    is doubtful is chosen alone, so that nothing else can have kept its records away.
+    is probed is chosen alone, so that nothing else can have kept its records away.
     """
     chosen: dict[str, list[PartitionRead]] = {}
     expected, count = 0.0, 0
     while queue and count < READS_ASKED_MAX and expected < 2 * response_bytes_max:
-        if count and queue[0].doubtful:
+        if count and queue[0].probing:
             break
         read = queue.popleft()
         if read.finished:
             continue
-        if read.doubtful:
+        if read.probing:
             return [read]
         chosen.setdefault(read.split.topic, []).append(read)
         expected += read.expected_bytes()

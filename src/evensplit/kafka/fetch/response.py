@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 
 from evensplit._kernel import FetchedPartition, FetchedResponse, next_leader_epoch
 from evensplit.errors import BrokerError, ClusterUnreachable, CorruptRecordsError, DataLossError
-from evensplit.kafka.admin.protocol import access_advice
-from evensplit.kafka.fetch.problems import does_not_grow, replaced, stands_still, undecided
+from evensplit.kafka.fetch.problems import DAMAGED, does_not_grow, replaced, stands_still, too_long, undecided
 from evensplit.kafka.fetch.request import BATCHES_WALKED_MAX, PartitionRead, batch_lengths, walk
-from evensplit.kafka.fetch.undecodable import DAMAGED, too_long
-from evensplit.kafka.wire.api import error_name, is_retriable
+from evensplit.kafka.wire.error_codes import (
+    ADVICE,
+    CORRUPT_MESSAGE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_SERVER_ERROR,
+    describe_code,
+    is_retriable,
+)
 
-UNKNOWN_SERVER_ERROR = -1
-OFFSET_OUT_OF_RANGE = 1
-CORRUPT_MESSAGE = 2
-
-EMPTIES_TO_SETTLE = 3
+EMPTY_RESPONSES_TO_SETTLE = 3
 """So many empty answers in a row say that there is nothing; fewer may be a broker that was not done in time."""
 
 
@@ -93,7 +94,7 @@ def apply_response(
         # A broker gives the first partition that has something at least one batch, whatever the limits (KIP-74).
         unlimited = read is asked[0] or not received
         if fetched.error_code or fetched.records_begin < fetched.records_end:
-            read.empties = 0
+            read.empty_responses = 0
         if fetched.error_code:
             _refuse(answer, read, fetched.error_code)
         elif fetched.diverging is not None:
@@ -117,7 +118,7 @@ def apply_response(
             answer.starved.append(read)
     for read in missing.values():
         detail = f"{read}: the broker left it out of its answer"
-        read.trouble, read.empties = ClusterUnreachable(read.split.cluster, detail), 0
+        read.trouble, read.empty_responses = ClusterUnreachable(read.split.cluster, detail), 0
         answer.starved.append(read)
     return answer
 
@@ -253,19 +254,19 @@ def _take_nothing(
         read.leader_only = True
         answer.moved.append(read)
     elif fetched.high_watermark < read.end:
-        read.believe()
+        read.reset_probe()
         # That it does not grow may be one leader's word that is none any more.
         (answer.moved if isinstance(read.trouble, DataLossError) else answer.served).append(read)
         read.trouble = does_not_grow(read, fetched.high_watermark)
     elif read_committed and fetched.last_stable_offset < read.end:
         # The records are there, and may come yet: nothing may be passed over.
-        read.believe()
+        read.reset_probe()
         answer.served.append(read)
         read.trouble = undecided(read, fetched.last_stable_offset)
     else:
-        read.doubtful = True
-        read.empties += alone
-        if read.empties >= EMPTIES_TO_SETTLE:
+        read.probing = True
+        read.empty_responses += alone
+        if read.empty_responses >= EMPTY_RESPONSES_TO_SETTLE:
             answer.gaps.append(read)
         else:
             answer.served.append(read)
@@ -273,7 +274,7 @@ def _take_nothing(
 
 
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
-    refused = f"{read}: the broker gave no records: {error_name(code)} ({code})"
+    refused = f"{read}: the broker gave no records: {describe_code(code)}"
     if read.follows:
         # What a follower does not have, the leader may.
         read.leader_only = True
@@ -282,11 +283,11 @@ def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
     elif code == OFFSET_OUT_OF_RANGE:
         answer.out_of_range.append(read)
     elif code == CORRUPT_MESSAGE:
-        detail = f"the broker itself found a record batch damaged: {error_name(code)} ({code}); see the broker's log"
+        detail = f"the broker itself found a record batch damaged: {describe_code(code)}; see the broker's log"
         raise CorruptRecordsError(*read.split, read.position, detail)
     elif code == UNKNOWN_SERVER_ERROR or is_retriable(code):
         read.trouble = BrokerError(read.split.cluster, refused, code)
         answer.moved.append(read)
     else:
-        advice = access_advice(code) or "; this does not change by trying again"
-        raise BrokerError(read.split.cluster, f"{refused}{advice}", code)
+        final = "" if code in ADVICE else "; this does not change by trying again"
+        raise BrokerError(read.split.cluster, f"{refused}{final}", code)

@@ -14,15 +14,18 @@ from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, DataLossError
 from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.admin.cluster_session import UNKNOWN_TOPIC_GRACE_S, Broker, Leaders
-from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.fetch import problems
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.leader import PATIENCE_MIN_S
 from evensplit.kafka.fetch.request import PartitionRead
-from evensplit.kafka.fetch.response import OFFSET_OUT_OF_RANGE
 from evensplit.kafka.fetch.second_opinion import Search
 from evensplit.kafka.options.client import Address, ClientSettings
-from evensplit.kafka.wire.api import error_name, is_retriable
+from evensplit.kafka.wire.error_codes import (
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    describe_code,
+    is_retriable,
+)
 
 
 class Waiting:
@@ -42,7 +45,7 @@ class Waiting:
 
 
 class Routing:
-    """Finds a leader for each of `homeless`, and says what is lost.
+    """Finds a leader for each of `unassigned`, and says what is lost.
 
     `due`: when, on the clock of `time.monotonic`, they are looked for again.
     `named`: by cluster and topic, which brokers gave records by the topic's name although its id is given, each with
@@ -60,7 +63,7 @@ class Routing:
         cluster_ids: Mapping[str, str],
         skip_lost: bool,
     ) -> None:
-        self.homeless = list(reads)
+        self.unassigned = list(reads)
         self.due = 0.0
         self._settings = clusters
         self._pool = pool
@@ -74,17 +77,17 @@ class Routing:
         self.named: defaultdict[tuple[str, str], dict[Address, PartitionRead]] = defaultdict(dict)
         self._failures = 0
 
-    def find(self) -> list[tuple[PartitionRead, Broker]]:
-        """Those of `homeless` that have a leader now, with it; the others stay."""
+    def resolve_leaders(self) -> list[tuple[PartitionRead, Broker]]:
+        """Return those of `unassigned` that have a leader now, with the leader. The others stay there."""
         found: list[tuple[PartitionRead, Broker]] = []
-        if not self.homeless or time.monotonic() < self.due:
+        if not self.unassigned or time.monotonic() < self.due:
             return found
         by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
-        for read in self.homeless:
+        for read in self.unassigned:
             self.raise_if_overdue(read)
             if not read.finished:
                 by_cluster[read.split.cluster].append(read)
-        self.homeless = []
+        self.unassigned = []
         for cluster, reads in by_cluster.items():
             try:
                 leaders = self._leaders(cluster, reads)
@@ -95,19 +98,19 @@ class Routing:
                         read.trouble = error
                     self.raise_if_overdue(read)
                     if not read.finished:
-                        self.homeless.append(read)
+                        self.unassigned.append(read)
                 continue
             for read in reads:
-                broker = self._home_of(read, leaders)
+                broker = self._leader_of(read, leaders)
                 if isinstance(read.trouble, DataLossError):
                     read.search = read.search or Search(self._waiting.now_s)
                     read.search.hear(leaders, denied=broker is None)
                 if broker is None:
-                    self.homeless.append(read)
+                    self.unassigned.append(read)
                 else:
                     found.append((read, broker))
-        if self.homeless:
-            self.rest(self.homeless[0].split.cluster)
+        if self.unassigned:
+            self.rest(self.unassigned[0].split.cluster)
         return found
 
     def rest(self, cluster: str) -> None:
@@ -115,7 +118,7 @@ class Routing:
         settings = self._settings[cluster]
         pause_s = _pause_s(settings, self._failures)
         self._failures += 1
-        searched = next((read for read in self.homeless if read.search is not None), None)
+        searched = next((read for read in self.unassigned if read.search is not None), None)
         if searched is not None and searched.search is not None:
             # There has to be time for all brokers.
             pause_s = min(pause_s, self._sought_s(searched) / (2 * len(searched.search.unheard()) + 1))
@@ -205,7 +208,7 @@ class Routing:
         self._unseen.discard(cluster)
         return leaders
 
-    def _home_of(self, read: PartitionRead, leaders: Leaders) -> Broker | None:
+    def _leader_of(self, read: PartitionRead, leaders: Leaders) -> Broker | None:
         """The leader of `read`, as one broker has it; None, with what is wrong in `trouble`, if it has none."""
         broker, topic_id = leaders.known.get(read.key), leaders.topic_ids[read.split.topic]
         expected = self._topic_ids.get(read.split[:2]) or (read.topic_id if read.begun else "")
@@ -215,7 +218,7 @@ class Routing:
         if broker is None:
             self._note_no_leader(read, leaders.unknown[read.key])
             return None
-        read.follows, read.empties, read.topic_id = False, 0, topic_id
+        read.follows, read.empty_responses, read.topic_id = False, 0, topic_id
         read.leader_epoch = leaders.epochs[read.split.topic][read.split.partition]
         if topic_id and read.leader_epoch >= 0:
             # A topic that keeps its id has no earlier epoch again: who leads under one was cut off.
@@ -227,7 +230,7 @@ class Routing:
         if code == UNKNOWN_TOPIC_OR_PARTITION:
             read.trouble = problems.absent(read)
             return
-        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {error_name(code)} ({code})", code)
+        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {describe_code(code)}", code)
         if not is_retriable(code):
             raise read.trouble
 
@@ -292,7 +295,7 @@ class Routing:
         if read.position >= local:
             read.advance(read.end, self._waiting.now_s)
             return True
-        read.remote, read.empties = True, 0
+        read.remote, read.empty_responses = True, 0
         read.trouble = problems.remote(read, local)
         return False
 

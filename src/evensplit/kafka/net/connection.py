@@ -28,17 +28,17 @@ from evensplit.errors import (
     ClusterUnreachable,
     UnsupportedBroker,
 )
-from evensplit.kafka.auth.login import ILLEGAL_SASL_STATE, log_in
+from evensplit.kafka.auth.login import log_in
 from evensplit.kafka.auth.tls_socket import reason_of, refused
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
-from evensplit.kafka.net.probe import PROBE_S, speaks_tls
-from evensplit.kafka.net.transport import open_transport
+from evensplit.kafka.net.transport import PROBE_S, open_transport, speaks_tls
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
-from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, error_name, software_version
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, software_version
+from evensplit.kafka.wire.error_codes import ILLEGAL_SASL_STATE, UNSUPPORTED_VERSION, describe_code
 from evensplit.kafka.wire.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length
 from evensplit.kafka.wire.primitives import OutOfTime, Undecodable
-from evensplit.kafka.wire.responses import UNSUPPORTED_VERSION, ApiVersions
+from evensplit.kafka.wire.responses import ApiVersions
 from evensplit.metadata.http import CutOff
 
 READ_S = 1.0
@@ -54,7 +54,7 @@ _SPEAKS_TLS = (
     "the listener speaks TLS; set kafka.security.protocol to SSL or SASL_SSL, or use the port of one without TLS"
 )
 _WANTS_SASL = (
-    "the listener lets nobody in without a login; set kafka.security.protocol to SASL_SSL or SASL_PLAINTEXT, and give "
+    "the listener requires a login; set kafka.security.protocol to SASL_SSL or SASL_PLAINTEXT, and give "
     "kafka.sasl.mechanism and kafka.sasl.jaas.config"
 )
 
@@ -212,7 +212,7 @@ class Connection:
     def receive_into(self, frame: Frame, deadline: Deadline) -> int:
         """Wait for the oldest outstanding response and leave it, undecoded, at the beginning of `frame.data`.
 
-        Nobody may hold a view of `frame.data` meanwhile. Returns its length; from BODY_BEGIN on it is the response
+        No view of `frame.data` may be held meanwhile. Returns its length; from BODY_BEGIN on it is the response
         without the number. Raises AnswerTooLong for one that is longer than its request allows.
         """
         expected = self._sent[0]
@@ -255,7 +255,7 @@ class Connection:
             received = end
 
     def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
-        """What the broker can do. One that does not know our version of the question says so in version 0."""
+        """Ask which requests the broker supports. If this version is unknown to it, it answers in version 0."""
         for version in (API_VERSIONS.highest, API_VERSIONS.lowest):
             names = {"client_software_name": "evensplit", "client_software_version": software_version()}
             message = API_VERSIONS.request(version=version, **(names if version >= 3 else {}))
@@ -265,7 +265,7 @@ class Connection:
                 break
         if code := response.error_code:
             raise BrokerError(
-                self.cluster, f"{self._where}: the broker refused ApiVersions: {error_name(code)} ({code})", code
+                self.cluster, f"{self._where}: the broker refused ApiVersions: {describe_code(code)}", code
             )
         return response.versions
 
@@ -318,7 +318,7 @@ class Connection:
                     raise self._hung_up(f"it closed the connection instead of answering {what}", what, deadline)
                 received += size
                 self._heard = True
-                # What comes byte by byte is never waited for.
+                # A response that trickles in byte by byte must not hold this up for ever.
                 if received < len(view) and limit.passed:
                     raise TimeoutError
         except TimeoutError:
@@ -339,7 +339,7 @@ class Connection:
             raise TimeoutError
 
     def _broken(self, error: OSError, what: str, asked: str, deadline: Deadline) -> ClusterError:
-        """What an error of the socket means. The other side may have said why before it hung up."""
+        """Tell what an error of the socket means. The other side may have sent the reason before it closed."""
         if self._secured and not isinstance(error, ssl.SSLError):
             try:
                 self._socket.recv(1)

@@ -6,16 +6,24 @@ This is the only place where connections are made. TLS begins here, between the 
 from __future__ import annotations
 
 import socket
+import ssl
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
 from evensplit.kafka.auth.tls_socket import SPEAKS_NO_TLS, start_tls, tls_context
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
-from evensplit.kafka.net.probe import PROBE_S, speaks_kafka
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.tls import TlsOptions
 from evensplit.metadata.http import CutOff
+
+PROBE_S = 2.0
+"""How long a listener may take to answer a probe, unless the deadline is earlier."""
+
+_PROBE_ID = 0x5EED
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, _PROBE_ID, -1)
 
 _Found = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]]
 
@@ -74,7 +82,7 @@ def _configure(connection: socket.socket, settings: ClientSettings) -> None:
 
 
 def resolve_name(cluster: str, address: Address, deadline: Deadline) -> _Found:
-    """What a name stands for, as `socket.getaddrinfo` has it. Raises ClusterUnreachable."""
+    """Look up a host's addresses, as `socket.getaddrinfo` returns them. Raises ClusterUnreachable."""
     # A thread asks, as a name server that does not answer would break the deadline.
     host, port = address
     try:
@@ -105,3 +113,32 @@ def _reason(error: OSError, share_s: float, *, connected: bool) -> str:
     if isinstance(error, TimeoutError):
         return f"no connection within {share_s:.1f} s, a firewall or a host that is down"
     return f"no connection: {error.strerror or error}"
+
+
+def speaks_tls(address: Address, deadline: Deadline) -> bool:
+    """Whether the listener answers a TLS handshake with TLS, asked over another connection. False if late."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    hello = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(incoming, outgoing, server_hostname=address[0])
+    with suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    answer = _probe(address, outgoing.read(), 3, deadline)
+    return answer[:1] in (b"\x15", b"\x16") and answer[1:2] == b"\x03"
+
+
+def speaks_kafka(address: Address, deadline: Deadline) -> bool:
+    """Whether the listener answers Kafka's protocol without TLS, asked over another connection. False if late."""
+    return _probe(address, _API_VERSIONS, 8, deadline)[4:] == struct.pack(">i", _PROBE_ID)
+
+
+def _probe(address: Address, request: bytes, size: int, deadline: Deadline) -> bytes:
+    """Send `request` over a connection of its own, and return the first `size` bytes of the response, or fewer."""
+    received = b""
+    with suppress(OSError), socket.create_connection(address, timeout=max(deadline.remaining_s, 0.001)) as connection:
+        connection.sendall(request)
+        while len(received) < size:
+            connection.settimeout(max(deadline.remaining_s, 0.001))
+            piece = connection.recv(size - len(received))
+            if not piece:
+                break
+            received += piece
+    return received

@@ -19,7 +19,6 @@ from evensplit.kafka.wire.primitives import Reader
 # kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.errors import for_code
     from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
     from kafka.protocol.consumer import (
         FetchRequest,
@@ -56,24 +55,28 @@ _Response = TypeVar("_Response")
 
 @dataclass(frozen=True, slots=True)
 class Api(Generic[_Response]):
-    """One kind of request, and how its answer is read.
-
-    - request, response: kafka-python's classes for it and its answer. They only write: a client requests, and whoever
-      plays a broker answers.
-    - read: reads the answer in a version, by bounded code.
-    - lowest, highest: the usable versions, both included.
-    - flexible_from: the first version with tagged fields and lengths as varints (KIP-482).
-    - answer_bytes_max: a longer answer is none. What is read before a login is short; what grows with the number of
-      partitions has room for a million of them.
-    """
+    """One kind of request, and how its response is read."""
 
     request: Any
+    """kafka-python's class for the request. It is used to write requests only."""
+
     response: Any
+    """kafka-python's class for the response. Only tests use it, to write what a broker would."""
+
     read: Callable[[Reader, int], _Response]
+    """Reads the response in a version, by bounded code."""
+
     lowest: int
+    """The lowest usable version."""
+
     highest: int
+    """The highest usable version."""
+
     flexible_from: int = _NEVER
+    """The first version with tagged fields and lengths as varints (KIP-482)."""
+
     answer_bytes_max: int = _LONG
+    """A longer response is refused: 1 MiB before a login, and room for a million partitions after it."""
 
     @property
     def key(self) -> int:
@@ -86,11 +89,11 @@ class Api(Generic[_Response]):
         return str(self.request.name).removesuffix("Request")
 
     def decode(self, answer: memoryview, version: int, deadline: Deadline) -> _Response:
-        """Read an answer in `version`, without its length and number.
+        """Read a response in `version`, given without its length and number.
 
         Raises:
-            Undecodable: it is none.
-            OutOfTime: the deadline passed meanwhile.
+            Undecodable: the bytes are not such a response.
+            OutOfTime: the deadline passed while it was read.
         """
         flexible = version >= self.flexible_from
         reader = Reader(answer, 0, flexible=flexible, deadline=deadline)
@@ -120,11 +123,11 @@ METADATA = Api(MetadataRequest, MetadataResponse, responses.read_metadata, 4, 12
 """Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
 
 TOPIC_BYTES_MAX = 16 << 20
-"""What an answer has about one topic, at most: room for 300,000 partitions."""
+"""The most bytes about one topic in a response: room for 300,000 partitions."""
 
 
 def metadata_bytes_max(topics: int) -> int:
-    """How long METADATA may be about so many topics: with room for the brokers, and for no other topic."""
+    """The most bytes of a Metadata response about `topics` topics, with room for the brokers."""
     return min(_LONG, (topics + 1) * TOPIC_BYTES_MAX)
 
 
@@ -163,16 +166,6 @@ does with the default of the versions before; from 10 on topics go by ids (KIP-8
 
 DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse, group_responses.read_describe_groups, 3, 5, 5)
 """Version 3 is the first that says what the user may do with the group (KIP-430)."""
-
-
-def error_name(code: int) -> str:
-    """Kafka's name for an error code, such as `NOT_LEADER_FOR_PARTITION`; `UNKNOWN` if the code is not known."""
-    return str(for_code(code).message)
-
-
-def is_retriable(code: int) -> bool:
-    """Whether the same request may succeed later, perhaps at another broker."""
-    return bool(for_code(code).retriable)
 
 
 @cache

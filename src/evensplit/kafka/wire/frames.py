@@ -1,4 +1,4 @@
-"""What responses arrive in: frames, each with its length and the number of the request that it answers."""
+"""Frames, in which responses arrive: the length, the number of the request (correlation id), the response."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from evensplit.errors import AnswerRefused
 from evensplit.kafka.wire.api import Api
 
 BODY_BEGIN = 4
-"""Where in a frame the rest begins, behind the number of the request that it answers."""
+"""Where in a frame the response begins, after the number of the request."""
 
 HEAD_BYTES = 1 << 20
-"""Of an answer to Fetch that is too long so much is taken, which says why it is."""
+"""How much of an overlong response to Fetch is received, to find the record batch that makes it so long."""
 
 
 class Frame:
@@ -24,16 +24,17 @@ class Frame:
 
 
 class Sent(NamedTuple):
-    """A request that has no response yet. `answer_bytes_max`: a longer one is none."""
+    """A request that has no response yet."""
 
     number: int
     api: Api[Any]
     version: int
     answer_bytes_max: int
+    """A longer response is refused."""
 
 
 class AnswerTooLong(AnswerRefused):
-    """An answer claims more bytes than are taken. The first `received` bytes of its frame were taken all the same."""
+    """A response claims to be longer than allowed. `received`: the bytes of its frame that were received anyway."""
 
     def __init__(self, cluster: str, detail: str, received: int) -> None:
         super().__init__(cluster, detail)
@@ -42,7 +43,7 @@ class AnswerTooLong(AnswerRefused):
 
 
 def describe_length(prefix: bytes, length: int, expected: Sent) -> str:
-    """What is wrong with the length that `prefix`, the first four bytes of a frame, claims."""
+    """Describe the wrong `length` that `prefix`, the first four bytes of a frame, claims."""
     what, bytes_max = expected.api.name, expected.answer_bytes_max
     if prefix == b"HTTP":
         return f"it answered {what} in HTTP, so the port belongs to another service"

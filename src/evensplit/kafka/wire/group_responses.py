@@ -1,4 +1,4 @@
-"""What brokers answer about consumer groups, read by bounded code (`wire.Reader`).
+"""Responses about consumer groups, read by bounded code (`primitives.Reader`).
 
 Where a later version answers for several groups at once, the answer of an earlier one is a list of one.
 
@@ -79,7 +79,7 @@ class CommittedOffset:
 
 @dataclass(slots=True)
 class GroupOffsets:
-    """What a group has committed."""
+    """The committed offsets of a group."""
 
     error_code: int
     topics: list[OfTopic[CommittedOffset]]
@@ -87,7 +87,7 @@ class GroupOffsets:
 
 @dataclass(slots=True)
 class OffsetFetch:
-    """What the groups that were asked for have committed, at least one."""
+    """The committed offsets of the groups that were asked for, at least one."""
 
     groups: list[GroupOffsets]
 

@@ -1,6 +1,6 @@
 """Kafka's primitive types, read from bytes that are not trusted.
 
-Whoever listens on a port can send anything before there is a login, and without one anything at all. So every length is
+A listener can send anything, before a login or without one. So every length is
 compared with the bytes that are there before it is used, and every count with how many entries they can hold; what is
 made of a frame is no more than a fixed multiple of it; and a deadline holds while it is read.
 
@@ -37,8 +37,8 @@ class OutOfTime(Exception):
 class Reader:
     """Reads one structure after the other from `data`, beginning at `at`.
 
-    `data`: read until its end; nobody may change it meanwhile. `flexible`: whether lengths are varints and structures
-    end with tagged fields (KIP-482). Every method moves on behind what it returns, and raises `Undecodable` if that is
+    `data`: read until its end; it must not change meanwhile. `flexible`: whether lengths are varints and structures
+    end with tagged fields (KIP-482). Every method moves past what it returns, and raises `Undecodable` if that is
     not there.
     """
 
@@ -103,7 +103,7 @@ class Reader:
             raise Undecodable(f"the string before byte {self._at} is not UTF-8 ({error.reason})") from None
 
     def octets(self) -> bytes:
-        """Bytes behind their number; none for null."""
+        """Bytes with their number in front; empty for null."""
         length = self._varint() - 1 if self._flexible else self.int32()
         return bytes(self._take(length)) if length > 0 else b""
 
@@ -176,7 +176,7 @@ class Reader:
         left = self._end - self._at
         if count * entry_bytes_min > left:
             raise Undecodable(
-                f"{count} entries before byte {self._at}, expected no more than the {left} bytes behind it hold"
+                f"{count} entries before byte {self._at}, expected no more than the {left} bytes after it hold"
             )
 
     def _byte(self) -> int:

@@ -1,4 +1,4 @@
-"""What brokers answer about themselves, topics and logins, read by bounded code (`wire.Reader`).
+"""Responses about brokers, topics and logins, read by bounded code (`primitives.Reader`).
 
 A class has what is used here, under Kafka's names for it. Fields that a version does not have yet are what Kafka's
 schemas give as defaults.
@@ -14,9 +14,9 @@ from struct import Struct
 from typing import Generic, TypeVar
 
 from evensplit.core.text import short
+from evensplit.kafka.wire.error_codes import UNSUPPORTED_VERSION
 from evensplit.kafka.wire.primitives import Reader, Undecodable
 
-UNSUPPORTED_VERSION = 35
 PORT_MAX = 65535
 BROKERS_MAX = 10_000
 """No cluster has more."""
@@ -40,7 +40,7 @@ _Entry = TypeVar("_Entry")
 
 @dataclass(slots=True)
 class ApiVersions:
-    """What a broker can do. `versions`: the lowest and the highest of each request, by Kafka's number for it."""
+    """The requests that a broker supports. `versions`: lowest and highest of each request, by Kafka's number for it."""
 
     error_code: int
     versions: dict[int, tuple[int, int]]
@@ -96,7 +96,7 @@ class MetadataBroker:
 
 @dataclass(slots=True)
 class MetadataPartition:
-    """Who leads a partition, -1 for nobody, since which epoch, -1 where it is not said."""
+    """A partition's leader, -1 if it has none, and its epoch, -1 if the broker does not tell it."""
 
     error_code: int
     partition_index: int
@@ -182,7 +182,7 @@ def _read_partition(reader: Reader, version: int) -> MetadataPartition:
 
 @dataclass(slots=True)
 class OfTopic(Generic[_Entry]):
-    """What is said of each of several partitions of a topic."""
+    """One entry for each of several partitions of a topic."""
 
     name: str
     partitions: list[_Entry]
@@ -206,7 +206,7 @@ def read_topics(reader: Reader, read_partitions: Callable[[], list[_Entry]]) -> 
 
 @dataclass(slots=True)
 class ListedOffset:
-    """An offset of a partition, -1 if there is none, and its leader epoch, -1 where it is not said."""
+    """An offset of a partition, -1 if there is none, and its leader epoch, -1 if the broker does not tell it."""
 
     partition_index: int
     error_code: int

@@ -11,14 +11,9 @@ from typing import NamedTuple
 from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
 from evensplit.errors import BrokerError, ClusterError
-from evensplit.kafka.admin.protocol import (
-    UNKNOWN_TOPIC_OR_PARTITION,
-    ClusterPort,
-    EndsAndEpochs,
-    Listing,
-    are_two_clusters,
-)
+from evensplit.kafka.admin.protocol import ClusterPort, EndsAndEpochs, Listing, are_two_clusters
 from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.spark.options.parse import ClusterOptions
 from evensplit.spark.poll.agreement import Unbelieved, Withheld, Witnesses, joined
 from evensplit.spark.poll.log_bounds import LeaderEpochs, LogStarts, undecided_ends

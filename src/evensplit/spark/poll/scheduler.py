@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
-from evensplit.kafka.background import in_background
+from evensplit.kafka.deadline import in_background
 
 Result = TypeVar("Result")
 

@@ -16,9 +16,9 @@ from evensplit.core.model import Range, SplitId
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, Earliest, Latest, stands_for
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import BrokerError
-from evensplit.kafka.admin.protocol import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.kafka.fetch.connection_pool import POOL
 from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 if TYPE_CHECKING:
     # Tasks need no options.

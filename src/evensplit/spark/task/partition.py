@@ -1,18 +1,20 @@
-"""What a task is handed: the ranges of one reader in one batch, and how to reach their clusters."""
+"""One task: the ranges of one reader in one batch, how to reach their clusters, and reading them on an executor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
-from evensplit.spark.task.deferred_bounds import DeferredBounds
+from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_up
 
 
 class ReaderPartition(InputPartition):
@@ -59,7 +61,7 @@ class ReaderPartition(InputPartition):
         self.epochs = epochs or {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: plain tuples, since pickle calls Python code for each named one."""
+        """The pickled state: plain tuples, since pickle calls Python code for each named one."""
         ranges = [(*split, start, end) for split, start, end in self.ranges]
         return {**self.__dict__, "ranges": ranges, "epochs": [(*split, *one) for split, one in self.epochs.items()]}
 
@@ -119,23 +121,23 @@ def input_partitions(
 def _epochs(
     tasks: Sequence[ReaderPlan], start: EnumeratorState | None, end: EnumeratorState
 ) -> dict[SplitId, RangeEpochs]:
-    """What the states know of the leader epochs before and in the batch, for each split of which they know any."""
+    """The leader epochs before and in the batch, for each split of which the states know any."""
     bounds: dict[SplitId, tuple[int, int]] = {}
     for task in tasks:
-        for key, first, behind in task.ranges:
+        for key, first, stop in task.ranges:
             part = bounds.get(key)
             # Most splits are not cut.
-            bounds[key] = (first, behind) if part is None else (min(part[0], first), max(part[1], behind))
+            bounds[key] = (first, stop) if part is None else (min(part[0], first), max(part[1], stop))
     earlier, revision = ({}, 0) if start is None else (start.splits, start.revision)
     found: dict[SplitId, RangeEpochs] = {}
-    for split, (first, behind) in bounds.items():
+    for split, (first, stop) in bounds.items():
         known = end.splits[split]
         # Where reading began anew after the start, what was read before that need not be in this log.
         same = earlier.get(split) if known.since <= revision else None
         before = _epoch_before(first, same, known.topic_id)
-        last = _epoch_before(behind, known, known.topic_id)
+        last = _epoch_before(stop, known, known.topic_id)
         if before >= 0 or last >= 0:
-            found[split] = RangeEpochs(first, before, behind, last)
+            found[split] = RangeEpochs(first, before, stop, last)
     return found
 
 
@@ -144,3 +146,24 @@ def _epoch_before(offset: int, known: Split | None, topic_id: str) -> int:
     if known is None or known.position != offset or known.topic_id != topic_id:
         return -1
     return -1 if known.epoch is None else known.epoch
+
+
+def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Read the records of `partition`, in the order of offsets within each range.
+
+    Where a batch query has nothing to read, Spark passes a plain InputPartition, which has no rows.
+    """
+    if not isinstance(partition, ReaderPartition):
+        return iter(())
+    ranges = bind(partition.ranges, partition.late, looking_up(partition.settings, partition.cluster_ids))
+    return read_ranges(
+        ranges,
+        partition.settings,
+        columns=partition.columns,
+        topic_ids=partition.topic_ids,
+        cluster_ids=partition.cluster_ids,
+        epochs=partition.epochs,
+        skip_lost=partition.skip_lost,
+        null_timestamps=partition.null_timestamps,
+        limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
+    )

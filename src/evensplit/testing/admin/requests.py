@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evensplit.errors import BrokerError, LocalKafkaError
+from evensplit.kafka.wire.error_codes import describe_code
 
 # kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.errors import for_code
     from kafka.protocol.admin import (
         CreatePartitionsRequest,
         CreatePartitionsResponse,
@@ -113,8 +113,8 @@ def delete_topic(address: Address, topic: str, *, timeout_s: float) -> Any:
 def check(answer: Any, cluster: str, what: str) -> None:
     """Raise `BrokerError` when a broker's answer carries an error code."""
     if answer.error_code:
-        name = for_code(answer.error_code).__name__
-        detail = f"{name}: {answer.error_message}" if answer.error_message else name
+        said = f": {answer.error_message}" if answer.error_message else ""
+        detail = f"{describe_code(answer.error_code)}{said}"
         raise BrokerError(cluster, f"{what}: {detail}", answer.error_code)
 
 

@@ -5,7 +5,7 @@ from evensplit.testing.sim import simulate
 simulate(seed=7, events=2_000)  # raises SimulationFailed, with the story, for the first law that is broken
 """
 
-from evensplit.testing.sim.failure import SimulationFailed
+from evensplit.errors import SimulationFailed
 from evensplit.testing.sim.profile import FAULTS, Profile
 from evensplit.testing.sim.rules import Rules
 from evensplit.testing.sim.simulation import Report, simulate

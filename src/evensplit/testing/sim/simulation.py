@@ -13,9 +13,9 @@ from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Cause, SplitId
 from evensplit.core.state.state import EnumeratorState
-from evensplit.errors import TransitionError
+from evensplit.errors import SimulationFailed, TransitionError
 from evensplit.testing.sim.driver import Driver, DriverDied
-from evensplit.testing.sim.failure import Broken, SimulationFailed
+from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.finale import finish
 from evensplit.testing.sim.impossible import impossible_events
 from evensplit.testing.sim.oracle.laws import Laws, check_harmless, is_stale

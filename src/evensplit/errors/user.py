@@ -1,0 +1,170 @@
+"""Errors in what the user wrote: options, metadata, cases, arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evensplit.errors.base import EvenSplitError, list_problems
+
+
+class UserError(EvenSplitError):
+    """Something that the user wrote cannot work. Trying again unchanged fails again."""
+
+    id = "ES-100"
+    cause = (
+        "This is the root of the errors in what was written: options, metadata, cases, arguments. It is not raised "
+        "itself."
+    )
+    cure = "Change what the message names. Trying again unchanged fails again."
+
+
+class OptionError(UserError):
+    """One or more options are wrong. The message lists them all."""
+
+    id = "ES-101"
+    cause = (
+        "One or more options are missing, unknown, malformed, or contradict each other. `load()` reports what the "
+        "options alone show. The start of the query reports what depends on stream or batch, and on the clusters."
+    )
+    cure = (
+        "Correct each option that the message lists, with what was expected and found. `evensplit explain NAME` shows "
+        "one option, and [Options](options.md) has all of them."
+    )
+    problems: tuple[str, ...]
+    """One sentence for each wrong option, at least one."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return list_problems(self.problems, "1 option is wrong", f"{len(self.problems)} options are wrong")
+
+
+class AssignmentInputError(UserError, ValueError):
+    """Splits, readers, eligibility, weights or previous owners cannot be assigned."""
+
+    id = "ES-102"
+    cause = (
+        "`evensplit.assign` was given splits, readers, eligibility, weights or previous owners that make no sense, "
+        "such as no reader, a reader twice, or a weight below 1."
+    )
+    cure = (
+        "Correct each argument that the message lists, with what was expected. A split that no reader may read is not "
+        "an error: it is in `unassigned`."
+    )
+    problems: tuple[str, ...]
+    """One sentence for each wrong argument, at least one."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"nothing was assigned: {self.problems[0]}"
+        return "nothing was assigned:" + "".join(f"\n  - {problem}" for problem in self.problems)
+
+
+class CaseError(UserError):
+    """The cases for `evensplit assign` cannot be read."""
+
+    id = "ES-103"
+    cause = "The file for `evensplit assign` is not JSON, or something in it has the wrong form."
+    cure = (
+        "Correct each case and field that the message lists, with what was expected. `evensplit assign --help` shows "
+        "the form."
+    )
+    source: str
+    """Where the cases come from: a file, or standard input."""
+
+    problems: tuple[str, ...]
+    """One sentence for each thing that is wrong, at least one."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(source, self.problems)
+
+    def __str__(self) -> str:
+        where = self.source
+        return list_problems(self.problems, where, f"{where}: {len(self.problems)} things are wrong")
+
+
+class MetadataError(UserError):
+    """A metadata file or service gave no usable answer. The next answer may be usable."""
+
+    id = "ES-104"
+    cause = (
+        "The metadata file or service gave no usable answer: it does not exist, rejects the token, takes longer than "
+        "`metadataTimeout`, or gives a document with mistakes. A running query keeps the last good answer until "
+        "`metadataFailureThreshold` answers in a row have failed. A query that starts needs a good one."
+    )
+    cure = "Correct the document at the place that the message names (for files, with the line), or repair the service."
+    source: str
+    """Which file or service it is."""
+
+    problems: tuple[str, ...]
+    """One sentence for each thing that is wrong, at least one."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(source, self.problems)
+
+    def __str__(self) -> str:
+        where = f"metadata of {self.source}"
+        return list_problems(self.problems, where, f"{where}: {len(self.problems)} things are wrong")
+
+
+class SubscriptionError(UserError):
+    """Topics or partitions that were named do not exist, or the offsets named for them do not."""
+
+    id = "ES-105"
+    cause = (
+        "A new query names a topic or partition that the cluster does not have or does not let it describe, or an "
+        "offset that the log does not have."
+    )
+    cure = (
+        "Correct the name or the offset, create the topic, or grant Describe on it. To read topics that are created "
+        "later, use `subscribePattern`. To begin where a log begins now, set `failOnDataLoss=false`."
+    )
+    problems: tuple[str, ...]
+    """One sentence for each topic or partition, at least one."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "the subscription cannot be read:" + "".join(f"\n  - {problem}" for problem in self.problems)
+
+
+class PortError(UserError):
+    """The dashboard or the metrics cannot be served at this host and port."""
+
+    id = "ES-106"
+    cause = (
+        "The dashboard cannot be served at this host and port: another program listens there, the port is not "
+        "allowed, or the host is not an address of this machine. `register` logs this as a warning, and the query "
+        "runs without a dashboard."
+    )
+    cure = "Choose another port, or 0 for any free one, or stop the program that listens there."
+
+
+class MetadataRefused(MetadataError):
+    """Metadata names environment variables, files or credentials of this machine that `metadata.allow` lacks."""
+
+    id = "ES-107"
+    cause = (
+        "The metadata file or service names something of the machine that runs the query: `${env:…}`, `${file:…}`, "
+        "the path of a store, a keytab or a token, or the machine's own credentials. Or it names a token endpoint of "
+        "its own, or changes how a login from the options is sent. Since metadata also names the brokers, its author "
+        "could send secrets to a host of their choice. A running query keeps the last good answer until "
+        "`metadataFailureThreshold` answers in a row have failed."
+    )
+    cure = (
+        "Add what the message names to `metadata.allow`, such as `env:KAFKA_PASSWORD, /etc/kafka/secrets`, if the "
+        "author of the metadata may have it. Otherwise find out who wrote it there. The options themselves may name "
+        "anything. See [Secrets in metadata](../howto/metadata.md#secrets-in-metadata)."
+    )
