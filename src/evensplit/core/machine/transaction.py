@@ -20,7 +20,6 @@ from evensplit.core.state.state import EnumeratorState
 Key = TypeVar("Key", SplitId, str)
 
 
-
 class Transaction:
     """What is being made of `before`. The attributes are those of the state; `splits` change by `put` and `forget`.
 

@@ -10,19 +10,20 @@ from evensplit.core.state.offset_strategies import EARLIEST, TopicPartition
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.kafka.admin.protocol import (
-    LEADER_NOT_AVAILABLE,
-    UNKNOWN_TOPIC_OR_PARTITION,
     EndsAndEpochs,
     Listing,
     TopicState,
     list_subscribed,
 )
+from evensplit.kafka.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.world import TOPICS, Log, SimCluster, World
-
-TOPIC_AUTHORIZATION_FAILED = 29
 
 
 class SimPort:
@@ -79,11 +80,10 @@ class SimPort:
             TopicState(name, ones[0].topic_id, False, [one.partition for one in ones]) for name, ones in listed.items()
         ]
         if not complete:
-            code, error = TOPIC_AUTHORIZATION_FAILED, "TOPIC_AUTHORIZATION_FAILED"
             whole = {name: len(topic.logs) for name, topic in self._cluster.topics.items()}
             short = {name for name, count in whole.items() if len(listed.get(name, ())) < count}
             found = [one for one in found if one.name not in short]
-            found.extend(TopicState(name, "", False, (), code, error) for name in sorted(short))
+            found.extend(TopicState(name, "", False, (), TOPIC_AUTHORIZATION_FAILED) for name in sorted(short))
         return found
 
     def _log(self, key: TopicPartition, *, complete: bool) -> Log | None:
