@@ -37,7 +37,7 @@ class EvenSplitDataSource(DataSource):
         """
         from evensplit.spark.schema import row_schema
 
-        return row_schema(self._parsed().columns)
+        return row_schema(self._parsed().reading.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""

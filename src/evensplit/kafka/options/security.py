@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from evensplit.core.suggest import unknown_word
 from evensplit.errors import AuthenticationError
+from evensplit.kafka.options.client_options import PROTOCOLS
 from evensplit.kafka.options.jaas import JaasError, parse_jaas
 from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 from evensplit.kafka.options.sasl import (
@@ -37,7 +38,6 @@ from evensplit.kafka.options.secrets import (
 from evensplit.kafka.options.tls import TLS_NAMES, TLS_REFUSED, VERIFY_HOST, TlsOptions, tls_problems
 
 PROTOCOL = "security.protocol"
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _CALLED = {"tls": "SSL"}
 SECURITY_NAMES = frozenset({PROTOCOL, *TLS_NAMES, *SASL_NAMES})
 SECURITY_REFUSED: Mapping[str, str] = {**TLS_REFUSED, **SASL_REFUSED}

@@ -7,41 +7,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evensplit.core.model import Partitions, Subscription, Topics
+from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import Strategy
 from evensplit.core.text import short
 from evensplit.kafka.options.client import NO_SERVERS, ClientSettings, named, parse_settings
+from evensplit.kafka.options.client_options import BOOTSTRAP_SERVERS, PREFIX
 from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 from evensplit.kafka.options.metadata_limits import refusals, theirs_of
+from evensplit.kafka.options.option import INT_MAX, NAME_CHARACTERS_MAX, is_name
 from evensplit.kafka.options.security import without_unused
+from evensplit.spark.options import spec_clusters as spec
 from evensplit.spark.options.hints import sought
+from evensplit.spark.options.spec_clusters import ASSIGN, GROUP, NO_RECORD, STOP, SUBSCRIBE, SUBSCRIBE_PATTERN
 from evensplit.spark.options.start_stop import (
-    GROUP,
-    NO_RECORD,
     OFFSET_OPTIONS,
     STARTS,
-    STOP,
     NoRecord,
     ParsedOffsets,
     by_group,
     file_of,
     parse_end,
     parse_start,
-    said_no_record,
     undemanding,
 )
-from evensplit.spark.options.values import INT_MAX, NAME_CHARACTERS_MAX, TOPIC, RawOptions, is_name, is_whole, shown
+from evensplit.spark.options.values import TOPIC, RawOptions, is_whole, shown
 
 DEFAULT_CLUSTER = "default"
 """The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""
 
-KAFKA = "kafka."
-BOOTSTRAP = "kafka.bootstrap.servers"
-SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
-CLUSTER_OPTIONS = (*SUBSCRIPTIONS, *OFFSET_OPTIONS)
-
-_TOPICS_FORM = "topic names of 1 to 249 letters, digits, '.', '_' or '-', separated by commas"
-_ASSIGN_FORM = '{"topic": [0, 1]}'
+KAFKA = PREFIX
+BOOTSTRAP = BOOTSTRAP_SERVERS.name
+SUBSCRIPTIONS = tuple(one.name for one in spec.SUBSCRIPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +104,8 @@ class ClusterParser:
             subscription,
             start.strategy if start else None,
             end.strategy if end else None,
-            starts_by_itself=bool(given.among((*STARTS, GROUP))),
-            ends_stream=end is not None and (end.option == STOP or (in_metadata and ends_by_itself)),
+            starts_by_itself=bool(given.among([one.name for one in (*STARTS, GROUP)])),
+            ends_stream=end is not None and (end.option == STOP.name or (in_metadata and ends_by_itself)),
             where=place,
             starting_option=start.option if start else "",
             ending_option=end.option if end else "",
@@ -147,7 +143,8 @@ class ClusterParser:
 
     def _without_files(self, own: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """`own` without positions that are in files: what is no position there would be shown as what was found."""
-        places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in OFFSET_OPTIONS}
+        names = tuple(one.name for one in OFFSET_OPTIONS)
+        places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in names}
         files = {key: (name, file) for name, (key, file) in places.items() if file is not None}
         self._refused.extend(
             f"{name} names the file {short(file)!r} of this machine, which is not for metadata to have read; "
@@ -157,8 +154,8 @@ class ClusterParser:
         return {name: value for name, value in own.items() if name not in files}
 
     def _start(self, own: RawOptions, *, in_metadata: bool) -> ParsedOffsets | None:
-        no_record = said_no_record(own if NO_RECORD in own else self._outside)
-        group = (own if GROUP in own else self._outside).name(GROUP)
+        no_record: NoRecord = (own if NO_RECORD.name in own else self._outside).read(NO_RECORD)
+        group = (own if GROUP.name in own else self._outside).read(GROUP)
         if no_record not in self._outside_starts:
             self._outside_starts[no_record] = parse_start(self._outside, no_record, ours=False)
         outside = self._outside_starts[no_record]
@@ -166,7 +163,7 @@ class ClusterParser:
         start = parse_start(own, no_record, ours=in_metadata) or (undemanding(outside) if in_metadata else outside)
         if group is None:
             return start
-        return ParsedOffsets(start.option if start else GROUP, by_group(start.strategy if start else None, group))
+        return ParsedOffsets(start.option if start else GROUP.name, by_group(start.strategy if start else None, group))
 
     def _is_meant(self, own: RawOptions, name: str) -> bool:
         """Whether a name that is none was probably meant to be `name`: that it is missing is said by that already."""
@@ -183,9 +180,10 @@ class ClusterParser:
                 f"{rule} be specified{own.where}: {', '.join(SUBSCRIPTIONS)}; found {' and '.join(given) or 'none'}"
             )
             return None
-        if given[0] == "subscribePattern":
-            return source.pattern("subscribePattern")
-        return _topics(source) if given[0] == "subscribe" else _partitions(source)
+        if given[0] == SUBSCRIBE_PATTERN.name:
+            pattern = source.read(SUBSCRIBE_PATTERN)
+            return None if pattern is None else TopicPattern(pattern)
+        return _topics(source) if given[0] == SUBSCRIBE.name else _partitions(source)
 
 
 def cluster_name_problem(name: str, option: str) -> str | None:
@@ -199,22 +197,24 @@ def cluster_name_problem(name: str, option: str) -> str | None:
 
 
 def _topics(given: RawOptions) -> Subscription | None:
-    value = given.value("subscribe")
+    value = given.value(SUBSCRIBE.name)
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
-        given.wrong("subscribe", _TOPICS_FORM)
+        given.wrong(SUBSCRIBE)
         return None
     names = tuple(sorted({name.strip() for name in listed} - {""}))
     wrong = [name for name in names if not TOPIC.fullmatch(name)]
     if wrong:
-        given.problems.append(f"subscribe{given.where} names {', '.join(map(shown, wrong))}; expected {_TOPICS_FORM}")
+        given.problems.append(
+            f"{SUBSCRIBE.name}{given.where} names {', '.join(map(shown, wrong))}; expected {SUBSCRIBE.type.expected}"
+        )
     elif not names:
-        given.wrong("subscribe", _TOPICS_FORM, "no topics to subscribe to")
+        given.wrong(SUBSCRIBE, "no topics to subscribe to")
     return Topics(names) if names and not wrong else None
 
 
 def _partitions(given: RawOptions) -> Subscription | None:
-    document = given.document("assign", _ASSIGN_FORM)
+    document = given.document(ASSIGN)
     if document is None:
         return None
     parsed: dict[str, tuple[int, ...]] = {}
@@ -229,5 +229,6 @@ def _partitions(given: RawOptions) -> Subscription | None:
         else:
             parsed[topic] = tuple(sorted(set(numbers)))
     if not document:
-        given.wrong("assign", f"at least one partition, such as {_ASSIGN_FORM}", "no topicpartitions to assign")
+        form = f"at least one partition, such as {ASSIGN.type.expected}"
+        given.wrong(ASSIGN, "no topicpartitions to assign", expected=form)
     return Partitions(parsed) if parsed else None

@@ -10,12 +10,12 @@ from typing import Any
 from evensplit.core.model import Cluster, Readable, Topic
 from evensplit.core.state.state import READERS_MAX
 from evensplit.spark.options.per_cluster import cluster_name_problem
+from evensplit.spark.options.spec_query import PIN
 from evensplit.spark.options.values import TOPIC, RawOptions, shown
 
 PAIRS_MAX = 10 * READERS_MAX
 """How many pairs of a reader and what it may read `pin` may name, all ranges together."""
 
-_FORM = '{"0-3": ["east"], "4": ["west/orders"]} (a reader or a range of them: clusters, or topics as cluster/topic)'
 _READERS = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", re.ASCII)
 
 
@@ -27,11 +27,11 @@ def parse_pins(
     `readers`: how many there are, None if that is open. `clusters`: the ids of all clusters, None if they are not known
     yet. Ranges may overlap; what they say adds up.
     """
-    document = given.document("pin", _FORM) if "pin" in given else {}
+    document = given.document(PIN) if PIN.name in given else {}
     if document is None:
         return {}
-    if "pin" in given and not document:
-        given.wrong("pin", _FORM)
+    if PIN.name in given and not document:
+        given.wrong(PIN)
     pairs = 0
     found: dict[int, dict[Cluster | Topic, None]] = {}
     for text, listed in document.items():

@@ -20,14 +20,15 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, ReaderPartition):
         return iter(())
     ranges = bind(partition.ranges, partition.late, looking_up(partition.settings, partition.cluster_ids))
+    reading = partition.reading
     return read_ranges(
         ranges,
         partition.settings,
-        columns=partition.columns,
+        columns=reading.columns,
         topic_ids=partition.topic_ids,
         cluster_ids=partition.cluster_ids,
         epochs=partition.epochs,
-        skip_lost=partition.skip_lost,
-        null_timestamps=partition.null_timestamps,
-        limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
+        skip_lost=not reading.fail_on_data_loss,
+        null_timestamps=reading.null_timestamps,
+        limits=LaneLimits(batch_bytes_max=reading.batch_bytes_max),
     )
