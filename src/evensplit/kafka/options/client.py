@@ -1,7 +1,7 @@
-"""Kafka's Java option names, as Spark users write them behind `kafka.`, understood as settings of this client.
+"""Parses Kafka's Java option names, as Spark users write them after `kafka.`, into settings of this client.
 
-Every name of Kafka's own consumer is known here: it is used, or has no meaning in this client (and is reported, so that
-the caller can say so), or would change what is read or how safely, and is then refused. Nothing is dropped silently.
+Every name of Kafka's own consumer is known here. It is used, or has no effect in this client and is reported, or would
+change which records are read or how safely, and is refused. No option is dropped silently.
 
 Sources: `ConsumerConfig` of Kafka 4.3; the "Kafka Specific Configurations" of Spark's Structured Streaming + Kafka
 Integration Guide.
@@ -30,7 +30,7 @@ from evensplit.kafka.options.security import (
 )
 
 BATCH_BYTES_MAX = 256 << 20
-"""How long a record batch may be, as it is kept and decompressed, where nothing else is said (`maxBatchBytes`)."""
+"""Default of `maxBatchBytes`: the maximum size of a record batch, both as it is kept and decompressed."""
 
 Address = tuple[str, int]
 """Host (a name, or an IPv4 or IPv6 address without brackets) and port."""
@@ -83,7 +83,7 @@ class ClientSettings:
 
     @property
     def progress_timeout_ms(self) -> int:
-        """How long a partition that is read may not get on."""
+        """How long a partition that is read may bring nothing."""
         return self.request_timeout_ms if self.poll_timeout_ms is None else self.poll_timeout_ms
 
     @property
@@ -120,14 +120,14 @@ def named(values: Mapping[str, str]) -> dict[str, str]:
 def parse_settings(
     values: Mapping[str, str], theirs: tuple[str, ...] | None = None, allowed: Allowed = NOTHING
 ) -> tuple[ClientSettings | None, list[str], list[str]]:
-    """Options, with the part of their names behind `kafka.` as keys, understood.
+    """Parse options whose keys are the part of their names after `kafka.`.
 
-    `theirs`, `allowed`: as in `SecuritySettings`. Where nobody says whose they are, all of them are somebody else's.
+    `theirs`, `allowed`: as in `SecuritySettings`. Without `theirs`, all of them count as coming from metadata.
 
     Returns:
         The settings, or None if there are problems; all problems, one sentence each without a full stop, by name; and
-        the names that are Kafka's but mean nothing to this client. The value of a setting that could be a secret is in
-        no sentence.
+        the names that are Kafka's but have no effect in this client. No sentence has the value of a setting that could
+        be a secret.
     """
     problems: list[str] = []
     ignored: list[str] = []
@@ -164,17 +164,17 @@ def parse_settings(
 
 
 def is_used(name: str) -> bool:
-    """Whether `name`, without `kafka.` and in lower case, is a setting that this client goes by."""
+    """Whether `name`, without `kafka.` and in lower case, is a setting that this client uses."""
     return name in USED
 
 
 def is_ignored(name: str) -> bool:
-    """Whether `name`, as above, is a setting of Kafka's consumer that means nothing to this client."""
+    """Whether `name`, as above, is a setting of Kafka's consumer that has no effect in this client."""
     return name in _IGNORED
 
 
 def refusal(name: str) -> str | None:
-    """Why `name`, as above, is an error, in a clause behind the name; None: it is none, or only for what is given."""
+    """Why `name`, as above, is an error whatever its value, as a clause after the name; None if it is not."""
     return _REFUSED.get(name)
 
 
@@ -184,7 +184,7 @@ NO_SERVERS = (
     f"kafka.{_BOOTSTRAP} is missing, and must be specified; expected host:port of one or more brokers, separated by "
     "commas"
 )
-"""What `parse_settings` says where nobody has named a server."""
+"""The sentence of `parse_settings` about missing servers."""
 
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 
@@ -217,7 +217,7 @@ _REFUSED: Mapping[str, str] = {
 
 
 USED = frozenset({*options.BY_KAFKAS_NAME, *SECURITY_NAMES})
-"""The settings that this client goes by."""
+"""The settings that this client uses."""
 
 
 _IGNORED = SECURITY_IGNORED | frozenset(
@@ -274,7 +274,7 @@ def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
         try:
             servers.append(join_address(split_address(entry)))
         except ValueError:
-            # Whoever pastes an address with a password in it shall not find that in a log.
+            # A password in an address must not get into a log.
             shown = entry.rpartition("@")[2]
             problems.append(f"kafka.{_BOOTSTRAP} has the entry {_shown(shown)}; {expected}")
     if not any(entries):
@@ -283,7 +283,7 @@ def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
 
 
 def _read(option: Option, value: str, given: dict[str, Any], problems: list[str]) -> None:
-    """Put the value of `option` into `given`. An empty text is none."""
+    """Put the value of `option` into `given`. An empty text counts as not given."""
     if isinstance(option.type, Text) and not value:
         return
     try:
@@ -294,7 +294,7 @@ def _read(option: Option, value: str, given: dict[str, Any], problems: list[str]
 
 
 def _nearest(name: str) -> str:
-    """The setting of Kafka's consumer that is most like `name`; empty if none is."""
+    """The setting of Kafka's consumer that is most like `name`; empty if there is none."""
     return next(iter(difflib.get_close_matches(name.strip().lower()[:100], _KNOWN, n=1, cutoff=0.7)), "")
 
 
