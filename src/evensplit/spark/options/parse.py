@@ -1,9 +1,9 @@
-"""The options of `format("evensplit")`: what they mean, and every wrong one at once.
+"""Parses the options of `format("evensplit")`, and reports all wrong ones at once.
 
-Names are those of Spark's own Kafka source where there is one, and case does not matter, as anywhere in Spark
-(which hands option names over in lower case). Inside `clusters` every cluster has options of its own, under the
-same names; what a cluster leaves out, it takes from the options outside. With `metadata`, the clusters come from
-there while the query runs, and take from the options outside in the same way (`parse_clusters`).
+Each option is declared (see `spec`). Names are those of Spark's own Kafka source where it has one. Case does not
+matter, as Spark hands option names over in lower case. Inside `clusters` every cluster has options of its own under the
+same names; it takes those that it leaves out from outside. With `metadata`, the clusters come from there while the
+query runs, and take options from outside in the same way (`parse_clusters`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _OWN_PREFIX = METADATA_OWN.name.removesuffix("<name>")
-# What stands for a cluster where only the options outside are looked at.
+# Stands in for a cluster where only the options outside are checked.
 _ANY_CLUSTER = {BOOTSTRAP: "host:9092", "subscribe": "topic"}
 
 
@@ -143,15 +143,15 @@ class SourceOptions:
     """Options that were given and are an error in a batch query."""
 
     def cluster(self, name: str) -> ClusterOptions | None:
-        """The options of one cluster; None where there are none (any more)."""
+        """The options of one cluster; None if it is not among them."""
         return next((cluster for cluster in self.clusters if cluster.id == name), None)
 
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options, understood.
+    """Parse and check all options.
 
     Raises:
-        OptionError: one or more are missing, unknown, contradictory or not of their form; it lists them all.
+        OptionError: options are missing, unknown, contradictory or malformed; it lists them all.
     """
     given = RawOptions(options, [])
     rules.refuse_unknown(given, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, _OWN_PREFIX))
@@ -169,7 +169,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
     settings, reading, own = Settings(**parts["settings"]), parts["reading"], parts[""]
     columns = rules.columns_of(given, several=CLUSTERS.name in given or metadata is not None)
-    # A minimum of 0 is none. A timeout that no socket could wait for is the longest that one can.
+    # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     own["offsets_min"] = own["offsets_min"] or None
     if reading["poll_timeout_ms"] is not None:
         reading["poll_timeout_ms"] = min(reading["poll_timeout_ms"], INT_MAX)
@@ -210,11 +210,12 @@ def parse_clusters(
     allowed: Allowed = NOTHING,
     refused: list[str] | None = None,
 ) -> tuple[tuple[ClusterOptions, ...], tuple[str, ...]]:
-    """The clusters of the metadata, by id, and one sentence for each thing that is wrong, up to some PROBLEMS_MAX.
+    """Parse the clusters of the metadata: the clusters by id, and one sentence for each problem, about PROBLEMS_MAX at
+    most.
 
-    `common`: as in SourceOptions. `listed`: cluster id -> its own options; None is as if it were not there. `where`
-    among them is no option, but the place that the cluster was found at, which sentences about it then name. Sentences
-    on what is not `allowed` go to `refused`, if that is given.
+    `common`: as in SourceOptions. `listed`: cluster id -> its own options; one that is None counts as left out. `where`
+    among them is no option: it is the place of the cluster in the metadata, for sentences about it. Sentences about
+    settings that are not `allowed` go to `refused`, if that is given.
     """
     problems: list[str] = []
     parser = ClusterParser(RawOptions(common, problems), allowed, refused)

@@ -1,4 +1,4 @@
-"""What the options say of one cluster: its own ones, and those outside where it says nothing itself."""
+"""The options of one cluster: its own, and those outside where it has none."""
 
 from __future__ import annotations
 
@@ -42,33 +42,41 @@ SUBSCRIPTIONS = tuple(one.name for one in spec.SUBSCRIPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """One cluster: how to reach it, what to read, from where and to where. None: not said.
-
-    `starts_by_itself`: its start was said for itself, not outside. `ends_stream`: its end was said by `stop` or by the
-    metadata, so that it may end a streaming query too. `where`: the place in the metadata that names it, for messages.
-    `starting_option`, `ending_option`: the option that decided, for messages too; empty where none did.
-    """
+    """One cluster: how to reach it, what to read, from where and to where."""
 
     id: str
     settings: ClientSettings
     subscription: Subscription
+
     starting: Strategy | None = None
+    """Where reading starts; None: not given."""
+
     ending: Strategy | None = None
+    """Where reading ends; None: not given."""
+
     starts_by_itself: bool = False
+    """Its start is an option of its own, not one outside."""
+
     ends_stream: bool = False
+    """Its end is from `stop` or from the metadata, so it ends streaming queries, too."""
+
     where: str = ""
+    """Its place in the metadata, for messages."""
+
     starting_option: str = ""
+    """The option that decided where reading starts, for messages; empty if none did."""
+
     ending_option: str = ""
+    """The same of where it ends."""
 
 
 class ClusterParser:
-    """Understands clusters, one after the other, over the same options outside.
+    """Parses clusters that share the same options outside.
 
-    Problems go where those of `outside` go, one sentence several times if several clusters share what is wrong.
-    `ignored`: the Kafka settings that were understood and have no meaning here, `kafka.` included.
+    Problems go to those of `outside`; a problem that several clusters share is there several times. `ignored` has the
+    Kafka settings that have no effect here, with `kafka.`.
 
-    Clusters of metadata may have of this machine what is `allowed`; for all else that they name, there is a sentence
-    in `refused`.
+    Clusters of metadata may use of this machine only what is `allowed`. Sentences about other uses go to `refused`.
     """
 
     def __init__(self, outside: RawOptions, allowed: Allowed = EVERYTHING, refused: list[str] | None = None) -> None:
@@ -82,10 +90,10 @@ class ClusterParser:
     def parse(
         self, name: str, own: Mapping[str, Any], *, where: str, in_metadata: bool = False, place: str = ""
     ) -> ClusterOptions | None:
-        """The cluster `name` with the options `own`, names in lower case; None if they cannot be understood.
+        """The cluster `name` with the options `own`, names in lower case; None if they are wrong.
 
-        `where` is put behind the name of an option in a sentence. In metadata, starting and ending offsets may have our
-        form too, and an end may end a streaming query.
+        `where` follows the name of an option in a sentence. In metadata, `startingOffsets` and `endingOffsets` may have
+        the form of `start` and `stop`, too, and an end may end a streaming query.
         """
         if in_metadata:
             own = self._without_files(own, where)
@@ -112,7 +120,7 @@ class ClusterParser:
         )
 
     def settings(self, own: Mapping[str, Any], *, where: str, in_metadata: bool = False) -> ClientSettings | None:
-        """How to reach a cluster; None if that cannot be understood."""
+        """How to reach a cluster; None if the options are wrong."""
         both: list[dict[str, str]] = []
         for source in (self._outside.options, own):
             values: dict[str, str] = {}
@@ -142,7 +150,7 @@ class ClusterParser:
         return settings
 
     def _without_files(self, own: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """`own` without positions that are in files: what is no position there would be shown as what was found."""
+        """`own` without positions in files: an error would show what else is in the file."""
         names = tuple(one.name for one in OFFSET_OPTIONS)
         places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in names}
         files = {key: (name, file) for name, (key, file) in places.items() if file is not None}
@@ -159,14 +167,14 @@ class ClusterParser:
         if no_record not in self._outside_starts:
             self._outside_starts[no_record] = parse_start(self._outside, no_record, ours=False)
         outside = self._outside_starts[no_record]
-        # Which partitions the clusters of the metadata have is not for whoever writes the options to know.
+        # The options cannot know which partitions the clusters of the metadata have.
         start = parse_start(own, no_record, ours=in_metadata) or (undemanding(outside) if in_metadata else outside)
         if group is None:
             return start
         return ParsedOffsets(start.option if start else GROUP.name, by_group(start.strategy if start else None, group))
 
     def _is_meant(self, own: RawOptions, name: str) -> bool:
-        """Whether a name that is none was probably meant to be `name`: that it is missing is said by that already."""
+        """Whether an unknown name was probably meant to be `name`. The error about it covers that `name` is missing."""
         return own.is_meant(name) or self._outside.is_meant(name)
 
     def _subscription(self, own: RawOptions) -> Subscription | None:
@@ -187,7 +195,7 @@ class ClusterParser:
 
 
 def cluster_name_problem(name: str, option: str) -> str | None:
-    """What is wrong with a cluster's id, in a sentence about `option`."""
+    """The problem of a cluster's id, in a sentence about `option`; None if it is right."""
     if is_name(name) and "/" not in name:
         return None
     return (

@@ -24,8 +24,8 @@ def parse_pins(
 ) -> Mapping[int, tuple[Readable, ...]]:
     """Reader -> what it may read, both in ascending order; nothing where `pin` is not given.
 
-    `readers`: how many there are, None if that is open. `clusters`: the ids of all clusters, None if they are not known
-    yet. Ranges may overlap; what they say adds up.
+    `readers`: their number, None if it is not known. `clusters`: the ids of all clusters, None if they are not known
+    yet. Ranges may overlap: a reader may read everything that any of its ranges names.
     """
     document = given.document(PIN) if PIN.name in given else {}
     if document is None:
@@ -81,7 +81,7 @@ def _targets(given: RawOptions, text: str, listed: Any, clusters: Sequence[str] 
         if problem is None and clusters is not None and cluster not in clusters:
             close = difflib.get_close_matches(cluster, clusters, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(map(shown, clusters))}"
-            problem = f"pin names the cluster {shown(cluster)}, which there is not; {hint}"
+            problem = f"pin names the cluster {shown(cluster)}, which does not exist; {hint}"
         if problem is None and slash and not TOPIC.fullmatch(topic):
             problem = f"pin names {shown(one)}, where {shown(topic)} cannot be a topic"
         if problem is None:

@@ -48,7 +48,7 @@ ALIASES: Mapping[str, str] = {alias: one.name for one in DECLARED for alias in o
 
 
 def notes(option: Option) -> list[str]:
-    """What holds of `option` beside its meaning: a sentence each, in Markdown."""
+    """Sentences about `option` beside its meaning, in Markdown: where it is an error or ignored."""
     found: list[str] = []
     if option.only:
         query = "streaming" if option.only == "stream" else "batch"

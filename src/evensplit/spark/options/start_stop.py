@@ -62,10 +62,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ParsedOffsets:
-    """What an option says. `option`: its name. `strategy`: None where its value is wrong, which was then told."""
+    """Where reading starts or ends, by one option."""
 
     option: str
+    """Its name."""
+
     strategy: Strategy | None
+    """None: its value is wrong, which was reported."""
 
 
 def parse_start(given: RawOptions, no_record: NoRecord, *, ours: bool) -> ParsedOffsets | None:
@@ -113,7 +116,7 @@ def _first(found: Mapping[str, Strategy | None]) -> ParsedOffsets | None:
 def by_group(strategy: Strategy | None, group: str) -> Strategy:
     """`strategy`, where what it does not name starts where `group` stands, and by `strategy` where that has no commit.
 
-    What names topics or partitions falls back to earliest, and need not name all.
+    A strategy that names topics or partitions need not name all; the others fall back to earliest.
     """
     if strategy is None:
         return Committed(group, Earliest())
@@ -125,7 +128,7 @@ def by_group(strategy: Strategy | None, group: str) -> Strategy:
 
 
 def file_of(value: object) -> str | None:
-    """The path of the file that has what an option says; None if the option says it itself."""
+    """The path in a value `file:/path`; None for another value."""
     text = value.strip() if isinstance(value, str) else ""
     return text.removeprefix(_FILE) if text.startswith(_FILE) else None
 
@@ -138,9 +141,9 @@ def undemanding(said: ParsedOffsets | None) -> ParsedOffsets | None:
 
 
 def contradictions(start: Strategy | None, end: Strategy | None) -> Iterator[str]:
-    """One sentence for each thing that makes no range of what a start and an end name as numbers.
+    """One sentence for each partition, or set of them, that a start and an end in numbers contradict each other on.
 
-    Offsets are held against offsets and times against times, as Spark's own source does it.
+    Offsets are compared with offsets and times with times, as in Spark's own source.
     """
     if start is None or end is None:
         return
@@ -185,7 +188,7 @@ def _times(
         try:
             for number, value in _partitions(topic, entries):
                 if not is_whole(value, 0):
-                    raise ValueError(f"{shown(value)} is no time")
+                    raise ValueError(f"{shown(value)} is not a time")
                 partitions[topic, int(number)] = AtTime(value, no_record)
         except ValueError as error:
             _wrong_topic(given, option, {topic: entries}, form, error)
@@ -296,7 +299,7 @@ def _read_file(given: RawOptions, option: Option) -> RawOptions | None:
 def _offsets(
     topic: str, entries: Any, partitions: dict[TopicPartition, Strategy], *, ours: bool
 ) -> dict[TopicPartition, int]:
-    """The offsets of a topic's partitions; what is not an offset is put into `partitions`."""
+    """The offsets of a topic's partitions. Other strategies of partitions go to `partitions`."""
     offsets: dict[TopicPartition, int] = {}
     for number, value in _partitions(topic, entries, star=ours):
         if number == "*":
@@ -306,19 +309,19 @@ def _offsets(
         elif ours and isinstance(value, str):
             partitions[topic, int(number)] = _one(value, ours=True)
         else:
-            raise ValueError(f"{shown(value)} is no offset")
+            raise ValueError(f"{shown(value)} is not an offset")
     return offsets
 
 
 def _partitions(topic: str, entries: Any, *, star: bool = False) -> Iterator[tuple[str, Any]]:
-    """What is said of each partition of a topic. ValueError: it has not the form of this."""
+    """Partition number (or `*`) and entry, of one topic. ValueError: the form is wrong."""
     if not isinstance(entries, dict) or not entries:
-        raise ValueError(f"nothing is said of the partitions of {topic!r}")
+        raise ValueError(f"{topic!r} names no partitions")
     named: dict[int, str] = {}
     for number, value in entries.items():
         if not (star and number == "*"):
             if not PARTITION.fullmatch(number) or int(number) > INT_MAX:
-                raise ValueError(f"{number!r} is no partition")
+                raise ValueError(f"{number!r} is not a partition")
             if int(number) in named:
                 raise ValueError(f"{named[int(number)]!r} and {number!r} are the same partition")
             named[int(number)] = number
@@ -345,7 +348,7 @@ def _wrong_topic(given: RawOptions, option: Option, entry: Mapping[str, Any], fo
 
 
 def _one(value: Any, *, ours: bool) -> Strategy:
-    """One strategy that names nothing, in words. ValueError: it has not the form of this."""
+    """A strategy in one word or number, without topics. ValueError: the form is wrong."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if text in _WORDS:
         return _WORDS[text]
@@ -368,7 +371,7 @@ def _timestamp_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.upper())
     except ValueError:
-        raise ValueError(f"{shown(text)} is no time") from None
+        raise ValueError(f"{shown(text)} is not a time") from None
     if moment.tzinfo is None:
         raise ValueError(f"{shown(text)} has no zone; with one it is as 2025-01-31T12:00:00Z or 2025-01-31T12:00+02:00")
     elapsed_ms = -((_EPOCH - moment) // timedelta(milliseconds=1))

@@ -19,11 +19,10 @@ PARTITION = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 class RawOptions:
-    """The options of one level, and where sentences about wrong ones go.
+    """The options of one level, and the list that sentences about wrong ones go to.
 
-    Names are given in any case, and `options` has them in lower case; Spark hands them over in lower case only. `where`
-    is what a sentence adds to an option's name: nothing outside, " of cluster 'east'" inside `clusters`. A value that
-    is wrong is taken as if it were not there, once its sentence is written.
+    Names are given in any case; `options` has them in lower case. `where` follows an option's name in a sentence:
+    nothing outside, " of cluster 'east'" inside `clusters`. A wrong value counts as not given, once it is reported.
     """
 
     def __init__(self, options: Mapping[str, Any], problems: list[str], where: str = "") -> None:
@@ -36,11 +35,11 @@ class RawOptions:
         return name.lower() in self.options
 
     def value(self, name: str) -> Any:
-        """What is written there."""
+        """The value as it was given; None if it was not."""
         return self.options.get(name.lower())
 
     def written(self, name: str) -> str:
-        """The name of an option that is given, as it was handed over."""
+        """The name of a given option, in the case it was given in."""
         return self._written[name.lower()]
 
     def among(self, names: Sequence[str]) -> list[str]:
