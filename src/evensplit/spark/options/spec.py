@@ -58,8 +58,9 @@ def notes(option: Option) -> list[str]:
         found.append(f"Only with `{option.needs}`.")
     if option.useless_without:
         found.append(f"Without `{option.useless_without}` it is ignored.")
-    if option.excludes:
-        found.append(f"Not together with {', '.join(f'`{name}`' for name in option.excludes)}.")
+    excluded = (*option.excludes, *(other.name for other in DECLARED if option.name in other.excludes))
+    if excluded:
+        found.append(f"Not together with {', '.join(f'`{name}`' for name in excluded)}.")
     if option.ignored:
         found.append(f"Ignored here: {option.ignored}.")
     return found

@@ -83,8 +83,8 @@ PIN = Option(
         '{"0-3": ["east"], "4": ["west/orders"]} (a reader or a range of them: clusters, or topics as cluster/topic)',
     ),
     default_text="every reader may read everything",
-    meaning="Which readers may read what: a reader or a range of readers → clusters, or topics as `cluster/topic`. "
-    "What several entries say of a reader adds up.",
+    meaning="Which readers may read what: a reader or a range of readers → clusters, or topics as `cluster/topic`. A "
+    "reader in several entries may read what any of them names.",
     example='{"0": ["default"], "1-2": ["default/orders"]}',
 )
 POLICY = Option(
