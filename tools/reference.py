@@ -18,10 +18,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from evensplit.cli.group import evensplit
 from evensplit.errors import BY_ID, EvenSplitError
 from evensplit.kafka.fetch.columns import COLUMNS, TABLE, row_schema
+from evensplit.kafka.options.option import INT_MAX, Option, ValueType, WholeNumber
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
-from evensplit.spark.options.spec import KINDS, OPTIONS, Option
+from evensplit.spark.options.spec import OPTIONS, notes
 from tools import made
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,14 +30,32 @@ DIRECTORY = ROOT / "docs" / "reference"
 MADE = "This page is made from {source} by `python -m tools.reference`."
 
 OPTIONS_HEAD = """\
-Names are not case-sensitive. An option that does not exist is an error, and one error lists all that is wrong. What
-each option of Spark's own Kafka source means here, and where and why that differs, has
-[a page of its own](../options.md)."""
+Look up here what an option does, what its value is, and what holds without it. `evensplit explain OPTION` says the
+same. How each option of Spark's own Kafka source behaves here is in
+[Spark's options, one by one](../options.md).
+
+Names are not case-sensitive. An option that does not exist is an error, and one error lists all that is wrong. *Where*
+says what an option can be given for: the whole query, one cluster (in `clusters` or the metadata, where it goes before
+the same option outside), or single topics (inside its JSON). All are there since 0.1.0 unless it is said."""
+
+KINDS = {
+    "addresses": "`host:port` of one or more brokers, separated by commas; IPv6 addresses in brackets",
+    "choice": "one of the words that the meaning lists, in any case",
+    "duration": "a number and a unit, `ms`, `s`, `m`, `h` or `d`: `90s`, `1.5 h`",
+    "flag": "`true` or `false`",
+    "JSON": "a JSON object",
+    "names": "names, separated by commas",
+    "number": "a whole number; where no upper bound is given it is 2147483647 or more",
+    "path": "the path of a file on the driver",
+    "position": "a word or a JSON object, or `file:/path`, a file on the driver with the value",
+    "regex": "a regular expression in Python's syntax",
+    "text": "text",
+}
+FIRST_VERSION = "0.1.0"
 
 OPTIONS_FOOT = """\
-Other settings of Kafka's consumer that mean nothing here are accepted and named in one line of the log, as are
-`groupIdPrefix`, `fetchOffset.numRetries` and `fetchOffset.retryIntervalMs`, and the limits of micro-batches in a
-batch query; those that would change what is read are refused. [The list](../options.md#kafkas-consumer).
+Options that are ignored are named in one line of the log, as are other settings of Kafka's consumer that have no effect
+here. Settings that would change what is read are errors. [The list](../options.md#kafkas-consumer).
 
 `evensplit.register(spark)` is never needed. It tells the source how many tasks the session can run, as the default
 for `readers`; without it that is the number of the driver's processors. It also gives you what happens as objects, see
@@ -44,8 +63,8 @@ for `readers`; without it that is the number of the driver's processors. It also
 data source", which is the one that it finds by itself: that is as it should be."""
 
 SOUGHT_HEAD = """\
-Names that other sources, other clients of Kafka and older versions have. Each is an error that says the same as this
-table; a name that is nearly one of the options is answered with that one."""
+Names from other sources, other clients of Kafka and older versions. Each is an error that says the same as this table.
+A name that is nearly one of the options gets that one as an answer."""
 
 ERRORS_HEAD = """\
 What to do about each error. Every error has an id that never changes; `evensplit explain ID` shows its cause and its
@@ -74,20 +93,20 @@ message says why, and has [the id of the error](errors.md) if it is one of those
 
 
 def options_page() -> str:
-    """Every option: type, default, since when, meaning."""
+    """Every option: value, default, where it may stand, and its meaning with an example."""
     lines = [
         "# Options",
         "",
-        MADE.format(source="`src/evensplit/spark/options/spec.py`"),
+        MADE.format(source="the declarations in `src/evensplit/spark/options/spec.py`"),
         "",
         OPTIONS_HEAD,
         "",
-        "| type | what its value is |",
+        "| type | value |",
         "|---|---|",
         *(f"| {kind} | {what} |" for kind, what in KINDS.items()),
     ]
     for heading, options in OPTIONS.items():
-        lines += ["", f"## {heading}", "", "| option | type | default | since | meaning |", "|---|---|---|---|---|"]
+        lines += ["", f"## {heading}", "", "| option | type | default | where | meaning |", "|---|---|---|---|---|"]
         lines += map(_option_row, options)
     by_advice: dict[str, list[str]] = {}
     for name, advice in SOUGHT.items():
@@ -108,8 +127,17 @@ def options_page() -> str:
 
 
 def _option_row(option: Option) -> str:
-    cells = (f"`{option.name}`", option.kind, option.default, option.since, option.meaning)
+    since = [] if option.since == FIRST_VERSION else [f"Since {option.since}."]
+    meaning = " ".join((option.meaning, *notes(option), *since, f"Example: `{option.example}`"))
+    cells = (f"`{option.name}`", _type(option.type), option.default_shown, ", ".join(option.places), meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _type(kind: ValueType) -> str:
+    if not isinstance(kind, WholeNumber):
+        return kind.kind
+    bounds = f"{kind.least} or more" if kind.most >= INT_MAX else f"{kind.least} to {kind.most}"
+    return f"{kind.kind}{f' of {kind.unit}' if kind.unit else ''}, {bounds}"
 
 
 def errors_page() -> str:

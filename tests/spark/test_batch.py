@@ -138,7 +138,7 @@ def test_all_wrong_options_are_one_error_at_load(spark: SparkSession) -> None:
     for part in (
         "bootstrap.servers",
         "subscribe and assign",
-        "readers is '-3'; expected a whole number of at least 1",
+        "readers is '-3'; expected a whole number from 1",
         "startingOffsets has",
         "maxOffsetPerTrigger is not an option; did you mean maxOffsetsPerTrigger?",
         "enable.auto.commit",

@@ -61,7 +61,7 @@ def test_a_stream(
     "options, schema, expected",
     [
         ({"startingOffsets": "latest"}, "", "startingOffsets is latest (-1)"),
-        ({"commitGroup": "reports"}, "", "commitGroup is given, but a batch query keeps no positions"),
+        ({"commitGroup": "reports"}, "", "commitGroup is given, but it is for streaming queries only"),
         ({}, "a int", SCHEMA),
     ],
     ids=["a start", "a group", "a schema"],

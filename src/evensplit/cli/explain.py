@@ -16,8 +16,9 @@ from rich.text import Text
 from evensplit.cli.usage import ending, form_option
 from evensplit.core.text import plain
 from evensplit.errors import BY_ID
+from evensplit.kafka.options.option import Option
 from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
-from evensplit.spark.options.spec import BY_NAME, KINDS, Option
+from evensplit.spark.options.spec import BY_NAME, notes
 
 SUGGESTIONS_MAX = 3
 SIMILAR = 0.6
@@ -92,10 +93,12 @@ def _is_one_of_many(whole: str, option: Option) -> bool:
 def _option(option: Option) -> Mapping[str, str]:
     return {
         "option": option.name,
-        "type": KINDS[option.kind],
-        "default": option.default or "none",
+        "type": option.type.expected,
+        "default": option.default_shown,
+        "where": ", ".join(option.places),
         "since": option.since,
-        "meaning": option.meaning,
+        "meaning": " ".join((option.meaning, *notes(option))),
+        "example": option.example,
     }
 
 

@@ -21,7 +21,7 @@ from evensplit.spark.task.partition import read_partition
 
 
 class EvenSplitReader(DataSourceReader):
-    """Reads what there is, from `startingOffsets` (default: earliest) to `endingOffsets` (default: latest)."""
+    """Reads a batch, from `startingOffsets` (default: earliest) to `endingOffsets` (default: latest)."""
 
     def __init__(self, options: SourceOptions, readers_default: int) -> None:
         self._options = options
@@ -50,11 +50,11 @@ class EvenSplitReader(DataSourceReader):
 
 
 def ends(start: EnumeratorState, coordinator: Coordinator) -> Mapping[SplitId, int]:
-    """Where reading ends that begins at `start`, as the last look had it; a cluster that did not answer has no ends.
+    """Split -> where reading ends that begins at `start`, by the last poll; clusters that did not answer have no ends.
 
-    Under read_committed, what starts behind what is decided, and would end there, ends where it starts.
+    Under read_committed, a split that starts after the last stable offset, and would end there, ends where it starts.
 
-    Raises SubscriptionError for all ends that do not exist, are not decided yet, or lie before the starts.
+    Raises SubscriptionError for all ends that do not exist, are after the last stable offset, or before the starts.
     """
     found: dict[SplitId, int] = {}
     problems: list[str] = []

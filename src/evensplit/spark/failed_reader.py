@@ -1,4 +1,4 @@
-"""What stands in for the reader of a streaming query that cannot be: it raises the error at Spark's first call."""
+"""The reader of a streaming query with wrong options: it raises the error at Spark's first call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evensplit.errors import OptionError
 
 
 class RefusedStreamReader(DataSourceStreamReader):
-    """Raises `error` from each call that has to have an answer.
+    """Raises `error` from each call of Spark that needs an answer.
 
     PySpark makes the reader of a stream inside `try … finally: reader.stop()`. An error that is raised there is
     followed by an UnboundLocalError about `reader`, which is then the last thing that the user reads.
@@ -23,17 +23,17 @@ class RefusedStreamReader(DataSourceStreamReader):
         self._error = error
 
     def initialOffset(self) -> NoReturn:
-        """Where a new query begins."""
+        """Asked first by a new query."""
         raise self._error
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> NoReturn:
-        """Where a query begins that has a checkpoint."""
+        """Asked first by a query with a checkpoint."""
         raise self._error
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Where a query begins whose last batch has to be done again."""
+        """Asked first by a query whose last batch has to be repeated."""
         raise self._error
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Never called: there is no partition."""
+        """Never called, since there are no partitions."""
         raise self._error

@@ -18,10 +18,10 @@ from evensplit.spark.source import EvenSplitDataSource
 log = logging.getLogger(__name__)
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
-"""Spark's setting for how often it tells what a query sees that has nothing to do: 10 s, unless it is set."""
+"""Spark's setting for how often an idle query reports its progress: every 10 s by default."""
 
 IDLE_INTERVAL_MS = 2_000
-"""What it is set to where somebody looks: a cluster that is away shall be on the page within seconds."""
+"""Its value with a dashboard, so that a cluster that is away is on the page within seconds."""
 
 
 def register(
@@ -62,7 +62,7 @@ def register(
         dashboard_token: what everyone has to know who wants to see it (see docs/dashboard.md).
 
     Raises:
-        OptionError: a port that is none, or what is said of metrics or a dashboard without a port; all that is wrong at
+        OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
             once.
     """
     wrong = [
@@ -135,16 +135,16 @@ def _serve_dashboard(registration: Registration, host: str, port: int, token: st
 
 
 def _hear_sooner(spark: SparkSession) -> None:
-    """Let Spark tell soon what an idle query sees, unless somebody has chosen how soon."""
+    """Have idle queries report their progress often, unless the session sets how often."""
     try:
         if spark.conf.get(IDLE_INTERVAL, None) is None:
             spark.conf.set(IDLE_INTERVAL, str(IDLE_INTERVAL_MS))
     except Exception as error:
-        log.info("what idle queries see is told as often as Spark does by itself: %s", error)
+        log.info("idle queries report their progress as often as Spark's default has it: %s", error)
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """How many tasks the session runs at once; under Connect, the partitions that it cuts a range into."""
+    """How many tasks the session runs at once; under Connect, the number of partitions of a range."""
     if hasattr(spark, "_jsparkSession"):
         tasks = spark.sparkContext.defaultParallelism
     else:

@@ -1,4 +1,4 @@
-"""`format("evensplit")`: what Spark asks first, before anything is read.
+"""`format("evensplit")`: the entry point for Spark.
 
 Spark imports this module in every session that looks for Python sources, needed or not, so the rest of the
 package is imported only when a query uses it.
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
 
 class EvenSplitDataSource(DataSource):
-    """Kafka, any number of clusters, read evenly.
-
-    `parallelism`: how many readers there are unless option `readers` or a checkpoint says so; None: as many as this
-    machine has processors.
-    """
+    """Reads any number of Kafka clusters evenly."""
 
     parallelism: ClassVar[int | None] = None
+    """The number of readers if neither option `readers` nor a checkpoint has one; None: that of this machine's
+    processors."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,15 +29,15 @@ class EvenSplitDataSource(DataSource):
         return "evensplit"
 
     def schema(self) -> StructType:
-        """The columns of Spark's own Kafka source, and `cluster` where there can be several; or those asked for.
+        """The columns by the options; by default those of Spark's own source, and `cluster` if there can be several.
 
-        Raises OptionError for wrong options, all at once.
+        Raises OptionError for all wrong options at once.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from evensplit.kafka.fetch.columns import row_schema
 
-        return from_arrow_schema(row_schema(self._parsed().columns))
+        return from_arrow_schema(row_schema(self._parsed().reading.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""
@@ -74,7 +72,7 @@ class EvenSplitDataSource(DataSource):
     def _readers_default(self) -> int:
         if self.parallelism is not None:
             return self.parallelism
-        # Linux tells which processors this process may use; elsewhere, all there are.
+        # Linux knows which processors this process may use; elsewhere all are counted.
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def _check_schema(self, schema: StructType) -> None:
@@ -85,6 +83,6 @@ class EvenSplitDataSource(DataSource):
             raise OptionError(
                 [
                     f"schema is {schema.simpleString()}; expected {expected.simpleString()}. Leave .schema(…) out, "
-                    "since a Kafka source has a fixed schema, and select from what comes"
+                    "since a Kafka source has a fixed schema, and select from its columns"
                 ]
             )

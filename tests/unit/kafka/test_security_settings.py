@@ -170,7 +170,7 @@ def test_placeholders_are_kept_until_they_are_needed(tmp_path: Path, monkeypatch
         ),
         (
             {**TOKENS, "sasl.jaas.config": f'{TOKENS_MODULE} {VERIFY_HOST}="${{env:EVENSPLIT_NONE}}";'},
-            f"kafka.sasl.jaas.config: {VERIFY_HOST} has a placeholder that stands for nothing",
+            f"kafka.sasl.jaas.config: {VERIFY_HOST} has a placeholder with an empty value",
         ),
         (
             {**TOKENS, "sasl.jaas.config": f'{TOKENS_MODULE} {VERIFY_HOST}="${{env:EVENSPLIT_SECRET}}";'},
@@ -178,7 +178,7 @@ def test_placeholders_are_kept_until_they_are_needed(tmp_path: Path, monkeypatch
         ),
         (
             {"security.protocol": "SSL", VERIFY_HOST: " ${env:EVENSPLIT_NONE}"},
-            f"kafka.{VERIFY_HOST} has a placeholder that stands for nothing, which would trust any host name",
+            f"kafka.{VERIFY_HOST} has a placeholder with an empty value, which would trust any host name",
         ),
     ],
 )

@@ -16,15 +16,6 @@ def wrong(**values: str) -> list[str]:
     return problems({name.replace("_", "."): value for name, value in values.items()})
 
 
-def test_defaults_are_those_of_kafka() -> None:
-    settings, found, ignored = parse_settings(SERVERS)
-    assert (found, ignored) == ([], [])
-    assert settings == ClientSettings(("b1:9092",))
-    assert settings.request_timeout_ms == 30_000
-    assert settings.fetch_max_bytes == 52_428_800
-    assert settings.fetch_max_wait_ms == 500
-
-
 def test_all_that_is_used() -> None:
     settings, found, ignored = parse_settings(
         {
@@ -123,15 +114,6 @@ def test_a_password_in_an_address_is_not_shown() -> None:
     (problem,) = wrong(bootstrap_servers="SASL_SSL://user:hunter2@b1:9092x")
     assert "hunter2" not in problem
     assert "'b1:9092x'" in problem
-
-
-@pytest.mark.parametrize(
-    "value", ["", "x", "1.5", "1e3", "-1", "0", "2147483648", "99999999999999999999", "1_000", "٣"]
-)
-def test_numbers(value: str) -> None:
-    assert wrong(request_timeout_ms=value) == [
-        f"kafka.request.timeout.ms is {value!r}; expected a whole number from 1 to 2147483647"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_variable_and_a_file_are_refused_and_named_with_what_to_add(document: 
     where = "(of cluster '{}' ({}, line 1, [0].clusterMetadataList[{}]))"
     assert first == (
         "kafka.sasl.jaas.config names the environment variable 'PROD_DB_PASSWORD' of this machine; leave it out, or, "
-        "if whoever writes the metadata may have it, add env:PROD_DB_PASSWORD to the option metadata.allow "
+        "if the author of the metadata may use it, add env:PROD_DB_PASSWORD to the option metadata.allow "
         + where.format("c0", document.path, 0)
     )
     assert "names the file '/etc/passwd.properties' of this machine" in second
@@ -159,7 +159,7 @@ def test_what_is_more_than_a_plain_address_cannot_be_allowed(url: str, document:
         ),
         (
             login('PlainLoginModule required username="x" password="x" user_alice="hunter2";'),
-            "option user_alice is none that is known here",
+            "option user_alice is not known here",
         ),
         (KERBEROS, "GSSAPI logs in as this machine"),
         # With a keytab that is not there, Kerberos goes on with the tickets that are.

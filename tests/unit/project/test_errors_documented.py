@@ -22,7 +22,7 @@ ROOTS = {"ES-001", "ES-100"}
 """Those that are caught and never raised themselves."""
 
 PROVOKED = {
-    "ES-101": "tests/unit/spark/test_options_values.py",
+    "ES-101": "tests/unit/spark/test_options.py",
     "ES-102": "tests/unit/core/test_assign.py",
     "ES-103": "tests/unit/cli/test_cli_assign.py",
     "ES-104": "tests/unit/metadata/test_metadata_damage.py",

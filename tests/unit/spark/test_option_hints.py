@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 
 from evensplit.spark.options.hints import MEANINGLESS, SOUGHT, ignored_text
-from evensplit.spark.options.parse import SOURCE_OPTIONS, parse_options
-from evensplit.spark.options.per_cluster import CLUSTER_OPTIONS
-from evensplit.spark.options.spec import OPTIONS
+from evensplit.spark.options.parse import parse_options
+from evensplit.spark.options.spec import BY_NAME
 from tests.support.options import BASE, problems_of
 
-KNOWN = {name.lower(): name for name in (*CLUSTER_OPTIONS, *SOURCE_OPTIONS)} | {
-    option.name.lower(): option.name for options in OPTIONS.values() for option in options
-}
 NOT_OPTIONS = {"writeStream", "from_json", "from_avro", "from_protobuf"}
 
 
@@ -88,7 +84,7 @@ def test_each_that_means_nothing_is_an_option(name: str) -> None:
 def test_what_is_advised_exists(advice: str) -> None:
     words = re.findall(r"\b(?:kafka\.[a-z.]*[a-z]|[a-z][\w.]*[A-Z]\w+|[a-z]+_[a-z]+)\b", advice)
     used = [word for word in words if word not in NOT_OPTIONS]
-    assert all(word.lower() in KNOWN or word.startswith(("kafka.ssl.", "kafka.sasl.")) for word in used), used
+    assert all(word.lower() in BY_NAME or word.startswith(("kafka.ssl.", "kafka.sasl.")) for word in used), used
 
 
 def test_the_log_says_what_to_use_instead_of_what_is_ignored() -> None:

@@ -1,20 +1,17 @@
-"""The tables of options: what docs/options.md and the reference say of each is so, and no option is missing."""
+"""docs/options.md: what it says of each option of Spark's own source is so, and no option is missing."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evensplit.core.state.offset_strategies import Latest
 from evensplit.errors import OptionError
 from evensplit.kafka.options import client
-from evensplit.kafka.options.security import SECURITY_IGNORED
-from evensplit.spark.options.parse import SOURCE_OPTIONS, SourceOptions, parse_options
-from evensplit.spark.options.per_cluster import CLUSTER_OPTIONS
-from evensplit.spark.options.spec import OPTIONS, Option
+from evensplit.kafka.options.security import SECURITY_IGNORED, SECURITY_REFUSED
+from evensplit.spark.options.parse import parse_options
+from evensplit.spark.options.spec import BY_NAME, IGNORED_NAMES
 from tests.support.named import is_there
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -22,41 +19,6 @@ PAGE = (ROOT / "docs" / "options.md").read_text()
 README = (ROOT / "README.md").read_text()
 
 VERDICTS = ("the same", "differs", "ignored", "rejected")
-
-VALUES = {
-    "kafka.bootstrap.servers": "b:1",
-    "subscribe": "u",
-    "subscribePattern": "t.*",
-    "assign": '{"t": [0]}',
-    "startingTimestamp": "5",
-    "startingOffsetsByTimestamp": '{"t": {"0": 5}}',
-    "startingOffsets": '{"t": {"0": 5}}',
-    "startingOffsetsByTimestampStrategy": "latest",
-    "endingTimestamp": "5",
-    "endingOffsetsByTimestamp": '{"t": {"0": 5}}',
-    "endingOffsets": '{"t": {"0": 5}}',
-    "maxOffsetsPerTrigger": "5",
-    "minOffsetsPerTrigger": "5",
-    "maxTriggerDelay": "5s",
-    "minPartitions": "5",
-    "maxRecordsPerPartition": "5",
-    "kafkaConsumer.pollTimeoutMs": "5",
-    "fetchOffset.numRetries": "5",
-    "fetchOffset.retryIntervalMs": "5",
-    "includeHeaders": "true",
-    "failOnDataLoss": "false",
-    "groupIdPrefix": "jobs",
-    "kafka.group.id": "job",
-    "kafka.isolation.level": "read_committed",
-    "kafka.auto.offset.reset": "earliest",
-    "kafka.key.deserializer": "x",
-    "kafka.value.deserializer": "x",
-    "kafka.enable.auto.commit": "false",
-    "kafka.interceptor.classes": "x",
-    "kafka.config.providers": "x",
-    "_mockSystemTime": "5",
-}
-"""A value that Spark's own source takes, for each of its options."""
 
 BESIDE = {
     "maxTriggerDelay": {"minOffsetsPerTrigger": "5"},
@@ -106,8 +68,9 @@ def rows() -> list[tuple[str, str]]:
 
 
 def test_the_page_has_every_option_of_sparks_own_source_once() -> None:
-    names = [name for name, _ in rows()]
-    assert sorted(names) == sorted(VALUES)
+    rejected = [f"kafka.{name}" for name in client._REFUSED if name not in SECURITY_REFUSED]
+    expected = {*HELD_BY, *IGNORED_NAMES, "kafka.group.id", *rejected, "_mockSystemTime"}
+    assert sorted(name for name, _ in rows()) == sorted(expected)
 
 
 @pytest.mark.parametrize("name, verdict", rows())
@@ -115,7 +78,7 @@ def test_each_option_is_what_the_page_says(name: str, verdict: str) -> None:
     without = {} if name in ("subscribePattern", "assign") else {"subscribe": "t"}
     given = {"kafka.bootstrap.servers": "broker:9092", **without, **BESIDE.get(name, {})}
     before = parse_options(given) if without else None
-    given |= {name: VALUES[name]}
+    given[name] = BY_NAME[name.lower()].example if name.lower() in BY_NAME else "x"
     if verdict == "rejected":
         with pytest.raises(OptionError) as caught:
             parse_options(given)
@@ -138,41 +101,6 @@ def test_what_has_no_meaning_is_all_listed() -> None:
     listed = PAGE.partition("No meaning here, and named in the log:")[2].partition("\n\n")[0]
     names = set(re.findall(r"`kafka\.([^`]+)`", listed))
     assert names == client._IGNORED - SECURITY_IGNORED
-
-
-OURS = sorted({*CLUSTER_OPTIONS, *SOURCE_OPTIONS})
-USED = (*client._NUMBERS, *client._TEXTS, "bootstrap.servers", "isolation.level")
-KAFKAS = sorted(f"kafka.{name}" for name in USED)
-
-
-LISTED = [option for options in OPTIONS.values() for option in options]
-WITH_METADATA = {"metadataTimeout", "metadataFailureThreshold"}
-
-
-def test_the_reference_has_every_option_once() -> None:
-    """`metadata.<name>` stands for what a class of the user's own is given."""
-    beside = {"metadata.<name>", "kafka.security.protocol"}
-    meaningless = {"fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix"}
-    assert sorted(option.name for option in LISTED) == sorted({*OURS, *KAFKAS, *beside} - meaningless)
-
-
-@pytest.mark.parametrize("option", [one for one in LISTED if one.default.startswith("`")], ids=lambda one: one.name)
-def test_a_default_is_what_the_parser_takes_where_nothing_is_given(option: Option) -> None:
-    base = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
-    if option.name in WITH_METADATA:
-        base = {"metadata": "/etc/fleet.yaml"}
-    base |= BESIDE.get(option.name, {})
-    default = option.default.strip("`")
-    given, left_out = parse_options(base | {option.name: default}), parse_options(base)
-    assert effective(given) == effective(left_out)
-    if option.kind == "duration":
-        assert effective(parse_options(base | {option.name: "47s"})) != effective(left_out)
-
-
-def effective(options: SourceOptions) -> SourceOptions:
-    """Without what only says which options were given."""
-    clusters = tuple(replace(one, ending=one.ending or Latest(), ending_option="") for one in options.clusters)
-    return replace(options, clusters=clusters, common={}, ignored_in_batch=())
 
 
 def test_the_readme_leads_to_the_pages() -> None:

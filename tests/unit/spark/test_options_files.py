@@ -77,6 +77,6 @@ def test_what_is_wrong_in_a_file_is_said_with_its_path(file: Path) -> None:
     file.write_text('{"t": {"x": 5}}')
     told = problem(startingOffsets=f"file:{file}")
     assert told.startswith(f"startingOffsets (in {file}) has ")
-    assert told.endswith("'x' is no partition")
+    assert told.endswith("'x' is not a partition")
     file.write_text("lattest")
     assert problem(start=f"file:{file}").startswith(f"start (in {file}) is 'lattest'; expected ")

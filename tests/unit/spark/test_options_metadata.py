@@ -12,6 +12,7 @@ from evensplit.core.model import Cluster, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import Ago, AtTime, ByTopic, Committed, Earliest, FromEnd, Latest, Specific
 from evensplit.errors import OptionError
 from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.options.local_access import NOTHING
 from evensplit.spark.options.parse import MetadataOptions, check_batch, check_streaming, parse_clusters, parse_options
 from tests.support.options import problems_of
 
@@ -26,10 +27,11 @@ def metadata(**options: str) -> MetadataOptions:
 
 def test_a_place_is_enough() -> None:
     options = parse_options({"metadata": " fleet.yaml "})
-    assert options.metadata == MetadataOptions("fleet.yaml", timeout_ms=10_000, failures_max=20)
+    assert options.metadata is not None
+    assert (options.metadata.location, options.metadata.allowed) == ("fleet.yaml", NOTHING)
     assert (options.clusters, dict(options.common)) == ((), {})
-    assert options.columns == (*KAFKA_COLUMNS, "cluster")
-    assert parse_options({"metadata": "fleet.yaml", "includeCluster": "false"}).columns == KAFKA_COLUMNS
+    assert options.reading.columns == (*KAFKA_COLUMNS, "cluster")
+    assert parse_options({"metadata": "fleet.yaml", "includeCluster": "false"}).reading.columns == KAFKA_COLUMNS
 
 
 def test_all_that_can_be_said_of_it() -> None:
@@ -51,22 +53,6 @@ def test_other_options_are_for_the_class_of_the_user_and_may_be_secrets() -> Non
 @pytest.mark.parametrize(
     "options, expected",
     [
-        ({"metadata": " "}, "metadata is ' '; expected a text that is not empty"),
-        ({"metadata": "f", "streams": " ,"}, "streams is ' ,'; expected ids of streams, separated by commas"),
-        ({"metadata": "f", "streamsPattern": "("}, "streamsPattern is '('; expected a regular expression"),
-        ({"metadata": "f", "streams": "a", "streamsPattern": "b"}, "streams and streamsPattern are both given"),
-        (
-            {"metadata": "f", "metadataTokenEnv": "A", "metadataTokenFile": "b"},
-            "metadataTokenEnv and metadataTokenFile are both given",
-        ),
-        ({"metadata": "f", "metadataTokenFile": ""}, "metadataTokenFile is ''; expected a text that is not empty"),
-        ({"metadata": "f", "metadataTimeout": "0"}, "metadataTimeout is '0'; expected a number with its unit"),
-        ({"metadata": "f", "metadataFailureThreshold": "-1"}, "expected a whole number of at least 0"),
-        ({"metadata": "f", "clusters": "{}"}, "clusters and metadata are both given; expected metadata alone"),
-        ({"metadata": "f", "kafka.bootstrap.servers": "b:1"}, "kafka.bootstrap.servers and metadata are both given"),
-        ({"metadata": "f", "subscribe": "t"}, "subscribe and metadata are both given"),
-        ({"metadata": "f", "subscribePattern": "t"}, "subscribePattern and metadata are both given"),
-        ({"metadata": "f", "assign": "{}"}, "assign and metadata are both given"),
         ({"metadata": "f", "startingOffsets": "newest"}, "startingOffsets is 'newest'; expected earliest, latest or"),
         ({"metadata": "f", "stop": "earliest"}, "stop is 'earliest'; expected latest"),
         ({"metadata": "f", "kafka.fetch.max.bytes": "x"}, "kafka.fetch.max.bytes is 'x'"),
@@ -76,26 +62,6 @@ def test_other_options_are_for_the_class_of_the_user_and_may_be_secrets() -> Non
 def test_one_problem(options: dict[str, str], expected: str) -> None:
     (found,) = problems_of(options)
     assert expected in found
-
-
-def test_without_metadata_its_options_have_no_meaning() -> None:
-    given = {
-        "streams": "a",
-        "streamsPattern": "a",
-        "metadataTokenEnv": "A",
-        "metadataTokenFile": "a",
-        "metadataTimeout": "5s",
-        "metadataFailureThreshold": "5",
-        "metadata.mine": "5",
-    }
-    found = problems_of({"kafka.bootstrap.servers": "b:1", "subscribe": "t", **given})
-    assert len(found) == 7
-    assert all("is given without metadata; expected the option metadata too" in problem for problem in found)
-
-
-def test_a_token_in_place_of_its_name_is_not_shown() -> None:
-    (found,) = problems_of({"metadata": "f", "metadataTokenEnv": "Bearer hunter2"})
-    assert "hunter2" not in found
 
 
 def test_what_cannot_be_known_of_pins_is_not_checked() -> None:

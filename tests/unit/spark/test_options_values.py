@@ -1,4 +1,4 @@
-"""Durations, flags, names and pins among the options."""
+"""Pins and timestamps among the options."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from evensplit.core.model import Cluster, Topic
 from evensplit.errors import OptionError
-from evensplit.spark.options.parse import check_batch, check_streaming, parse_options
-from tests.support.options import parse, problems
+from evensplit.spark.options.parse import parse_options
+from tests.support.options import parse
 
 SEVERAL = {
     "clusters": json.dumps({name: {"kafka.bootstrap.servers": "e:1"} for name in ("east", "west")}),
@@ -27,91 +27,9 @@ def pin_problems(text: str, **options: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_what_holds_when_nothing_is_said() -> None:
-    options = parse()
-    assert (options.discovery_interval_ms, options.cluster_wait_ms) == (30_000, 1_000)
-    assert (options.unreachable_timeout_ms, options.retention_ms) == (600_000, 604_800_000)
-    assert (options.allow_unreachable, options.fail_on_data_loss) == (False, True)
-    assert (options.commit_group, options.pins, options.metadata) == ("", {}, None)
-
-
-@pytest.mark.parametrize(
-    "text, expected_ms",
-    [
-        ("5s", 5_000),
-        (" 250 ms ", 250),
-        ("2m", 120_000),
-        ("2 Min", 120_000),
-        ("1.5h", 5_400_000),
-        (".5s", 500),
-        ("7d", 604_800_000),
-        ("0.0001s", 1),
-        ("0", 0),
-        ("0s", 0),
-        ("0.0", 0),
-    ],
-)
-def test_durations_have_a_unit(text: str, expected_ms: int) -> None:
-    options = parse(discoveryInterval=text, clusterWait=text, unreachableTimeout=text, removedRetention=text)
-    assert options.discovery_interval_ms == options.cluster_wait_ms == expected_ms
-    assert options.unreachable_timeout_ms == options.retention_ms == expected_ms
-
-
-@pytest.mark.parametrize("text", ["-1", "-5s", "- 1.5", "-0"])
-def test_discovery_is_off_at_zero_or_less_and_nothing_else_is_negative(text: str) -> None:
-    assert parse(discoveryInterval=text).discovery_interval_ms == 0
-    for name in ("clusterWait", "unreachableTimeout", "removedRetention"):
-        assert len(problems(**{name: text})) == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["", "30", "1.5", "s", "1,5s", "5 weeks", "1e3s", "²s", "--5s", "nans", "9" * 15 + "d"]
-)
-def test_a_duration_that_is_none(text: str) -> None:
-    for name in ("discoveryInterval", "clusterWait", "unreachableTimeout", "removedRetention"):
-        (found,) = problems(**{name: text})
-        assert found.startswith(f"{name} is {text!r}; expected a number with its unit (ms, s, m, h or d), such as 30s")
-
-
-def test_a_number_without_a_unit_is_shown_with_one() -> None:
-    (found,) = problems(discoveryInterval="30")
-    assert found.endswith("or 0 or less for no discovery: write 30s or 30ms")
-
-
-def test_flags() -> None:
-    options = parse(failOnDataLoss=" FALSE ", allowUnreachable="True")
-    assert (options.fail_on_data_loss, options.allow_unreachable) == (False, True)
-    assert problems(failOnDataLoss="no", allowUnreachable="1") == (
-        "allowUnreachable is '1'; expected true or false",
-        "failOnDataLoss is 'no'; expected true or false",
-    )
-
-
-def test_how_long_a_record_batch_may_be() -> None:
-    assert parse().batch_bytes_max == 256 << 20
-    assert parse(maxBatchBytes=" 1000000 ").batch_bytes_max == 1_000_000
-    for text in ("0", "-1", "64m", "1000000001"):
-        (found,) = problems(maxBatchBytes=text)
-        assert found == f"maxBatchBytes is {text!r}; expected a whole number of at least 1 and at most 1000000000"
-
-
-def test_what_becomes_of_timestamps_that_cannot_be_held() -> None:
-    assert parse().null_timestamps is False
-    assert parse(onTimestampOverflow="fail").null_timestamps is False
-    options = parse(onTimestampOverflow=" NULL ")
-    assert (options.null_timestamps, options.ignored) == (True, ())
-    assert problems(onTimestampOverflow="zero") == ("onTimestampOverflow is 'zero'; expected one of fail, null",)
+def test_a_timestamp_that_cannot_be_held_matters_only_where_rows_have_it() -> None:
+    assert parse(onTimestampOverflow="null").ignored == ()
     assert parse(onTimestampOverflow="null", columns="value").ignored == ("onTimestampOverflow",)
-
-
-def test_a_group_for_commits_is_for_streams() -> None:
-    options = parse(commitGroup="lag watch")
-    assert options.commit_group == "lag watch"
-    check_streaming(options)
-    with pytest.raises(OptionError, match="commitGroup is given, but a batch query"):
-        check_batch(options)
-    for wrong in ("", "a\x00", "g" * 250):
-        assert problems(commitGroup=wrong)[0].endswith("expected 1 to 249 printable characters")
 
 
 def test_pins_add_up() -> None:
@@ -141,8 +59,8 @@ def test_pins_add_up() -> None:
         ('{"0": "east"}', "pin gives the readers '0' 'east'; expected a list"),
         ('{"0": []}', "expected a list of clusters and topics"),
         ('{"0": [5]}', "expected a list of clusters and topics"),
-        ('{"0": ["eats"]}', "pin names the cluster 'eats', which there is not; did you mean 'east'?"),
-        ('{"0": ["north/t"]}', "which there is not; expected one of 'east', 'west'"),
+        ('{"0": ["eats"]}', "pin names the cluster 'eats', which does not exist; did you mean 'east'?"),
+        ('{"0": ["north/t"]}', "which does not exist; expected one of 'east', 'west'"),
         ('{"0": ["east/"]}', "pin names 'east/', where '' cannot be a topic"),
         ('{"0": ["east/a/b"]}', "where 'a/b' cannot be a topic"),
         ('{"0": ["/t"]}', "pin names a cluster ''; expected 1 to 249"),

@@ -9,9 +9,13 @@ from typing import Any
 from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.kafka.options.client import ClientSettings
+from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.task.partition import ReaderPartition, input_partitions
 
 ONE, OTHER = SplitId("east", "t", 0), SplitId("east", "t", 1)
+READING = ReadOptions(
+    columns=("value",), fail_on_data_loss=True, null_timestamps=False, batch_bytes_max=1 << 20, poll_timeout_ms=None
+)
 
 
 def state(revision: int = 1, **splits: Any) -> Any:
@@ -27,7 +31,7 @@ def state(revision: int = 1, **splits: Any) -> Any:
 def partitions(start: Any, end: Any, *tasks: tuple[Range, ...]) -> list[ReaderPartition]:
     plans = [ReaderPlan(number, ranges) for number, ranges in enumerate(tasks)]
     settings = {"east": ClientSettings(("b:1",))}
-    return input_partitions(plans, end, settings, columns=("value",), skip_lost=False, start=start)
+    return input_partitions(plans, end, settings, READING, start=start)
 
 
 def test_every_task_gets_those_of_its_splits_for_the_whole_batch() -> None:

@@ -168,9 +168,9 @@ def _terms(asked: _Asked) -> Terms:
     has = asked.kept is not None
     return Terms(
         options.readers or _processors(),
-        settings.policy if has and "policy" not in given else options.policy,
-        settings.scope if has and "assignscope" not in given else options.scope,
-        settings.rebalance if has and "rebalance" not in given else options.rebalance,
+        settings.policy if has and "policy" not in given else options.settings.policy,
+        settings.scope if has and "assignscope" not in given else options.settings.scope,
+        settings.rebalance if has and "rebalance" not in given else options.settings.rebalance,
         dict(state.eligible) if has and "pin" not in given else options.pins,
     )
 

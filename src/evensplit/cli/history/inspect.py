@@ -20,6 +20,7 @@ from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.text import counted, plain
 from evensplit.observe.source_view import SplitView, View
+from evensplit.spark.options.spec import KEPT
 
 ROWS_MAX = 50
 """So many topics, and so many readers, have a row each; JSON has all of them."""
@@ -167,26 +168,10 @@ def _proofs(view: View) -> Iterator[str]:
 def _settings(view: View) -> str:
     state = view.last.end
     found = state.settings
-    said = {
-        "readers": state.readers,
-        "policy": found.policy,
-        "assignScope": found.scope,
-        "rebalance": found.rebalance,
-        "plan": found.plan,
-        "removedRetention": _duration(found.retention_ms),
-        "minPartitions": found.tasks_min,
-        "maxRecordsPerPartition": found.task_offsets_max,
-    }
+    values = [(option, getattr(found, attribute)) for attribute, option in KEPT.items()]
+    said = [f"{option.name} {option.type.written(value)}" for option, value in values if value is not None]
     bounded = "; reading ends at stops" if found.bounded else ""
-    return "Settings: " + ", ".join(f"{name} {one}" for name, one in said.items() if one is not None) + bounded + "."
-
-
-def _duration(duration_ms: int) -> str:
-    """As options are written, in the largest unit that is whole."""
-    for unit, size_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
-        if duration_ms and duration_ms % size_ms == 0:
-            return f"{duration_ms // size_ms}{unit}"
-    return f"{duration_ms}ms"
+    return f"Settings: {', '.join((f'readers {state.readers}', *said))}{bounded}."
 
 
 def _pins(view: View) -> Iterator[str]:
@@ -230,14 +215,9 @@ def _source(view: View, *, splits: bool) -> dict[str, Any]:
         "readers": state.readers,
         "generation": state.generation,
         "settings": {
-            "policy": settings.policy,
-            "assignScope": settings.scope,
-            "rebalance": settings.rebalance,
-            "plan": settings.plan,
+            **{option.name: getattr(settings, one) for one, option in KEPT.items() if one != "retention_ms"},
             "retentionMs": settings.retention_ms,
             "bounded": settings.bounded,
-            "minPartitions": settings.tasks_min,
-            "maxRecordsPerPartition": settings.task_offsets_max,
         },
         "pins": {str(reader): [_named(one) for one in able] for reader, able in state.eligible.items()},
         "clusters": [

@@ -1,7 +1,7 @@
-"""Kafka's Java option names, as Spark users write them behind `kafka.`, understood as settings of this client.
+"""Parses Kafka's Java option names, as Spark users write them after `kafka.`, into settings of this client.
 
-Every name of Kafka's own consumer is known here: it is used, or has no meaning in this client (and is reported, so that
-the caller can say so), or would change what is read or how safely, and is then refused. Nothing is dropped silently.
+Every name of Kafka's own consumer is known here. It is used, or has no effect in this client and is reported, or would
+change which records are read or how safely, and is refused. No option is dropped silently.
 
 Sources: `ConsumerConfig` of Kafka 4.3; the "Kafka Specific Configurations" of Spark's Structured Streaming + Kafka
 Integration Guide.
@@ -14,9 +14,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from typing import Any
 
 from evensplit.core.text import short
+from evensplit.kafka.options import client_options as options
 from evensplit.kafka.options.local_access import NOTHING, Allowed
+from evensplit.kafka.options.option import Option, Text
 from evensplit.kafka.options.security import (
     PLAINTEXT,
     SECURITY_IGNORED,
@@ -26,10 +29,8 @@ from evensplit.kafka.options.security import (
     parse_security,
 )
 
-INT_MAX = 2**31 - 1
-
 BATCH_BYTES_MAX = 256 << 20
-"""How long a record batch may be, as it is kept and decompressed, where nothing else is said (`maxBatchBytes`)."""
+"""Default of `maxBatchBytes`: the maximum size of a record batch, both as it is kept and decompressed."""
 
 Address = tuple[str, int]
 """Host (a name, or an IPv4 or IPv6 address without brackets) and port."""
@@ -37,41 +38,52 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How to talk to one cluster. Compares and hashes by value, and can be pickled.
-
-    - `bootstrap_servers`: `host:port` each, at least one, IPv6 addresses in brackets.
-    - `client_id`: what the brokers' logs and quotas know this client by.
-    - `client_rack`: where this client is, for fetching from the closest replica (KIP-392); empty if nowhere.
-    - `request_timeout_ms`: how long one call may take, whatever happens in it.
-    - `poll_timeout_ms`: how long a partition that is read may not get on; None: as long as one call.
-    - `connect_timeout_ms`: how long one attempt to connect may take.
-    - `retry_backoff_ms`, `retry_backoff_max_ms`: the pause before a second attempt; it doubles up to the maximum.
-    - `receive_buffer_bytes`: SO_RCVBUF of every socket; -1 leaves it to the operating system.
-    - `fetch_max_bytes`: about how much one Fetch response may hold. `max_partition_fetch_bytes`: of one partition; as
-      no partition can keep others waiting here, it may fill a response, unlike in Kafka, whose default is 1 MiB.
-    - `fetch_max_wait_ms`: how long a broker may wait for new records before it answers with none.
-    - `read_committed`: whether records of aborted and open transactions are left out (isolation.level).
-    - `security`: TLS and SASL, as they were written; no value of it is in any repr.
-    """
+    """How to talk to one cluster. Compares and hashes by value, and can be pickled."""
 
     bootstrap_servers: tuple[str, ...]
-    client_id: str = "evensplit"
-    client_rack: str = ""
-    request_timeout_ms: int = 30_000
-    connect_timeout_ms: int = 10_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
-    receive_buffer_bytes: int = -1
+    """`host:port` each, at least one, IPv6 addresses in brackets."""
+
+    client_id: str = options.CLIENT_ID.default
+    """Name of this client in the logs and quotas of brokers."""
+
+    client_rack: str = options.CLIENT_RACK.default
+    """Where this client is, for fetching from the closest replica (KIP-392); empty if nowhere."""
+
+    request_timeout_ms: int = options.REQUEST_TIMEOUT.default
+    """How long one call may take, with all its retries."""
+
+    connect_timeout_ms: int = options.CONNECT_TIMEOUT.default
+    """How long one attempt to connect may take."""
+
+    retry_backoff_ms: int = options.RETRY_BACKOFF.default
+    """Pause before the second attempt. It doubles with each further one, up to `retry_backoff_max_ms`."""
+
+    retry_backoff_max_ms: int = options.RETRY_BACKOFF_MAX.default
+
+    receive_buffer_bytes: int = options.RECEIVE_BUFFER.default
+    """SO_RCVBUF of every socket; -1 leaves it to the operating system."""
+
     poll_timeout_ms: int | None = None
-    fetch_max_bytes: int = 52_428_800
-    max_partition_fetch_bytes: int = 4_194_304
-    fetch_max_wait_ms: int = 500
-    read_committed: bool = False
+    """How long a partition that is read may bring nothing; None: as long as one call may take."""
+
+    fetch_max_bytes: int = options.FETCH_MAX_BYTES.default
+    """About how much one fetch response may hold."""
+
+    max_partition_fetch_bytes: int = options.MAX_PARTITION_FETCH_BYTES.default
+    """About how much of one partition it may hold."""
+
+    fetch_max_wait_ms: int = options.FETCH_MAX_WAIT.default
+    """How long a broker may wait for new records before it sends an empty fetch response."""
+
+    read_committed: bool = options.ISOLATION_LEVEL.default
+    """Whether records of open and aborted transactions are left out."""
+
     security: SecuritySettings = PLAINTEXT
+    """TLS and SASL, as they were written. No value of it is in any repr."""
 
     @property
     def progress_timeout_ms(self) -> int:
-        """How long a partition that is read may not get on."""
+        """How long a partition that is read may bring nothing."""
         return self.request_timeout_ms if self.poll_timeout_ms is None else self.poll_timeout_ms
 
     @property
@@ -108,38 +120,31 @@ def named(values: Mapping[str, str]) -> dict[str, str]:
 def parse_settings(
     values: Mapping[str, str], theirs: tuple[str, ...] | None = None, allowed: Allowed = NOTHING
 ) -> tuple[ClientSettings | None, list[str], list[str]]:
-    """Options, with the part of their names behind `kafka.` as keys, understood.
+    """Parse options whose keys are the part of their names after `kafka.`.
 
-    `theirs`, `allowed`: as in `SecuritySettings`. Where nobody says whose they are, all of them are somebody else's.
+    `theirs`, `allowed`: as in `SecuritySettings`. Without `theirs`, all of them count as coming from metadata.
 
     Returns:
         The settings, or None if there are problems; all problems, one sentence each without a full stop, by name; and
-        the names that are Kafka's but mean nothing to this client. The value of a setting that could be a secret is in
-        no sentence.
+        the names that are Kafka's but have no effect in this client. No sentence has the value of a setting that could
+        be a secret.
     """
     problems: list[str] = []
     ignored: list[str] = []
-    given: dict[str, str | int | tuple[str, ...] | SecuritySettings] = {}
+    given: dict[str, Any] = {}
     security: dict[str, str] = {}
     slipped = False
     for name in sorted(values):
         key, value = name.strip().lower(), values[name].strip()
-        if key == _BOOTSTRAP:
+        declared = options.BY_KAFKAS_NAME.get(key)
+        if key in SECURITY_NAMES:
+            security[key] = value
+        elif declared is options.BOOTSTRAP_SERVERS:
             given["bootstrap_servers"] = _servers(value, problems)
-        elif key in _NUMBERS:
-            field, least = _NUMBERS[key]
-            number = _number(key, value, least, problems)
-            if number is not None:
-                given[field] = number
-        elif key in _TEXTS:
-            if value:
-                given[_TEXTS[key]] = value
-        elif key == _ISOLATION:
-            given["read_committed"] = _is_committed(value, problems)
+        elif declared is not None:
+            _read(declared, value, given, problems)
         elif key in _REFUSED:
             problems.append(f"kafka.{key} {_REFUSED[key]}")
-        elif key in SECURITY_NAMES:
-            security[key] = value
         elif key in _IGNORED:
             ignored.append(key)
         else:
@@ -155,48 +160,33 @@ def parse_settings(
     problems.extend(insecure)
     if problems:
         return None, problems, ignored
-    return ClientSettings(**given), [], ignored  # type: ignore[arg-type]
+    return ClientSettings(**given), [], ignored
 
 
 def is_used(name: str) -> bool:
-    """Whether `name`, without `kafka.` and in lower case, is a setting that this client goes by."""
+    """Whether `name`, without `kafka.` and in lower case, is a setting that this client uses."""
     return name in USED
 
 
 def is_ignored(name: str) -> bool:
-    """Whether `name`, as above, is a setting of Kafka's consumer that means nothing to this client."""
+    """Whether `name`, as above, is a setting of Kafka's consumer that has no effect in this client."""
     return name in _IGNORED
 
 
 def refusal(name: str) -> str | None:
-    """Why `name`, as above, is an error, in a clause behind the name; None: it is none, or only for what is given."""
+    """Why `name`, as above, is an error whatever its value, as a clause after the name; None if it is not."""
     return _REFUSED.get(name)
 
 
 _BOOTSTRAP = "bootstrap.servers"
-_ISOLATION = "isolation.level"
 
 NO_SERVERS = (
     f"kafka.{_BOOTSTRAP} is missing, and must be specified; expected host:port of one or more brokers, separated by "
     "commas"
 )
-"""What `parse_settings` says where nobody has named a server."""
+"""The sentence of `parse_settings` about missing servers."""
 
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
-
-# Name -> field and least value.
-_NUMBERS: Mapping[str, tuple[str, int]] = {
-    "fetch.max.bytes": ("fetch_max_bytes", 1),
-    "fetch.max.wait.ms": ("fetch_max_wait_ms", 0),
-    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", 1),
-    "receive.buffer.bytes": ("receive_buffer_bytes", -1),
-    "request.timeout.ms": ("request_timeout_ms", 1),
-    "retry.backoff.max.ms": ("retry_backoff_max_ms", 0),
-    "retry.backoff.ms": ("retry_backoff_ms", 0),
-    "socket.connection.setup.timeout.ms": ("connect_timeout_ms", 1),
-}
-
-_TEXTS: Mapping[str, str] = {"client.id": "client_id", "client.rack": "client_rack"}
 
 _BYTES = (
     "is given, but it is not supported, as keys and values are always read as byte arrays; leave it out, and convert "
@@ -226,14 +216,8 @@ _REFUSED: Mapping[str, str] = {
 }
 
 
-USED = frozenset({_BOOTSTRAP, _ISOLATION, *_NUMBERS, *_TEXTS, *SECURITY_NAMES})
-"""The settings that this client goes by."""
-
-
-def _is_committed(value: str, problems: list[str]) -> bool:
-    if value.lower() not in ("read_committed", "read_uncommitted"):
-        problems.append(f"kafka.{_ISOLATION} is {_shown(value)}; expected read_uncommitted or read_committed")
-    return value.lower() == "read_committed"
+USED = frozenset({*options.BY_KAFKAS_NAME, *SECURITY_NAMES})
+"""The settings that this client uses."""
 
 
 _IGNORED = SECURITY_IGNORED | frozenset(
@@ -280,7 +264,7 @@ _KNOWN = sorted({*USED, *_REFUSED, *_IGNORED})
 
 
 def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
-    expected = "expected host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"
+    expected = f"expected {options.BOOTSTRAP_SERVERS.type.expected}"
     entries = [entry.strip() for entry in value.split(",")]
     if not entries[-1]:
         # A comma at the end does no harm; one in between is more likely a server that was forgotten.
@@ -290,7 +274,7 @@ def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
         try:
             servers.append(join_address(split_address(entry)))
         except ValueError:
-            # Whoever pastes an address with a password in it shall not find that in a log.
+            # A password in an address must not get into a log.
             shown = entry.rpartition("@")[2]
             problems.append(f"kafka.{_BOOTSTRAP} has the entry {_shown(shown)}; {expected}")
     if not any(entries):
@@ -298,15 +282,19 @@ def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(servers))
 
 
-def _number(name: str, value: str, least: int, problems: list[str]) -> int | None:
-    if re.fullmatch(r"-?[0-9]{1,10}", value, re.ASCII) and least <= int(value) <= INT_MAX:
-        return int(value)
-    problems.append(f"kafka.{name} is {_shown(value)}; expected a whole number from {least} to {INT_MAX}")
-    return None
+def _read(option: Option, value: str, given: dict[str, Any], problems: list[str]) -> None:
+    """Put the value of `option` into `given`. An empty text counts as not given."""
+    if isinstance(option.type, Text) and not value:
+        return
+    try:
+        given[option.field] = option.type.parse(value)
+    except ValueError as error:
+        reason = f": {error}" if str(error) else ""
+        problems.append(f"{option.name} is {_shown(value)}; expected {option.type.expected}{reason}")
 
 
 def _nearest(name: str) -> str:
-    """The setting of Kafka's consumer that is most like `name`; empty if none is."""
+    """The setting of Kafka's consumer that is most like `name`; empty if there is none."""
     return next(iter(difflib.get_close_matches(name.strip().lower()[:100], _KNOWN, n=1, cutoff=0.7)), "")
 
 

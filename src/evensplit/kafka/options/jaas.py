@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 
 
 class JaasError(Exception):
-    """It has another form. The text says at which character, counted from 1, and never what is there."""
+    """The text has another form. The message says at which character, counted from 1, and never shows the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class _Token(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The one login module that `text` has.
+    """Parse the one login module in `text`.
 
     Raises:
-        JaasError: it has none, several, or another form.
+        JaasError: there is none, there are several, or the form is another one.
     """
     tokens = list(_tokens(text))
     if not tokens:
@@ -75,15 +75,15 @@ def parse_jaas(text: str) -> LoginModule:
         if key.kind == "sign":
             raise JaasError(f"{_at(key)}: expected the name of an option, or a semicolon at the end")
         if (sign.kind, sign.text) != ("sign", "="):
-            raise JaasError(f"{_at(sign)}: expected = behind the name of an option")
+            raise JaasError(f"{_at(sign)}: expected = after the name of an option")
         if value.kind not in ("word", "text"):
-            raise JaasError(f'{_at(value)}: expected a value, such as "value", behind =')
+            raise JaasError(f'{_at(value)}: expected a value, such as "value", after =')
         if key.text in options:
             raise JaasError(f"{_at(key)}: the option is given twice")
         options[key.text] = value.text
         place += 3
     if place + 1 < len(tokens):
-        raise JaasError(f"{_at(tokens[place + 1])}: expected one login module, found something behind it")
+        raise JaasError(f"{_at(tokens[place + 1])}: expected one login module, found more after it")
     return LoginModule(module.text, options)
 
 

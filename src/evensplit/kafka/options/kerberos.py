@@ -1,4 +1,4 @@
-"""The options of Java's login module for Kerberos: what they mean, and what is wrong with them.
+"""Checks the options of Java's login module for Kerberos.
 
 Source: `Krb5LoginModule` of OpenJDK, which refuses most of the same contradictions.
 """
@@ -28,12 +28,12 @@ _NAMES = frozenset((*SWITCHES, "keyTab", "principal", "serviceName", "ticketCach
 
 
 def is_on(options: Mapping[str, str], name: str) -> bool:
-    """Whether a switch is on; without a word it is off."""
+    """Whether a switch is on; it is off by default."""
     return options.get(name, "").strip().lower() == "true"
 
 
 def kerberos_problems(options: Mapping[str, str], *, final: bool) -> Iterator[str]:
-    """What is wrong, as ends of a sentence about the login module. `final`: nothing has a placeholder any more."""
+    """Yield each problem, as the end of a sentence about the login module. `final`: no placeholder is left."""
     unknown = [name for name in options if name not in _NAMES]
     if unknown:
         yield f"has {', '.join(unknown)}, which Krb5LoginModule does not know; leave it out"
@@ -52,4 +52,4 @@ def kerberos_problems(options: Mapping[str, str], *, final: bool) -> Iterator[st
         if name in options and switch in off:
             yield f"has {name} without {switch}=true; expected both, or leave {name} out"
     if known.get("useTicketCache", "").lower() == "false" and "useKeyTab" in off:
-        yield "has useTicketCache=false, and no useKeyTab=true; expected one of them, as there is nobody to ask"
+        yield "has useTicketCache=false, and no useKeyTab=true; expected one of them, as no password can be asked for"

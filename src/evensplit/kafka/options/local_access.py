@@ -1,4 +1,4 @@
-"""What of the machine that it runs on a client may use: all of it, or what `metadata.allow` names."""
+"""Which variables, files and addresses of its machine a client may use: all, or those that `metadata.allow` names."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ _EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may be used.
-
-    - variables: environment variables, by their names.
-    - paths: absolute paths: of files, and of directories with all that is in them.
-    - addresses: where a token may be asked for, as `plain_address` writes them.
-    - everything: what the job itself names may be anything.
-    """
+    """The variables, files and addresses that may be used."""
 
     variables: tuple[str, ...] = ()
+    """Names of environment variables."""
+
     paths: tuple[str, ...] = ()
+    """Absolute paths of files, and of directories with everything in them."""
+
     addresses: tuple[str, ...] = ()
+    """Token endpoints, in the form of `plain_address`."""
+
     everything: bool = False
+    """All of them: for the job's own options."""
 
     def has_variable(self, name: str) -> bool:
         """Whether a variable may be read."""
         return self.everything or name in self.variables
 
     def has_address(self, url: str) -> bool:
-        """Whether a token may be asked for there. What is more than a plain address may not be, whatever is allowed."""
+        """Whether a token may be requested from `url`. Unless everything is allowed, it has to be a plain address."""
         return self.everything or (is_plain_address(url) and url in self.addresses)
 
     def real_path(self, path: str) -> str | None:
         """The path at which a file may be opened, with no link in it; None if it may not be read.
 
-        Links are followed on this machine, now: what leads out of a directory is not in it. A relative path is in none,
-        since it stands for another file in each process.
+        Links are followed on this machine, now: a file that is linked from outside a directory is not in it. Relative
+        paths are never allowed, since they name another file in each process.
         """
         if self.everything:
             return path
@@ -59,11 +60,11 @@ class Allowed:
 
 NOTHING = Allowed()
 EVERYTHING = Allowed(everything=True)
-"""For what the job says itself."""
+"""For the job's own options."""
 
 
 def parse_allowed(text: str) -> tuple[Allowed, list[str]]:
-    """What `text` allows, and one sentence for each thing that is wrong, about the option that has it."""
+    """Parse the value of `metadata.allow`. Each problem is the end of a sentence that begins with the option's name."""
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     variables: list[str] = []
     paths: list[str] = []
@@ -82,7 +83,7 @@ def parse_allowed(text: str) -> tuple[Allowed, list[str]]:
 
 
 def plain_address(url: str) -> str:
-    """A web address with its scheme, its host and its path, and nothing that could be a secret; empty if it is none."""
+    """The scheme, host and path of a web address, without parts that could be secret; empty if it cannot be parsed."""
     try:
         parts = urlsplit(url.strip())
     except ValueError:
@@ -95,5 +96,5 @@ def _once(names: list[str]) -> tuple[str, ...]:
 
 
 def is_plain_address(text: str) -> bool:
-    """Whether it is a web address without a user, a query, a fragment, or anything that could be read in two ways."""
+    """Whether it is a web address without user, query and fragment that every parser reads in the same way."""
     return _ADDRESS.fullmatch(text) is not None and plain_address(text) == text

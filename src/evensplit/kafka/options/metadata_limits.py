@@ -1,9 +1,8 @@
-"""What metadata may not say of a cluster's TLS and SASL, where `metadata.allow` does not name it.
+"""Refuses TLS and SASL settings of metadata that use something of this machine which `metadata.allow` does not name.
 
-Whoever writes metadata chooses the brokers. With a placeholder, or with a path, they would have a secret of the machine
-that a query runs on sent to a host of theirs (the class of CVE-2025-27817). So a setting is taken if it is known to
-stand for nothing but itself; what is neither that nor allowed is refused. What is the same in the job's own options
-is the job's own.
+The author of metadata chooses the brokers. A placeholder or a path in it could send a secret of the machine that a
+query runs on to a host of theirs (the class of CVE-2025-27817). So a setting is accepted if it is known to stand only
+for itself, or if it is allowed. A setting that the job's own options have with the same value counts as the job's own.
 """
 
 from __future__ import annotations
@@ -91,7 +90,8 @@ _BESIDE = frozenset(
         *(name for name in TLS_NAMES if name.startswith("ssl.keystore.")),
     }
 )
-"""What a login of the job's own may have beside it: it neither says where that goes nor how it is protected."""
+"""Settings that metadata may add to a login of the job's own: they change neither where it goes nor how it is
+protected."""
 
 
 def theirs_of(values: Mapping[str, str], outside: Mapping[str, str]) -> tuple[str, ...]:
@@ -100,10 +100,10 @@ def theirs_of(values: Mapping[str, str], outside: Mapping[str, str]) -> tuple[st
 
 
 def refusals(values: Mapping[str, str], outside: Mapping[str, str], allowed: Allowed) -> list[str]:
-    """One sentence for each thing that metadata may not say. Both mappings have names as `settings.named` has them.
+    """One sentence for each setting that metadata may not have. Names in both mappings are as in `client.named`.
 
-    `values`: all settings of a cluster. `outside`: the job's own. No value is in a sentence, but for what placeholders
-    name, and paths.
+    `values`: all settings of a cluster. `outside`: the job's own. Sentences show no values, except names in
+    placeholders and paths.
     """
     theirs = theirs_of(values, outside)
     problems = [problem for name in theirs for problem in _of_setting(name, values[name], allowed)]
@@ -120,7 +120,7 @@ def path_refusal(what: str, path: str, allowed: Allowed) -> str | None:
     if not Path(path).is_absolute():
         return f"{what} names the file {shown} of this machine; leave it out, or name it by an absolute path"
     return (
-        f"{what} names the file {shown} of this machine; leave it out, or, if whoever writes the metadata may have it, "
+        f"{what} names the file {shown} of this machine; leave it out, or, if the author of the metadata may use it, "
         f"add {short(os.path.normpath(path))}, or a directory that it is in, to the option metadata.allow "
         "(links are followed, and have to stay there)"
     )
@@ -134,14 +134,14 @@ def _of_setting(name: str, text: str, allowed: Allowed) -> Iterator[str]:
             yield from _of_placeholders(what, value, allowed)
             yield from _of_module(what, option, value, allowed)
     elif has_placeholder(text):
-        # Whether what it stands for is allowed is known where it is resolved.
+        # Its value is checked where it is resolved.
         return
     elif name == TOKEN_URL:
         yield from _of_url(what, text, allowed)
     elif name in PATHS:
         yield from filter(None, [path_refusal(what, text, allowed)])
     elif name not in HARMLESS:
-        yield f"{what} is not known to name nothing of this machine; leave it out"
+        yield f"{what} could name something of this machine; leave it out"
 
 
 def _of_placeholders(what: str, text: str, allowed: Allowed) -> Iterator[str]:
@@ -151,8 +151,8 @@ def _of_placeholders(what: str, text: str, allowed: Allowed) -> Iterator[str]:
         elif kind == "env" and not allowed.has_variable(name):
             shown = short(name)
             yield (
-                f"{what} names the environment variable {shown!r} of this machine; leave it out, or, if whoever writes "
-                f"the metadata may have it, add env:{shown} to the option metadata.allow"
+                f"{what} names the environment variable {shown!r} of this machine; leave it out, or, if the author "
+                f"of the metadata may use it, add env:{shown} to the option metadata.allow"
             )
 
 
@@ -161,7 +161,7 @@ def _of_module(what: str, option: str, value: str, allowed: Allowed) -> Iterator
         return
     shown = f"{what}: its option {short(option)}"
     if option not in (*PATHS, *_TICKETS):
-        yield f"{shown} is none that is known here, so it may name a thing of this machine; leave it out"
+        yield f"{shown} is not known here, so it could name something of this machine; leave it out"
         return
     path = value.strip().removeprefix("FILE:") if option in _TICKETS else value
     if option in _TICKETS and not path.startswith("/") and ":" in path:
@@ -174,7 +174,7 @@ def _of_url(what: str, text: str, allowed: Allowed) -> Iterator[str]:
     try:
         parts = urlsplit(text.strip())
     except ValueError:
-        # It is told elsewhere that this is no address.
+        # `sasl` reports that this is no address.
         return
     if parts.scheme == "file":
         yield from filter(None, [path_refusal(what, url2pathname(parts.path), allowed)])
@@ -187,15 +187,15 @@ def _of_url(what: str, text: str, allowed: Allowed) -> Iterator[str]:
             )
             return
         yield (
-            f"{what} has the driver and the executors send a request to {address}; leave it out, or, if whoever writes "
-            f"the metadata may have that, add {address} to the option metadata.allow"
+            f"{what} has the driver and the executors send a request to {address}; leave it out, or, if the author "
+            f"of the metadata may do that, add {address} to the option metadata.allow"
         )
 
 
 def _steering(values: Mapping[str, str], theirs: Collection[str]) -> Iterator[str]:
-    """That metadata say where a login of the job's own goes, or with how little protection."""
+    """Yield settings of metadata that say where a login of the job's own goes, or weaken its protection."""
     logins = [name for name in _LOGINS if name in values and name not in theirs and _is_login(name, values[name])]
-    # With which tickets of those that it may use, says nothing of where they go.
+    # Which of its tickets are used does not decide where they go.
     beside = _BESIDE if logins else {*_BESIDE, JAAS}
     logins += [name for name in _chosen_by(values) if name not in theirs]
     if not logins:
@@ -218,10 +218,10 @@ def _chosen_by(values: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_login(name: str, text: str) -> bool:
-    """Whether a setting has something that a broker or a token endpoint gets."""
+    """Whether a setting holds something that is sent to a broker or a token endpoint."""
     if has_placeholder(text):
         return True
     if name == TOKEN_URL:
-        # The addresses alone are none. Whoever reads a URL leaves out control characters, so `fi\tle:` is a file, too.
+        # A plain address is no login. Parsers of URLs drop control characters, so `fi\tle:` is a file, too.
         return not is_plain_address(text.strip())
     return bool(module_options(text)) if name == JAAS else True

@@ -1,4 +1,4 @@
-"""The options of SASL under Kafka's names, the login module among them: what they mean, and what is wrong with them.
+"""Parses and checks the SASL options under Kafka's names, the login module included.
 
 Sources: `SaslConfigs`, `OAuthBearerLoginCallbackHandler` and `OAuthBearerUnsecuredLoginCallbackHandler` of Kafka 4.3;
 KIP-768 and KIP-1139 (tokens by the client-credentials grant); aws-msk-iam-auth.
@@ -106,22 +106,26 @@ UNSECURED_SUBJECT = "unsecuredLoginStringClaim_sub"
 
 @dataclass(frozen=True, slots=True)
 class SaslOptions:
-    """How to log in. `module`: the options of the login module; `values`: all others, under their names.
-
-    `allowed`: what the option of that name, the login module's among them, may have of this machine.
-    """
+    """How to log in."""
 
     mechanism: str
+
     module: Mapping[str, str] = field(repr=False)
+    """The options of the login module."""
+
     values: Mapping[str, str] = field(repr=False)
+    """All other options, under their names."""
+
     over_tls: bool
+
     allowed: Callable[[str], Allowed]
+    """What the option of that name, `sasl.jaas.config` included, may use of this machine."""
 
     @classmethod
     def of(
         cls, values: Mapping[str, str], meaning: Callable[[str], str], allowed: Callable[[str], Allowed]
     ) -> SaslOptions:
-        """What options without problems mean. `meaning` is applied to each option of the login module."""
+        """Build it from options without problems. `meaning` is applied to each option of the login module."""
         options: Mapping[str, str] = parse_jaas(values[JAAS]).options if JAAS in values else {}
         return cls(
             _mechanism(values),
@@ -141,7 +145,7 @@ class SaslOptions:
 
 
 def sasl_problems(values: Mapping[str, str], known: Mapping[str, str], protocol: str, *, final: bool) -> Iterator[str]:
-    """A sentence for each thing that is wrong. `known`: those of the values that are final. `final`: all are."""
+    """A sentence for each problem. `known`: the values without placeholders. `final`: all are."""
     yield from _class_problems(known)
     module: LoginModule | None = None
     if JAAS in values and (final or not is_placeholder(values[JAAS])):
@@ -176,9 +180,9 @@ def module_problems(
     *,
     final: bool,
 ) -> Iterator[str]:
-    """A sentence for each thing that is wrong with a known mechanism and the options of its login module.
+    """A sentence for each problem of a known mechanism and the options of its login module.
 
-    `options`: None if there is no module, or none yet. `final`: they have no placeholders any more.
+    `options`: None if there is no module, or a placeholder for it. `final`: they have no placeholders.
     """
     mechanism = _mechanism(known)
     for name in values:

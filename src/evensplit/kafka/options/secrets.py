@@ -1,7 +1,7 @@
-"""Texts that nobody may see, and where they are kept: in environment variables and files, named by placeholders.
+"""Secrets, and the placeholders for those in environment variables and files.
 
-A placeholder stands for its value until the moment that a connection is made, in the process that makes it. So what
-travels between processes is the placeholder, and a value that changes is taken up by the next connection.
+A placeholder is resolved when a connection is made, in the process that makes it. So only the placeholder travels
+between processes, and the next connection takes up a value that has changed.
 
 Sources: KIP-297 and KIP-887 (config providers), `ConfigTransformer`, `EnvVarConfigProvider` and `FileConfigProvider` of
 Kafka 4.3.
@@ -52,16 +52,16 @@ class Secret:
 
 
 class SecretError(Exception):
-    """A value cannot be had. The text says where it should be, and never what anything is."""
+    """A value cannot be read. The message says where it should be, and never shows a value."""
 
 
 def has_placeholder(text: str) -> bool:
-    """Whether something in `text` is yet to be resolved."""
+    """Whether `text` has a placeholder."""
     return next(_found(text), None) is not None
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a placeholder is all that there is."""
+    """Whether `text` is one placeholder and nothing else."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
@@ -72,17 +72,17 @@ def placeholders(text: str) -> Iterator[tuple[str, str]]:
 
 
 def placeholder_problems(text: str) -> Iterator[str]:
-    """What is wrong with the placeholders in `text`, as ends of a sentence about the option that has it."""
+    """Yield each problem of the placeholders in `text`, as the end of a sentence that begins with the option's name."""
     for found in _found(text):
         if found[1] not in ("env", "file"):
-            # What looks like the name of a provider may be the middle of a password.
+            # The name of the provider is not shown: it may be the middle of a password.
             yield f"has a placeholder of an unknown kind; expected {_FORMS}"
         elif not found[2].strip(":"):
             yield f"has a placeholder that names nothing; expected {_FORMS}"
 
 
 def resolve(text: str, allowed: Allowed) -> str:
-    """`text` with what its placeholders stand for, as far as that is `allowed`. What that contains is taken as it is.
+    """Replace the placeholders in `text` by their values, as far as that is `allowed`. Values are not parsed again.
 
     `${env:NAME}` is an environment variable of this process, `${file:PATH}` the content of a file without the line
     break at its end, and `${file:PATH:KEY}` one value of a file of Java properties.
@@ -95,13 +95,13 @@ def resolve(text: str, allowed: Allowed) -> str:
 
 
 def _found(text: str) -> Iterator[re.Match[str]]:
-    # Up to the last brace every beginning of a placeholder finds an end; beyond it each would be looked for in vain to
-    # the end of a text that may be somebody else's, and long.
+    # Up to the last brace every beginning of a placeholder finds an end. Beyond it each would search in vain to the end
+    # of a text that may be hostile, and long.
     return _PLACEHOLDER.finditer(text, 0, text.rfind("}") + 1)
 
 
 def read_file(path: str, allowed: Allowed) -> bytes:
-    """What is in a file.
+    """Read a file.
 
     Raises:
         SecretError: it cannot be read, is longer than FILE_BYTES_MAX, or is not allowed.
@@ -114,17 +114,17 @@ def read_file(path: str, allowed: Allowed) -> bytes:
         reason = getattr(error, "strerror", None) or "it has no name that a file can have"
         raise SecretError(f"the file {path!r} cannot be read here: {reason}") from None
     if len(data) > FILE_BYTES_MAX:
-        raise SecretError(f"the file {path!r} has more than {FILE_BYTES_MAX} bytes, so it is not what it should be")
+        raise SecretError(f"the file {path!r} has more than {FILE_BYTES_MAX} bytes; expected a smaller one")
     return data
 
 
 def real_path(path: str, allowed: Allowed) -> str:
-    """Where a file is that may be read. Raises SecretError if it may not."""
+    """The path of a file that may be read. Raises SecretError if it may not."""
     real = allowed.real_path(path)
     if real is None:
         raise SecretError(
-            f"the file {short(path)!r} is named by the metadata, and is nowhere that metadata.allow names, with "
-            "all links followed here"
+            f"the metadata names the file {short(path)!r}, which is in no place that metadata.allow names, with all "
+            "links followed here"
         )
     return real
 
@@ -144,8 +144,7 @@ def _value(kind: str, place: str, allowed: Allowed) -> str:
     if kind == "env":
         if not allowed.has_variable(name):
             raise SecretError(
-                f"the environment variable {short(name)!r} is named by the metadata, and metadata.allow does not "
-                "have it"
+                f"the metadata names the environment variable {short(name)!r}, and metadata.allow does not have it"
             )
         found = os.environ.get(name) if _VARIABLE.fullmatch(name) else None
         if found is None:

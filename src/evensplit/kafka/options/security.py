@@ -1,7 +1,7 @@
-"""How a client and a cluster prove to each other who they are: what was said of it, and what that stands for.
+"""How a client and a cluster authenticate each other: TLS and SASL settings, as written and resolved.
 
-What was said is kept as it was written, with its placeholders (see `secrets`); it is pickled, and a key of pools.
-Only `SecuritySettings.resolve`, called where a connection is made, finds out what the values are.
+Settings are kept as they were written, with their placeholders (see `secrets`). They are pickled, and keys of pools.
+Only `SecuritySettings.resolve` looks the values up, where a connection is made.
 
 Sources: `SslConfigs`, `SaslConfigs` and `CommonClientConfigs` of Kafka 4.3.
 """
@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from evensplit.core.suggest import unknown_word
 from evensplit.errors import AuthenticationError
+from evensplit.kafka.options.client_options import PROTOCOLS
 from evensplit.kafka.options.jaas import JaasError, parse_jaas
 from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 from evensplit.kafka.options.sasl import (
@@ -37,7 +38,6 @@ from evensplit.kafka.options.secrets import (
 from evensplit.kafka.options.tls import TLS_NAMES, TLS_REFUSED, VERIFY_HOST, TlsOptions, tls_problems
 
 PROTOCOL = "security.protocol"
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _CALLED = {"tls": "SSL"}
 SECURITY_NAMES = frozenset({PROTOCOL, *TLS_NAMES, *SASL_NAMES})
 SECURITY_REFUSED: Mapping[str, str] = {**TLS_REFUSED, **SASL_REFUSED}
@@ -71,17 +71,17 @@ SECURITY_IGNORED = frozenset(
         "ssl.trustmanager.algorithm",
     )
 )
-"""Settings of Java's own machinery, of brokers, and of logins that go on in the background, which there are none of."""
+"""Settings of Java's own machinery, of brokers, and of background logins, which this client does not have."""
 
 _OF_THIS_MACHINE = ("GSSAPI", "AWS_MSK_IAM")
-"""Mechanisms with the credentials of whoever runs the process. Kerberos tries these beside a keytab that is named."""
+"""Mechanisms with the credentials of the user of the process. Kerberos tries these beside a keytab that is named."""
 
 _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What is needed to be let in, with all placeholders resolved. Never kept, and never sent anywhere."""
+    """The TLS and SASL options of a connection, with all placeholders resolved. Never stored or sent."""
 
     tls: TlsOptions | None
     sasl: SaslOptions | None
@@ -89,31 +89,32 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """What was said, under Kafka's names, in ascending order, placeholders and all. Nothing: PLAINTEXT.
-
-    `theirs`: the names of those that come from metadata; these have nothing of this machine but what is `allowed`.
-    """
+    """TLS and SASL settings as they were written. None: PLAINTEXT."""
 
     values: tuple[tuple[str, Secret], ...] = ()
+    """Kafka's name and the text with its placeholders, ascending by name."""
+
     theirs: tuple[str, ...] = ()
+    """Names of those that come from metadata."""
+
     allowed: Allowed = EVERYTHING
+    """What those may use of this machine."""
 
     def allowed_to(self, name: str) -> Allowed:
-        """What the setting `name` may have of this machine."""
+        """What the setting `name` may use of this machine."""
         return self.allowed if name in self.theirs else EVERYTHING
 
     def resolve(self, cluster: str) -> Access:
-        """What it stands for in this process, now.
+        """Resolve all placeholders, in this process and now.
 
         Raises:
-            AuthenticationError: a placeholder stands for nothing here, for something that makes no sense, or for
-                something that is not allowed.
+            AuthenticationError: a placeholder has no value here, a wrong one, or one that is not allowed.
         """
         if not self.values:
             return Access(None, None)
         written = {name: secret.reveal() for name, secret in self.values}
         jaas = written.get(JAAS, "")
-        # What a placeholder within a login module stands for is one value, whatever characters it has.
+        # The value of a placeholder within a login module is one text, whatever characters it has.
         within = has_placeholder(jaas) and not is_placeholder(jaas)
         values = {
             name: _named(cluster, name, partial(resolve, text, self.allowed_to(name)))
@@ -144,10 +145,10 @@ PLAINTEXT = SecuritySettings()
 def parse_security(
     values: Mapping[str, str], theirs: tuple[str, ...], allowed: Allowed
 ) -> tuple[SecuritySettings, list[str]]:
-    """Options of SECURITY_NAMES, understood; and one sentence for each that is wrong, without a value that is secret.
+    """Parse options of SECURITY_NAMES. Each problem is a sentence without secrets.
 
-    `theirs`, `allowed`: as in `SecuritySettings`.
-    What has a placeholder is only looked at for its form: what it stands for is known later, and elsewhere.
+    `theirs`, `allowed`: as in `SecuritySettings`. Of a value with a placeholder only the form is checked: it is
+    resolved later, and elsewhere.
     """
     problems = security_problems(values, final=False)
     if set(values) == {PROTOCOL} and _protocol(values) == "PLAINTEXT":
@@ -160,14 +161,14 @@ def parse_security(
 
 
 def identity_problems(values: Mapping[str, str], theirs: Collection[str]) -> Iterator[str]:
-    """That the settings `theirs` log in as this machine, by a mechanism that the job has not chosen itself."""
+    """Yield a problem if settings of metadata choose to log in as this machine."""
     chosen = login_of_the_machine(values)
     if chosen is None or chosen not in theirs:
         return
     mechanism = values.get(MECHANISM, "GSSAPI").strip().upper()
     yield (
-        f"kafka.{chosen}: {mechanism} logs in as this machine, with the credentials of whoever runs the job; leave it "
-        f"out, or, if whoever writes the metadata may use them, give kafka.{PROTOCOL} and kafka.{MECHANISM} in the "
+        f"kafka.{chosen}: {mechanism} logs in as this machine, with the credentials of the job's user; leave it out, "
+        f"or, if the author of the metadata may use them, give kafka.{PROTOCOL} and kafka.{MECHANISM} in the "
         "options, too"
     )
 
@@ -181,7 +182,7 @@ def login_of_the_machine(values: Mapping[str, str]) -> str | None:
 
 
 def module_options(text: str) -> Mapping[str, str]:
-    """The options of a login module; none of what cannot be understood, which is said elsewhere."""
+    """The options of a login module; empty if it cannot be parsed, which is reported elsewhere."""
     try:
         return parse_jaas(text).options
     except JaasError:
@@ -189,9 +190,9 @@ def module_options(text: str) -> Mapping[str, str]:
 
 
 def without_unused(outer: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The options `outer` without those on TLS and SASL that the protocol of `own` has no use for.
+    """The options `outer` without TLS and SASL settings that the protocol of `own` does not use.
 
-    So one cluster among several can do without what all others need.
+    So one cluster among several can have a simpler protocol than the others.
     """
     protocol = own.get(PROTOCOL, "").strip().upper()
     if protocol not in PROTOCOLS:
@@ -202,7 +203,7 @@ def without_unused(outer: Mapping[str, str], own: Mapping[str, str]) -> dict[str
 
 
 def security_problems(values: Mapping[str, str], *, final: bool) -> list[str]:
-    """One sentence for each thing that is wrong. `final`: nothing has a placeholder any more, but for login modules."""
+    """One sentence for each problem. `final`: no placeholder is left, except in login modules."""
     problems: list[str] = []
     if not final:
         for name, text in values.items():
@@ -242,10 +243,10 @@ def _contradictions(values: Mapping[str, str], protocol: str) -> Iterator[str]:
 
 
 def _emptied(written: Mapping[str, str], values: Mapping[str, str], prefix: str) -> Iterator[str]:
-    # Whoever wants that says so; a variable that happens to be empty does not.
+    # Trusting any host has to be written down; a variable that happens to be empty is not enough.
     if written.get(VERIFY_HOST, "").strip() and not values[VERIFY_HOST].strip():
         yield (
-            f"{prefix}{VERIFY_HOST} has a placeholder that stands for nothing, which would trust any host name; "
+            f"{prefix}{VERIFY_HOST} has a placeholder with an empty value, which would trust any host name; "
             "expected https, or an empty value without a placeholder"
         )
 

@@ -1,4 +1,4 @@
-"""The options of TLS under Kafka's names: what they mean, and what is wrong with them.
+"""Parses and checks the TLS options under Kafka's names.
 
 Source: `SslConfigs` and `DefaultSslEngineFactory` of Kafka 4.3; the names of cipher suites are those of JSSE (IANA's).
 """
@@ -54,25 +54,29 @@ _SUITE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Certificates, or a key with its own. `what`: `truststore` or `keystore`, as in the names of its options.
-
-    `location`: the file; empty: it is given by value, in `certificates` and `key`. `kind`: one of STORE_TYPES, or empty
-    for what the file turns out to be. `allowed`: whether that file may be read.
-    """
+    """Trusted certificates, or a key with its own."""
 
     what: str
+    """`truststore` or `keystore`, as in the names of its options."""
+
     location: str
+    """The file; empty: `certificates` and `key` have the content."""
+
     kind: str
+    """One of STORE_TYPES; empty: found out from the file."""
+
     password: Secret | None = None
     key_password: Secret | None = None
     certificates: str = field(default="", repr=False)
     key: Secret | None = None
+
     allowed: Allowed = EVERYTHING
+    """What may be read of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """How TLS is to be spoken. Without `trust`, the certificates that the system trusts are trusted."""
+    """How to use TLS. Without `trust`, the certificates that the system trusts are trusted."""
 
     trust: Store | None = None
     own: Store | None = None
@@ -83,7 +87,7 @@ class TlsOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, str], allowed: Callable[[str], Allowed]) -> TlsOptions:
-        """What options without problems mean. `allowed`: what the option of that name may have of this machine."""
+        """Build it from options without problems. `allowed`: what the option of that name may use of this machine."""
         versions = _enabled(values) or list(_VERSIONS.values())
         if values.get("ssl.protocol", "").strip() == "TLSv1.2":
             versions = [ssl.TLSVersion.TLSv1_2]
@@ -105,7 +109,7 @@ class TlsOptions:
 
 
 def tls_problems(values: Mapping[str, str], known: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each thing that is wrong. `known`: those of the values that are final."""
+    """A sentence for each problem. `known`: the values without placeholders."""
     for what in ("truststore", "keystore"):
         yield from _store_problems(values, known, what)
     if known.get(VERIFY_HOST, "").strip().lower() not in ("", "https"):

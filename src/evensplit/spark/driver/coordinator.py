@@ -271,12 +271,8 @@ class Coordinator:
             tasks,
             end,
             {name: self._reached(end.clusters[name]) for name in read},
-            columns=self._options.columns,
-            skip_lost=not self._options.fail_on_data_loss,
-            batch_bytes_max=self._options.batch_bytes_max,
-            null_timestamps=self._options.null_timestamps,
+            self._options.reading,
             late=late,
-            timeout_ms=self._options.poll_timeout_ms,
             start=start,
         )
 

@@ -64,20 +64,13 @@ def settings_changed(options: SourceOptions, settings: Settings, clusters: Itera
     interval_ms = options.discovery_interval_ms
     return SettingsChanged(
         replace(
-            settings,
-            policy=options.policy,
-            scope=options.scope,
-            rebalance=options.rebalance,
-            plan=options.plan,
-            tasks_min=options.tasks_min,
-            task_offsets_max=options.task_offsets_max,
-            retention_ms=options.retention_ms,
+            options.settings,
             bounded=settings.bounded or any(cluster.ends_stream for cluster in clusters),
         ),
         eligible=options.pins,
         discovery=interval_ms > 0,
         discovery_interval_ms=interval_ms if interval_ms > 0 else DISCOVERY_INTERVAL_MS_DEFAULT,
-        loss=FAIL if options.fail_on_data_loss else DECLARE,
+        loss=FAIL if options.reading.fail_on_data_loss else DECLARE,
     )
 
 

@@ -15,7 +15,8 @@ from evensplit.spark.driver.agenda import Due
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.silence import Silence
 from evensplit.spark.driver.start_lookup import stops_that_differ
-from evensplit.spark.options.parse import UNREACHABLE_TIMEOUT_MS_DEFAULT, ClusterOptions, SourceOptions
+from evensplit.spark.options.parse import ClusterOptions, SourceOptions
+from evensplit.spark.options.spec_query import UNREACHABLE_TIMEOUT
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
@@ -43,7 +44,7 @@ class Notices:
         limit_ms = options.unreachable_timeout_ms
         self._metadata = metadata
         self._monitor = monitor
-        self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT_MS_DEFAULT, scheduler.monotonic, scheduler.now_ms)
+        self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT.default, scheduler.monotonic, scheduler.now_ms)
         self._silence = Silence(monitor, scheduler.monotonic)
         self._monotonic = scheduler.monotonic
         self._failed: dict[str, ClusterError] = {}

@@ -1,7 +1,8 @@
-"""Names that people look for among the options and that are none, or mean nothing here: what to use instead.
+"""Names that are no options, or have no effect, and what to use instead.
 
 They come from other sources of Spark, from its Kafka sink and its older Kafka source, from Flink and from Kafka's other
-clients. The reference lists them all.
+clients. Names of one option of this source are declared with it (`Option.aliases`); here are the others. The reference
+lists them all.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evensplit.kafka.options.client import USED, is_ignored, is_used, refusal
+from evensplit.spark.options.spec import ALIASES, IGNORED_NAMES
 
-_PER_BATCH = "use maxOffsetsPerTrigger, which says about how many offsets a batch has"
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
 _DECODE = (
     "keys and values come as bytes, so decode them in the query: cast(value as string), from_json, from_avro, "
@@ -19,8 +20,6 @@ _DECODE = (
 _QUERY = "it belongs to the query: give it to writeStream"
 _GROUP = "use startingGroup to start where a group stands, and commitGroup for a stream to commit its positions to one"
 _LOGIN = "use kafka.sasl.jaas.config, which holds the login"
-_MECHANISM = "use kafka.sasl.mechanism"
-_ADDRESSES = "use kafka.bootstrap.servers"
 _TRUST = "use kafka.ssl.truststore.location, with kafka.ssl.truststore.type=PEM for a PEM file"
 _KEYS = (
     "use kafka.ssl.keystore.location, with kafka.ssl.keystore.type=PEM for a PEM file that holds key and certificate"
@@ -28,42 +27,15 @@ _KEYS = (
 _WRITES = "it is for writing to Kafka, and this source only reads; leave it out"
 
 _ROWS: tuple[tuple[str, str], ...] = (
-    (
-        "maxBytesPerTrigger maxFilesPerTrigger maxRecordsPerTrigger maxMessagesPerTrigger maxRatePerPartition "
-        "rateLimit rowsPerSecond spark.streaming.kafka.maxRatePerPartition spark.streaming.backpressure.enabled",
-        _PER_BATCH,
-    ),
-    ("topic topics kafka.topic kafka.topics kafka.subscribe subscribeTopics", "use subscribe"),
     ("path", "topics are named with subscribe: call load() without a path"),
-    ("topicPattern topic-pattern topicsPattern topicRegex kafka.topic.pattern", "use subscribePattern"),
-    ("partition partitions topicPartitions", "use assign, which names topics with their partitions"),
-    (
-        "brokers bootstrapServers bootstrap servers brokerList kafka.metadata.broker.list "
-        "kafka.brokers kafka.broker.list kafka.servers properties.bootstrap.servers kafkaBootstrapServers "
-        "zookeeper.connect kafka.zookeeper.connect",
-        _ADDRESSES,
-    ),
-    (
-        "auto.offset.reset startFrom scan.startup.mode startingPosition offsetReset kafka.startingOffsets fromOffsets",
-        "use startingOffsets",
-    ),
-    ("scan.startup.timestamp-millis startTime", "use startingTimestamp"),
     ("untilOffsets scan.bounded.mode kafka.endingOffsets", "use endingOffsets in a batch query, stop in a stream"),
     (
         "group.id groupId group consumerGroup consumer.group.id kafka.groupId kafka.consumer.group.id "
         "properties.group.id kafka.commitGroup",
         _GROUP,
     ),
-    (
-        "enable.auto.commit auto.commit.interval.ms commitOffsets kafka.enable.auto.offset.store",
-        "use commitGroup, with which a stream commits the positions of finished batches",
-    ),
     ("ignoreDataLoss skipDataLoss dataLoss", "use failOnDataLoss=false"),
     ("numPartitions parallelism concurrency numReaders numTasks tasks consumers threads scan.parallelism", _TASKS),
-    ("scan.topic-partition-discovery.interval partition.discovery.interval.ms", "use discoveryInterval"),
-    ("headers includeHeader kafka.includeHeaders", "use includeHeaders"),
-    ("isolationLevel", "use kafka.isolation.level"),
-    ("clientId", "use kafka.client.id"),
     ("timeout pollTimeout poll.timeout.ms", "use kafka.request.timeout.ms, or kafkaConsumer.pollTimeoutMs for tasks"),
     ("checkpointLocation outputMode queryName trigger triggerInterval processingTime availableNow once", _QUERY),
     (
@@ -78,8 +50,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
         "sasl.password kafka.sasl.user",
         _LOGIN,
     ),
-    ("kafka.sasl.mechanisms sasl.mechanisms saslMechanism", _MECHANISM),
-    ("securityProtocol protocol", "use kafka.security.protocol"),
+    ("kafka.sasl.mechanisms sasl.mechanisms saslMechanism", "use kafka.sasl.mechanism"),
     ("kafka.ssl.ca.location ssl.ca.location kafka.ssl.ca.pem kafka.ssl.cafile caFile", _TRUST),
     (
         "kafka.ssl.certificate.location kafka.ssl.key.location kafka.ssl.certificate.pem kafka.ssl.key.pem "
@@ -93,17 +64,16 @@ _ROWS: tuple[tuple[str, str], ...] = (
         "kafka.transaction.timeout.ms kafka.transactional.id kafka.value.serializer includeTimestamp",
         _WRITES,
     ),
-    ("kafka.fetch.message.max.bytes", "use kafka.max.partition.fetch.bytes"),
-    ("kafka.socket.timeout.ms kafka.session.timeout", "use kafka.request.timeout.ms"),
 )
 
-SOUGHT: Mapping[str, str] = {name: advice for names, advice in _ROWS for name in names.split()}
+SOUGHT: Mapping[str, str] = {
+    **{alias: f"use {name}" for alias, name in ALIASES.items()},
+    **{name: advice for names, advice in _ROWS for name in names.split()},
+}
 """Name that is no option, as people write it -> what to do, a clause that begins with a verb or says why."""
 
 MEANINGLESS: Mapping[str, str] = {
-    "fetchOffset.numRetries": "kafka.request.timeout.ms says how long a look-up is tried",
-    "fetchOffset.retryIntervalMs": "kafka.retry.backoff.ms is the pause between two tries",
-    "groupIdPrefix": "kafka.client.id is what brokers know a query by",
+    **IGNORED_NAMES,
     "kafka.auto.commit.interval.ms": "commitGroup commits the positions of each finished batch of a stream",
     "kafka.default.api.timeout.ms": "kafka.request.timeout.ms says how long a call may take",
     "kafka.group.id": "startingGroup starts where a group stands, commitGroup commits the positions of a stream to one",

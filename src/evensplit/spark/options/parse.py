@@ -1,9 +1,9 @@
-"""The options of `format("evensplit")`: what they mean, and every wrong one at once.
+"""Parses the options of `format("evensplit")`, and reports all wrong ones at once.
 
-Names are those of Spark's own Kafka source where there is one, and case does not matter, as anywhere in Spark
-(which hands option names over in lower case). Inside `clusters` every cluster has options of its own, under the
-same names; what a cluster leaves out, it takes from the options outside. With `metadata`, the clusters come from
-there while the query runs, and take from the options outside in the same way (`parse_clusters`).
+Each option is declared (see `spec`). Names are those of Spark's own Kafka source where it has one. Case does not
+matter, as Spark hands option names over in lower case. Inside `clusters` every cluster has options of its own under the
+same names; it takes those that it leaves out from outside. With `metadata`, the clusters come from there while the
+query runs, and take options from outside in the same way (`parse_clusters`).
 """
 
 from __future__ import annotations
@@ -13,46 +13,28 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from evensplit.core.assign.terms import BALANCED, POLICIES
 from evensplit.core.model import Readable
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, Earliest, Latest
-from evensplit.core.state.settings import (
-    ALL_CLUSTERS,
-    ALWAYS,
-    DISCOVERY_INTERVAL_MS_DEFAULT,
-    PLANS,
-    REBALANCES,
-    RETENTION_MS_DEFAULT,
-    SCOPES,
-    WHOLE,
-)
-from evensplit.core.state.state import READERS_MAX
+from evensplit.core.state.settings import Settings
 from evensplit.errors import OptionError
-from evensplit.kafka.options.client import BATCH_BYTES_MAX
 from evensplit.kafka.options.local_access import NOTHING, Allowed, parse_allowed
+from evensplit.kafka.options.option import INT_MAX
 from evensplit.metadata.checks import PROBLEMS_MAX
-from evensplit.spark.options.columns import COLUMN_OPTIONS, parse_columns, parse_overflow
+from evensplit.spark.options import rules
 from evensplit.spark.options.per_cluster import (
     BOOTSTRAP,
-    CLUSTER_OPTIONS,
     DEFAULT_CLUSTER,
     KAFKA,
-    SUBSCRIPTIONS,
     ClusterOptions,
     ClusterParser,
     cluster_name_problem,
 )
 from evensplit.spark.options.pins import parse_pins
+from evensplit.spark.options.reading import ReadOptions
+from evensplit.spark.options.spec import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
+from evensplit.spark.options.spec_clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
 from evensplit.spark.options.start_stop import contradictions, says
-from evensplit.spark.options.triggers import (
-    CONSUMER_OPTIONS,
-    TRIGGER_DELAY_MS_DEFAULT,
-    TRIGGER_OPTIONS,
-    parse_poll_timeout_ms,
-    parse_triggers,
-    parse_without_meaning,
-)
-from evensplit.spark.options.values import INT_MAX, LONG_MAX, RawOptions
+from evensplit.spark.options.values import RawOptions
 
 __all__ = [
     "ClusterOptions",
@@ -66,180 +48,160 @@ __all__ = [
     "streaming_problems",
 ]
 
-METADATA = "metadata."
-ALLOW = "metadata.allow"
-METADATA_OPTIONS = (
-    "streams",
-    "streamsPattern",
-    "metadataTokenEnv",
-    "metadataTokenFile",
-    "metadataTimeout",
-    "metadataFailureThreshold",
-    ALLOW,
-)
-DISCOVERY_OPTIONS = ("discoveryInterval", "clusterWait", "unreachableTimeout", "removedRetention", "allowUnreachable")
-ASSIGNMENT_OPTIONS = ("readers", "pin", "policy", "assignScope", "rebalance")
-PLAN_OPTIONS = ("plan", "minPartitions", "maxRecordsPerPartition")
-SOURCE_OPTIONS = (
-    "clusters",
-    "metadata",
-    *METADATA_OPTIONS,
-    *DISCOVERY_OPTIONS,
-    *ASSIGNMENT_OPTIONS,
-    *PLAN_OPTIONS,
-    *TRIGGER_OPTIONS,
-    *CONSUMER_OPTIONS,
-    "maxBatchBytes",
-    "failOnDataLoss",
-    "commitGroup",
-    *COLUMN_OPTIONS,
-)
-
-CLUSTER_WAIT_MS_DEFAULT = 1_000
-UNREACHABLE_TIMEOUT_MS_DEFAULT = 600_000
-METADATA_TIMEOUT_MS_DEFAULT = 10_000
-METADATA_FAILURES_DEFAULT = 20
-BATCH_BYTES_LIMIT = 1_000_000_000
-"""With what comes around it, it has to fit into the longest response that is received (1 GiB)."""
-
-_CLUSTERS_FORM = '{"east": {"kafka.bootstrap.servers": "host:9092", "subscribe": "orders"}, "west": {...}}'
-# What stands for a cluster where only the options outside are looked at.
+_OWN_PREFIX = METADATA_OWN.name.removesuffix("<name>")
+# Stands in for a cluster where only the options outside are checked.
 _ANY_CLUSTER = {BOOTSTRAP: "host:9092", "subscribe": "topic"}
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataOptions:
-    """Where the metadata of clusters come from, and which of their streams are read.
-
-    `location`: a file, a URL or the dotted name of a class. `streams`: their ids, ascending; `streams_pattern`: a
-    regular expression that is found in their ids; neither: all streams. `token_env`, `token_file`: the environment
-    variable, or the file, that holds the bearer token; empty: there is none. `failures_max`: how many answers in a row
-    may fail. `options`: what is for the user's class, names without `metadata.` and in lower case. `allowed`: what of
-    this machine the metadata may name.
-    """
+    """Where the metadata of clusters come from, and which of their streams are read."""
 
     location: str = field(repr=False)
-    streams: tuple[str, ...] | None = None
-    streams_pattern: str | None = None
-    token_env: str = ""
-    token_file: str = ""
-    timeout_ms: int = METADATA_TIMEOUT_MS_DEFAULT
-    failures_max: int = METADATA_FAILURES_DEFAULT
+    """A file, a URL or the dotted name of a class."""
+
+    streams: tuple[str, ...] | None
+    """Ids of the streams to read, ascending; None: those of `streams_pattern`."""
+
+    streams_pattern: str | None
+    """A regular expression that is found in the ids of the streams to read; None: all, if `streams` is None too."""
+
+    token_env: str
+    """Environment variable with the bearer token; empty: none."""
+
+    token_file: str
+    """File with the bearer token; empty: none."""
+
+    timeout_ms: int
+    """How long one answer may take."""
+
+    failures_max: int
+    """How many answers in a row may fail."""
+
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The options for the user's class, without `metadata.` and in lower case."""
+
     allowed: Allowed = NOTHING
+    """What the metadata may use of this machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """All options, checked.
-
-    `clusters`: none where `metadata` names them. `columns`: those that rows have, in their order. `policy`, `scope`,
-    `rebalance`, `plan`, `tasks_min`, `task_offsets_max`: see `core.settings`. `offsets_max`, `offsets_min`,
-    `trigger_delay_ms`: see `option_triggers.Triggers`. `poll_timeout_ms`: how long a task waits for the next records of
-    a partition, if not for `kafka.request.timeout.ms`. `ignored`: options that were understood and have no meaning
-    here; `ignored_in_batch`: those that have none in a batch query. `common`: the options outside that a cluster takes
-    where it says nothing itself, by their names in lower case. `batch_bytes_max`: how long a record batch may be.
-    `null_timestamps`: timestamps that Spark cannot hold are null.
-
-    `discovery_interval_ms`: 0: off. `cluster_wait_ms`: how long a cluster may hold up a batch.
-    `unreachable_timeout_ms`: how long one may be away; 0: not at all. `retention_ms`: how long positions of what was
-    removed are kept; 0: not at all. `commit_group`: the group that positions are committed to; empty: none. `pins`:
-    reader -> what it may read.
-    """
+    """All options, checked."""
 
     clusters: tuple[ClusterOptions, ...]
+    """The clusters to read; empty where `metadata` lists them."""
+
+    metadata: MetadataOptions | None
+
+    common: Mapping[str, Any] = field(repr=False)
+    """The options outside that a cluster takes where it has none of its own, by their names in lower case."""
+
+    settings: Settings
+    """How splits are assigned and batches planned: kept in the checkpoint."""
+
+    reading: ReadOptions
+    """How tasks read: handed to each of them."""
+
     readers: int | None
+    """How many readers there are; None: as in the checkpoint, or the default of the session."""
+
+    pins: Mapping[int, tuple[Readable, ...]]
+    """Reader -> what it may read; empty: all may read everything."""
+
     offsets_max: int | None
-    columns: tuple[str, ...]
-    offsets_min: int | None = None
-    trigger_delay_ms: int = TRIGGER_DELAY_MS_DEFAULT
-    poll_timeout_ms: int | None = None
-    policy: str = BALANCED
-    scope: str = ALL_CLUSTERS
-    rebalance: str = ALWAYS
-    plan: str = WHOLE
-    tasks_min: int | None = None
-    task_offsets_max: int | None = None
-    ignored: tuple[str, ...] = ()
-    ignored_in_batch: tuple[str, ...] = ()
-    metadata: MetadataOptions | None = None
-    common: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
-    cluster_wait_ms: int = CLUSTER_WAIT_MS_DEFAULT
-    unreachable_timeout_ms: int = UNREACHABLE_TIMEOUT_MS_DEFAULT
-    retention_ms: int = RETENTION_MS_DEFAULT
-    allow_unreachable: bool = False
-    fail_on_data_loss: bool = True
-    commit_group: str = ""
-    batch_bytes_max: int = BATCH_BYTES_MAX
-    null_timestamps: bool = False
-    pins: Mapping[int, tuple[Readable, ...]] = field(default_factory=dict)
+    """About how many offsets a micro-batch has at most; None: no limit."""
+
+    offsets_min: int | None
+    """How many offsets a micro-batch waits for; None: for none."""
+
+    trigger_delay_ms: int
+    """How long it waits for them."""
+
+    discovery_interval_ms: int
+    """How often clusters, topics and partitions are looked for; 0: never."""
+
+    cluster_wait_ms: int
+    """How long a cluster may hold up a batch of the others; 0: not at all."""
+
+    unreachable_timeout_ms: int
+    """How long a cluster may be away before that is an error; 0: not at all."""
+
+    allow_unreachable: bool
+    """A run that ends reads without clusters that are away."""
+
+    commit_group: str
+    """The consumer group that positions are committed to; empty: none."""
+
+    ignored: tuple[str, ...]
+    """Options that were given and have no effect."""
+
+    ignored_in_batch: tuple[str, ...]
+    """Options that were given and have no effect in a batch query."""
+
+    refused_in_batch: tuple[str, ...]
+    """Options that were given and are an error in a batch query."""
 
     def cluster(self, name: str) -> ClusterOptions | None:
-        """The options of one cluster; None where there are none (any more)."""
+        """The options of one cluster; None if it is not among them."""
         return next((cluster for cluster in self.clusters if cluster.id == name), None)
 
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options, understood.
+    """Parse and check all options.
 
     Raises:
-        OptionError: one or more are missing, unknown, contradictory or not of their form; it lists them all.
+        OptionError: options are missing, unknown, contradictory or malformed; it lists them all.
     """
     given = RawOptions(options, [])
-    given.refuse_unknown((*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, METADATA))
-    metadata = _metadata(given)
+    rules.refuse_unknown(given, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, _OWN_PREFIX))
+    rules.check_together(given)
+    parts = _read_declared(given)
+    metadata = _metadata(given, parts.pop("metadata"))
     parser = ClusterParser(given)
     names: list[str] | None = None
     clusters: list[ClusterOptions | None] = []
     if metadata is not None:
         parser.parse(DEFAULT_CLUSTER, _ANY_CLUSTER, where="")
-    elif "clusters" in given:
+    elif CLUSTERS.name in given:
         names, clusters = _clusters(given, parser)
     else:
         names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
-    readers = given.count("readers", 1, READERS_MAX)
-    commit_group = given.name("commitGroup")
-    triggers = parse_triggers(given)
-    columns = parse_columns(given, several="clusters" in given or metadata is not None)
-    null_timestamps, moot = parse_overflow(given, columns)
-    ignored = {*parser.ignored, *triggers.ignored, *moot, *parse_without_meaning(given)}
+    settings, reading, own = Settings(**parts["settings"]), parts["reading"], parts[""]
+    columns = rules.columns_of(given, several=CLUSTERS.name in given or metadata is not None)
+    # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
+    own["offsets_min"] = own["offsets_min"] or None
+    if reading["poll_timeout_ms"] is not None:
+        reading["poll_timeout_ms"] = min(reading["poll_timeout_ms"], INT_MAX)
+    rules.check_limits(given, own["offsets_min"], own["offsets_max"])
     parsed = SourceOptions(
         clusters=tuple(cluster for cluster in clusters if cluster is not None),
-        readers=readers,
-        offsets_max=triggers.offsets_max,
-        offsets_min=triggers.offsets_min,
-        trigger_delay_ms=triggers.delay_ms,
-        poll_timeout_ms=parse_poll_timeout_ms(given),
-        columns=columns,
-        policy=given.choice("policy", POLICIES, BALANCED),
-        scope=given.choice("assignScope", SCOPES, ALL_CLUSTERS),
-        rebalance=given.choice("rebalance", REBALANCES, ALWAYS),
-        plan=given.choice("plan", PLANS, WHOLE),
-        tasks_min=given.count("minPartitions", 1, INT_MAX),
-        task_offsets_max=given.count("maxRecordsPerPartition", 1, LONG_MAX),
-        ignored=tuple(sorted(ignored)),
-        ignored_in_batch=triggers.given,
         metadata=metadata,
         common=_common(given.options),
-        discovery_interval_ms=given.duration_ms(
-            "discoveryInterval", DISCOVERY_INTERVAL_MS_DEFAULT, zero="no discovery", negative=True
-        ),
-        cluster_wait_ms=given.duration_ms("clusterWait", CLUSTER_WAIT_MS_DEFAULT, zero="no wait"),
-        unreachable_timeout_ms=given.duration_ms(
-            "unreachableTimeout", UNREACHABLE_TIMEOUT_MS_DEFAULT, zero="an error at once"
-        ),
-        retention_ms=given.duration_ms("removedRetention", RETENTION_MS_DEFAULT, zero="no retention"),
-        allow_unreachable=bool(given.flag("allowUnreachable")),
-        fail_on_data_loss=given.flag("failOnDataLoss") is not False,
-        commit_group=commit_group or "",
-        batch_bytes_max=given.count("maxBatchBytes", 1, BATCH_BYTES_LIMIT) or BATCH_BYTES_MAX,
-        null_timestamps=null_timestamps,
-        pins=parse_pins(given, readers, names),
+        settings=settings,
+        reading=ReadOptions(columns=columns, **reading),
+        pins=parse_pins(given, own["readers"], names),
+        ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, columns)})),
+        ignored_in_batch=rules.for_streams(given, refused=False),
+        refused_in_batch=rules.for_streams(given, refused=True),
+        **own,
     )
     if given.problems:
         raise OptionError(tuple(dict.fromkeys(given.problems)))
     return parsed
+
+
+def _read_declared(given: RawOptions) -> dict[str, dict[str, Any]]:
+    """The values of all options that are read by their type alone: part of the options -> field -> value."""
+    parts: dict[str, dict[str, Any]] = {}
+    for option in DECLARED:
+        if option.name.startswith(KAFKA):
+            continue
+        part, _, name = option.field.rpartition(".")
+        read = given.read(option) if rules.has_what_it_needs(option, given) else option.default
+        if name:
+            parts.setdefault(part, {})[name] = read
+    return parts
 
 
 def parse_clusters(
@@ -248,11 +210,12 @@ def parse_clusters(
     allowed: Allowed = NOTHING,
     refused: list[str] | None = None,
 ) -> tuple[tuple[ClusterOptions, ...], tuple[str, ...]]:
-    """The clusters of the metadata, by id, and one sentence for each thing that is wrong, up to some PROBLEMS_MAX.
+    """Parse the clusters of the metadata: the clusters by id, and one sentence for each problem, about PROBLEMS_MAX at
+    most.
 
-    `common`: as in SourceOptions. `listed`: cluster id -> its own options; None is as if it were not there. `where`
-    among them is no option, but the place that the cluster was found at, which sentences about it then name. Sentences
-    on what is not `allowed` go to `refused`, if that is given.
+    `common`: as in SourceOptions. `listed`: cluster id -> its own options; one that is None counts as left out. `where`
+    among them is no option: it is the place of the cluster in the metadata, for sentences about it. Sentences about
+    settings that are not `allowed` go to `refused`, if that is given.
     """
     problems: list[str] = []
     parser = ClusterParser(RawOptions(common, problems), allowed, refused)
@@ -270,9 +233,9 @@ def check_streaming(options: SourceOptions) -> None:
 
 def check_batch(options: SourceOptions) -> None:
     """Raises OptionError for options that have no place in a batch query."""
-    problems: list[str] = []
-    if options.commit_group:
-        problems.append("commitGroup is given, but a batch query keeps no positions to commit; leave it out")
+    problems = [
+        f"{name} is given, but it is for streaming queries only; leave it out" for name in options.refused_in_batch
+    ]
     problems.extend(batch_problems(_all_clusters(options)))
     if problems:
         raise OptionError(problems)
@@ -317,52 +280,30 @@ def _all_clusters(options: SourceOptions) -> tuple[ClusterOptions, ...]:
     return parse_clusters(options.common, {DEFAULT_CLUSTER: _ANY_CLUSTER})[0]
 
 
-def _metadata(given: RawOptions) -> MetadataOptions | None:
-    own = {name.removeprefix(METADATA): value for name, value in given.options.items() if name.startswith(METADATA)}
-    if "metadata" not in given:
-        given.problems.extend(
-            f"{name} is given without metadata; expected the option metadata too, or leave it out"
-            for name in (*given.among(METADATA_OPTIONS), *(given.written(f"{METADATA}{name}") for name in sorted(own)))
-        )
+def _metadata(given: RawOptions, fields: Mapping[str, Any]) -> MetadataOptions | None:
+    if METADATA.name not in given:
         return None
-    given.problems.extend(
-        f"{name} and metadata are both given; expected metadata alone, which names the clusters and what is read"
-        for name in given.among(("clusters", BOOTSTRAP, *SUBSCRIPTIONS))
-    )
-    given.problems.extend(
-        f"{one} and {other} are both given; expected one of them"
-        for one, other in (("streams", "streamsPattern"), ("metadataTokenEnv", "metadataTokenFile"))
-        if one in given and other in given
-    )
-    own.pop(ALLOW.removeprefix(METADATA), None)
-    allowed, wrong = parse_allowed(given.value(ALLOW)) if ALLOW in given else (NOTHING, [])
-    given.problems.extend(f"{ALLOW} {problem}" for problem in wrong)
-    location = given.text("metadata")
-    pattern = given.pattern("streamsPattern") if "streamsPattern" in given else None
-    failures_max = given.count("metadataFailureThreshold", 0, INT_MAX)
+    allowed, wrong = parse_allowed(given.value(ALLOW.name)) if ALLOW.name in given else (NOTHING, [])
+    given.problems.extend(f"{ALLOW.name} {problem}" for problem in wrong)
+    own = {name.lower(): given.value(name) for name in rules.own_of_metadata(given)}
     return MetadataOptions(
-        location=location or "",
-        streams=given.names("streams", "ids of streams, separated by commas"),
-        streams_pattern=pattern.regex if pattern else None,
-        token_env=given.variable("metadataTokenEnv") or "",
-        token_file=given.text("metadataTokenFile") or "",
-        timeout_ms=given.duration_ms("metadataTimeout", METADATA_TIMEOUT_MS_DEFAULT),
-        failures_max=METADATA_FAILURES_DEFAULT if failures_max is None else failures_max,
-        options=own,
+        location=given.read(METADATA) or "",
+        options={name.removeprefix(_OWN_PREFIX): value for name, value in own.items()},
         allowed=allowed,
+        **fields,
     )
 
 
 def _clusters(given: RawOptions, parser: ClusterParser) -> tuple[list[str] | None, list[ClusterOptions | None]]:
     """The ids that `clusters` names, None where it cannot be read, and the clusters."""
-    document = given.document("clusters", _CLUSTERS_FORM, secret=True)
+    document = given.document(CLUSTERS)
     if document is None:
         return None, []
     if not document or not all(isinstance(options, dict) for options in document.values()):
-        given.problems.append(f"clusters has no clusters, or one without options; expected {_CLUSTERS_FORM}")
+        given.problems.append(
+            f"{CLUSTERS.name} has no clusters, or one without options; expected {CLUSTERS.type.expected}"
+        )
         return None, []
-    if BOOTSTRAP in given:
-        given.problems.append(f"{BOOTSTRAP} and clusters are both given; expected one of them")
     names = sorted(document)
     return names, [_cluster(parser, given.problems, name, document[name]) for name in names]
 
@@ -383,7 +324,8 @@ def _cluster(
             problems.append(f"{key}{where} is given twice; expected it once (case does not matter)")
         own[key] = value
     given = RawOptions(own, problems, where)
-    given.refuse_unknown(CLUSTER_OPTIONS, (KAFKA,), elsewhere=SOURCE_OPTIONS)
+    rules.refuse_unknown(given, CLUSTER_OPTIONS, (KAFKA,), elsewhere=SOURCE_OPTIONS)
+    rules.check_together(given)
     return parser.parse(name, given.options, where=where, in_metadata=in_metadata, place=place)
 
 

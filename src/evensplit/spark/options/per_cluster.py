@@ -1,4 +1,4 @@
-"""What the options say of one cluster: its own ones, and those outside where it says nothing itself."""
+"""The options of one cluster: its own, and those outside where it has none."""
 
 from __future__ import annotations
 
@@ -7,72 +7,76 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evensplit.core.model import Partitions, Subscription, Topics
+from evensplit.core.model import Partitions, Subscription, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import Strategy
 from evensplit.core.text import short
 from evensplit.kafka.options.client import NO_SERVERS, ClientSettings, named, parse_settings
+from evensplit.kafka.options.client_options import BOOTSTRAP_SERVERS, PREFIX
 from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 from evensplit.kafka.options.metadata_limits import refusals, theirs_of
+from evensplit.kafka.options.option import INT_MAX, NAME_CHARACTERS_MAX, is_name
 from evensplit.kafka.options.security import without_unused
+from evensplit.spark.options import spec_clusters as spec
 from evensplit.spark.options.hints import sought
+from evensplit.spark.options.spec_clusters import ASSIGN, GROUP, NO_RECORD, STOP, SUBSCRIBE, SUBSCRIBE_PATTERN
 from evensplit.spark.options.start_stop import (
-    GROUP,
-    NO_RECORD,
     OFFSET_OPTIONS,
     STARTS,
-    STOP,
     NoRecord,
     ParsedOffsets,
     by_group,
     file_of,
     parse_end,
     parse_start,
-    said_no_record,
     undemanding,
 )
-from evensplit.spark.options.values import INT_MAX, NAME_CHARACTERS_MAX, TOPIC, RawOptions, is_name, is_whole, shown
+from evensplit.spark.options.values import TOPIC, RawOptions, is_whole, shown
 
 DEFAULT_CLUSTER = "default"
 """The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""
 
-KAFKA = "kafka."
-BOOTSTRAP = "kafka.bootstrap.servers"
-SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
-CLUSTER_OPTIONS = (*SUBSCRIPTIONS, *OFFSET_OPTIONS)
-
-_TOPICS_FORM = "topic names of 1 to 249 letters, digits, '.', '_' or '-', separated by commas"
-_ASSIGN_FORM = '{"topic": [0, 1]}'
+KAFKA = PREFIX
+BOOTSTRAP = BOOTSTRAP_SERVERS.name
+SUBSCRIPTIONS = tuple(one.name for one in spec.SUBSCRIPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """One cluster: how to reach it, what to read, from where and to where. None: not said.
-
-    `starts_by_itself`: its start was said for itself, not outside. `ends_stream`: its end was said by `stop` or by the
-    metadata, so that it may end a streaming query too. `where`: the place in the metadata that names it, for messages.
-    `starting_option`, `ending_option`: the option that decided, for messages too; empty where none did.
-    """
+    """One cluster: how to reach it, what to read, from where and to where."""
 
     id: str
     settings: ClientSettings
     subscription: Subscription
+
     starting: Strategy | None = None
+    """Where reading starts; None: not given."""
+
     ending: Strategy | None = None
+    """Where reading ends; None: not given."""
+
     starts_by_itself: bool = False
+    """Its start is an option of its own, not one outside."""
+
     ends_stream: bool = False
+    """Its end is from `stop` or from the metadata, so it ends streaming queries, too."""
+
     where: str = ""
+    """Its place in the metadata, for messages."""
+
     starting_option: str = ""
+    """The option that decided where reading starts, for messages; empty if none did."""
+
     ending_option: str = ""
+    """The same of where it ends."""
 
 
 class ClusterParser:
-    """Understands clusters, one after the other, over the same options outside.
+    """Parses clusters that share the same options outside.
 
-    Problems go where those of `outside` go, one sentence several times if several clusters share what is wrong.
-    `ignored`: the Kafka settings that were understood and have no meaning here, `kafka.` included.
+    Problems go to those of `outside`; a problem that several clusters share is there several times. `ignored` has the
+    Kafka settings that have no effect here, with `kafka.`.
 
-    Clusters of metadata may have of this machine what is `allowed`; for all else that they name, there is a sentence
-    in `refused`.
+    Clusters of metadata may use of this machine only what is `allowed`. Sentences about other uses go to `refused`.
     """
 
     def __init__(self, outside: RawOptions, allowed: Allowed = EVERYTHING, refused: list[str] | None = None) -> None:
@@ -86,10 +90,10 @@ class ClusterParser:
     def parse(
         self, name: str, own: Mapping[str, Any], *, where: str, in_metadata: bool = False, place: str = ""
     ) -> ClusterOptions | None:
-        """The cluster `name` with the options `own`, names in lower case; None if they cannot be understood.
+        """The cluster `name` with the options `own`, names in lower case; None if they are wrong.
 
-        `where` is put behind the name of an option in a sentence. In metadata, starting and ending offsets may have our
-        form too, and an end may end a streaming query.
+        `where` follows the name of an option in a sentence. In metadata, `startingOffsets` and `endingOffsets` may have
+        the form of `start` and `stop`, too, and an end may end a streaming query.
         """
         if in_metadata:
             own = self._without_files(own, where)
@@ -108,15 +112,15 @@ class ClusterParser:
             subscription,
             start.strategy if start else None,
             end.strategy if end else None,
-            starts_by_itself=bool(given.among((*STARTS, GROUP))),
-            ends_stream=end is not None and (end.option == STOP or (in_metadata and ends_by_itself)),
+            starts_by_itself=bool(given.among([one.name for one in (*STARTS, GROUP)])),
+            ends_stream=end is not None and (end.option == STOP.name or (in_metadata and ends_by_itself)),
             where=place,
             starting_option=start.option if start else "",
             ending_option=end.option if end else "",
         )
 
     def settings(self, own: Mapping[str, Any], *, where: str, in_metadata: bool = False) -> ClientSettings | None:
-        """How to reach a cluster; None if that cannot be understood."""
+        """How to reach a cluster; None if the options are wrong."""
         both: list[dict[str, str]] = []
         for source in (self._outside.options, own):
             values: dict[str, str] = {}
@@ -146,8 +150,9 @@ class ClusterParser:
         return settings
 
     def _without_files(self, own: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """`own` without positions that are in files: what is no position there would be shown as what was found."""
-        places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in OFFSET_OPTIONS}
+        """`own` without positions in files: an error would show what else is in the file."""
+        names = tuple(one.name for one in OFFSET_OPTIONS)
+        places = {name: (name.lower(), file_of(own.get(name.lower()))) for name in names}
         files = {key: (name, file) for name, (key, file) in places.items() if file is not None}
         self._refused.extend(
             f"{name} names the file {short(file)!r} of this machine, which is not for metadata to have read; "
@@ -157,19 +162,19 @@ class ClusterParser:
         return {name: value for name, value in own.items() if name not in files}
 
     def _start(self, own: RawOptions, *, in_metadata: bool) -> ParsedOffsets | None:
-        no_record = said_no_record(own if NO_RECORD in own else self._outside)
-        group = (own if GROUP in own else self._outside).name(GROUP)
+        no_record: NoRecord = (own if NO_RECORD.name in own else self._outside).read(NO_RECORD)
+        group = (own if GROUP.name in own else self._outside).read(GROUP)
         if no_record not in self._outside_starts:
             self._outside_starts[no_record] = parse_start(self._outside, no_record, ours=False)
         outside = self._outside_starts[no_record]
-        # Which partitions the clusters of the metadata have is not for whoever writes the options to know.
+        # The options cannot know which partitions the clusters of the metadata have.
         start = parse_start(own, no_record, ours=in_metadata) or (undemanding(outside) if in_metadata else outside)
         if group is None:
             return start
-        return ParsedOffsets(start.option if start else GROUP, by_group(start.strategy if start else None, group))
+        return ParsedOffsets(start.option if start else GROUP.name, by_group(start.strategy if start else None, group))
 
     def _is_meant(self, own: RawOptions, name: str) -> bool:
-        """Whether a name that is none was probably meant to be `name`: that it is missing is said by that already."""
+        """Whether an unknown name was probably meant to be `name`. The error about it covers that `name` is missing."""
         return own.is_meant(name) or self._outside.is_meant(name)
 
     def _subscription(self, own: RawOptions) -> Subscription | None:
@@ -183,13 +188,14 @@ class ClusterParser:
                 f"{rule} be specified{own.where}: {', '.join(SUBSCRIPTIONS)}; found {' and '.join(given) or 'none'}"
             )
             return None
-        if given[0] == "subscribePattern":
-            return source.pattern("subscribePattern")
-        return _topics(source) if given[0] == "subscribe" else _partitions(source)
+        if given[0] == SUBSCRIBE_PATTERN.name:
+            pattern = source.read(SUBSCRIBE_PATTERN)
+            return None if pattern is None else TopicPattern(pattern)
+        return _topics(source) if given[0] == SUBSCRIBE.name else _partitions(source)
 
 
 def cluster_name_problem(name: str, option: str) -> str | None:
-    """What is wrong with a cluster's id, in a sentence about `option`."""
+    """The problem of a cluster's id, in a sentence about `option`; None if it is right."""
     if is_name(name) and "/" not in name:
         return None
     return (
@@ -199,22 +205,24 @@ def cluster_name_problem(name: str, option: str) -> str | None:
 
 
 def _topics(given: RawOptions) -> Subscription | None:
-    value = given.value("subscribe")
+    value = given.value(SUBSCRIBE.name)
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
-        given.wrong("subscribe", _TOPICS_FORM)
+        given.wrong(SUBSCRIBE)
         return None
     names = tuple(sorted({name.strip() for name in listed} - {""}))
     wrong = [name for name in names if not TOPIC.fullmatch(name)]
     if wrong:
-        given.problems.append(f"subscribe{given.where} names {', '.join(map(shown, wrong))}; expected {_TOPICS_FORM}")
+        given.problems.append(
+            f"{SUBSCRIBE.name}{given.where} names {', '.join(map(shown, wrong))}; expected {SUBSCRIBE.type.expected}"
+        )
     elif not names:
-        given.wrong("subscribe", _TOPICS_FORM, "no topics to subscribe to")
+        given.wrong(SUBSCRIBE, "no topics to subscribe to")
     return Topics(names) if names and not wrong else None
 
 
 def _partitions(given: RawOptions) -> Subscription | None:
-    document = given.document("assign", _ASSIGN_FORM)
+    document = given.document(ASSIGN)
     if document is None:
         return None
     parsed: dict[str, tuple[int, ...]] = {}
@@ -229,5 +237,6 @@ def _partitions(given: RawOptions) -> Subscription | None:
         else:
             parsed[topic] = tuple(sorted(set(numbers)))
     if not document:
-        given.wrong("assign", f"at least one partition, such as {_ASSIGN_FORM}", "no topicpartitions to assign")
+        form = f"at least one partition, such as {ASSIGN.type.expected}"
+        given.wrong(ASSIGN, "no topicpartitions to assign", expected=form)
     return Partitions(parsed) if parsed else None

@@ -10,12 +10,12 @@ from typing import Any
 from evensplit.core.model import Cluster, Readable, Topic
 from evensplit.core.state.state import READERS_MAX
 from evensplit.spark.options.per_cluster import cluster_name_problem
+from evensplit.spark.options.spec_query import PIN
 from evensplit.spark.options.values import TOPIC, RawOptions, shown
 
 PAIRS_MAX = 10 * READERS_MAX
 """How many pairs of a reader and what it may read `pin` may name, all ranges together."""
 
-_FORM = '{"0-3": ["east"], "4": ["west/orders"]} (a reader or a range of them: clusters, or topics as cluster/topic)'
 _READERS = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", re.ASCII)
 
 
@@ -24,14 +24,14 @@ def parse_pins(
 ) -> Mapping[int, tuple[Readable, ...]]:
     """Reader -> what it may read, both in ascending order; nothing where `pin` is not given.
 
-    `readers`: how many there are, None if that is open. `clusters`: the ids of all clusters, None if they are not known
-    yet. Ranges may overlap; what they say adds up.
+    `readers`: their number, None if it is not known. `clusters`: the ids of all clusters, None if they are not known
+    yet. Ranges may overlap: a reader may read everything that any of its ranges names.
     """
-    document = given.document("pin", _FORM) if "pin" in given else {}
+    document = given.document(PIN) if PIN.name in given else {}
     if document is None:
         return {}
-    if "pin" in given and not document:
-        given.wrong("pin", _FORM)
+    if PIN.name in given and not document:
+        given.wrong(PIN)
     pairs = 0
     found: dict[int, dict[Cluster | Topic, None]] = {}
     for text, listed in document.items():
@@ -81,7 +81,7 @@ def _targets(given: RawOptions, text: str, listed: Any, clusters: Sequence[str] 
         if problem is None and clusters is not None and cluster not in clusters:
             close = difflib.get_close_matches(cluster, clusters, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(map(shown, clusters))}"
-            problem = f"pin names the cluster {shown(cluster)}, which there is not; {hint}"
+            problem = f"pin names the cluster {shown(cluster)}, which does not exist; {hint}"
         if problem is None and slash and not TOPIC.fullmatch(topic):
             problem = f"pin names {shown(one)}, where {shown(topic)} cannot be a topic"
         if problem is None:

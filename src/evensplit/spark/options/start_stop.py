@@ -30,30 +30,31 @@ from evensplit.core.state.offset_strategies import (
     parts,
 )
 from evensplit.core.suggest import meant
-from evensplit.spark.options.values import INT_MAX, LONG_MAX, PARTITION, TOPIC, RawOptions, duration_ms, is_whole, shown
+from evensplit.kafka.options.option import INT_MAX, LONG_MAX, Option, duration_ms
+from evensplit.spark.options.spec_clusters import (
+    ENDING_OFFSETS,
+    ENDING_OFFSETS_BY_TIMESTAMP,
+    ENDING_TIMESTAMP,
+    GROUP,
+    NO_RECORD,
+    OUR_FORM,
+    SPARK_ENDS,
+    SPARK_FORM,
+    SPARK_STARTS,
+    START,
+    STARTING_OFFSETS,
+    STARTING_OFFSETS_BY_TIMESTAMP,
+    STARTING_TIMESTAMP,
+    STOP,
+)
+from evensplit.spark.options.values import PARTITION, TOPIC, RawOptions, is_whole, shown
 
 NoRecord = Literal["latest", "error"]
 
-SPARK_STARTS = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
-SPARK_ENDS = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-"""In Spark's order: the first one that is given decides."""
-
-NO_RECORD = "startingOffsetsByTimestampStrategy"
-START, STOP, GROUP = "start", "stop", "startingGroup"
 STARTS = (*SPARK_STARTS, START)
-ENDS = (*SPARK_ENDS, STOP)
-OFFSET_OPTIONS = (*STARTS, NO_RECORD, GROUP, *ENDS)
+OFFSET_OPTIONS = (*STARTS, NO_RECORD, GROUP, *SPARK_ENDS, STOP)
 
-_SPARK_FORM = 'earliest, latest or {"topic": {"0": 23, "1": -2}, "other": "earliest"} (-2: earliest, -1: latest)'
-_TIMES_FORM = '{"topic": {"0": 1700000000000}} (ms since 1970)'
-_TIME_FORM = "a whole number of ms since 1970"
 _FILE = "file:"
-_ONE = "earliest, latest, timestamp:<ms since 1970, or ISO 8601 with a zone>, -10m (so long ago: ms, s, m, h or d), "
-_OUR_FORM = (
-    f'{_ONE}-1000 (so many before the end) or {{"topic": <one of these>, "other": {{"0": <one of these, or an offset '
-    'as a number>, "*": <one of these>}}'
-)
-_STOP_FORM = _OUR_FORM.removeprefix("earliest, ")
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _WORDS: Mapping[str, Strategy] = {"earliest": Earliest(), "latest": Latest()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,10 +62,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ParsedOffsets:
-    """What an option says. `option`: its name. `strategy`: None where its value is wrong, which was then told."""
+    """Where reading starts or ends, by one option."""
 
     option: str
+    """Its name."""
+
     strategy: Strategy | None
+    """None: its value is wrong, which was reported."""
 
 
 def parse_start(given: RawOptions, no_record: NoRecord, *, ours: bool) -> ParsedOffsets | None:
@@ -73,45 +77,46 @@ def parse_start(given: RawOptions, no_record: NoRecord, *, ours: bool) -> Parsed
     `no_record`: what holds where there is no record at a time given under Spark's names. `ours`: startingOffsets may
     have our form too.
     """
-    _refuse_both(given, START, (*SPARK_STARTS, NO_RECORD))
     found: dict[str, Strategy | None] = {}
-    if "startingTimestamp" in given:
-        found["startingTimestamp"] = _time(given, "startingTimestamp", no_record)
-    if "startingOffsetsByTimestamp" in given:
-        rest = _demanded("startingOffsetsByTimestamp", START, Earliest())
-        found["startingOffsetsByTimestamp"] = _times(given, "startingOffsetsByTimestamp", no_record, rest)
-    if "startingOffsets" in given:
-        found["startingOffsets"] = _position(given, "startingOffsets", Earliest(), _OUR_FORM if ours else _SPARK_FORM)
-    if START in given:
-        found[START] = _position(given, START, Earliest(), _OUR_FORM)
-    return next((ParsedOffsets(option, strategy) for option, strategy in found.items()), None)
+    if STARTING_TIMESTAMP.name in given:
+        found[STARTING_TIMESTAMP.name] = _time(given, STARTING_TIMESTAMP, no_record)
+    if STARTING_OFFSETS_BY_TIMESTAMP.name in given:
+        found[STARTING_OFFSETS_BY_TIMESTAMP.name] = _times(
+            given, STARTING_OFFSETS_BY_TIMESTAMP, no_record, START, Earliest()
+        )
+    if STARTING_OFFSETS.name in given:
+        form = OUR_FORM if ours else SPARK_FORM
+        found[STARTING_OFFSETS.name] = _position(given, STARTING_OFFSETS, Earliest(), form)
+    if START.name in given:
+        found[START.name] = _position(given, START, Earliest(), OUR_FORM)
+    return _first(found)
 
 
 def parse_end(given: RawOptions, *, ours: bool) -> ParsedOffsets | None:
     """Where reading ends by the options of one level; None: they do not say. `ours`: as for `parse_start`."""
-    _refuse_both(given, STOP, SPARK_ENDS)
     found: dict[str, Strategy | None] = {}
-    if "endingTimestamp" in given:
-        found["endingTimestamp"] = _time(given, "endingTimestamp", "latest")
-    if "endingOffsetsByTimestamp" in given:
-        rest = _demanded("endingOffsetsByTimestamp", STOP, Latest())
-        found["endingOffsetsByTimestamp"] = _times(given, "endingOffsetsByTimestamp", "latest", rest)
-    if "endingOffsets" in given:
-        found["endingOffsets"] = _end(given, "endingOffsets") if ours else _spark_end(given)
-    if STOP in given:
-        found[STOP] = _end(given, STOP)
+    if ENDING_TIMESTAMP.name in given:
+        found[ENDING_TIMESTAMP.name] = _time(given, ENDING_TIMESTAMP, "latest")
+    if ENDING_OFFSETS_BY_TIMESTAMP.name in given:
+        found[ENDING_OFFSETS_BY_TIMESTAMP.name] = _times(given, ENDING_OFFSETS_BY_TIMESTAMP, "latest", STOP, Latest())
+    if ENDING_OFFSETS.name in given:
+        found[ENDING_OFFSETS.name] = (
+            _end(given, ENDING_OFFSETS) if ours else _position(given, ENDING_OFFSETS, Latest(), SPARK_FORM)
+        )
+    if STOP.name in given:
+        found[STOP.name] = _end(given, STOP)
+    return _first(found)
+
+
+def _first(found: Mapping[str, Strategy | None]) -> ParsedOffsets | None:
+    """The first option of those that are given, in Spark's order, decides."""
     return next((ParsedOffsets(option, strategy) for option, strategy in found.items()), None)
-
-
-def said_no_record(given: RawOptions) -> NoRecord:
-    """What startingOffsetsByTimestampStrategy says."""
-    return "latest" if given.choice(NO_RECORD, ("error", "latest"), "error") == "latest" else "error"
 
 
 def by_group(strategy: Strategy | None, group: str) -> Strategy:
     """`strategy`, where what it does not name starts where `group` stands, and by `strategy` where that has no commit.
 
-    What names topics or partitions falls back to earliest, and need not name all.
+    A strategy that names topics or partitions need not name all; the others fall back to earliest.
     """
     if strategy is None:
         return Committed(group, Earliest())
@@ -123,7 +128,7 @@ def by_group(strategy: Strategy | None, group: str) -> Strategy:
 
 
 def file_of(value: object) -> str | None:
-    """The path of the file that has what an option says; None if the option says it itself."""
+    """The path in a value `file:/path`; None for another value."""
     text = value.strip() if isinstance(value, str) else ""
     return text.removeprefix(_FILE) if text.startswith(_FILE) else None
 
@@ -136,9 +141,9 @@ def undemanding(said: ParsedOffsets | None) -> ParsedOffsets | None:
 
 
 def contradictions(start: Strategy | None, end: Strategy | None) -> Iterator[str]:
-    """One sentence for each thing that makes no range of what a start and an end name as numbers.
+    """One sentence for each partition, or set of them, that a start and an end in numbers contradict each other on.
 
-    Offsets are held against offsets and times against times, as Spark's own source does it.
+    Offsets are compared with offsets and times with times, as in Spark's own source.
     """
     if start is None or end is None:
         return
@@ -166,22 +171,16 @@ def says(strategy: Strategy | None, kind: type[Earliest | Latest], marker: int) 
     )
 
 
-def _refuse_both(given: RawOptions, own: str, others: tuple[str, ...]) -> None:
-    beside = given.among(others)
-    if own in given and beside:
-        given.problems.append(f"{own} and {' and '.join(beside)} are both given{given.where}; expected one of them")
+def _time(given: RawOptions, option: Option, no_record: NoRecord) -> Strategy | None:
+    at_ms = given.read(option)
+    return None if at_ms is None else AtTime(at_ms, no_record)
 
 
-def _time(given: RawOptions, name: str, no_record: NoRecord) -> Strategy | None:
-    text = str(given.value(name)).strip()
-    if isinstance(given.value(name), bool) or not _NUMBER.fullmatch(text) or int(text) > LONG_MAX:
-        given.wrong(name, _TIME_FORM)
-        return None
-    return AtTime(int(text), no_record)
-
-
-def _times(given: RawOptions, name: str, no_record: NoRecord, otherwise: Strategy) -> Strategy | None:
-    document = _topics(given, name, _TIMES_FORM)
+def _times(
+    given: RawOptions, option: Option, no_record: NoRecord, instead: Option, otherwise: Strategy
+) -> Strategy | None:
+    form = option.type.expected
+    document = _topics(given, option, form)
     if document is None:
         return None
     partitions: dict[TopicPartition, Strategy] = {}
@@ -189,42 +188,38 @@ def _times(given: RawOptions, name: str, no_record: NoRecord, otherwise: Strateg
         try:
             for number, value in _partitions(topic, entries):
                 if not is_whole(value, 0):
-                    raise ValueError(f"{shown(value)} is no time")
+                    raise ValueError(f"{shown(value)} is not a time")
                 partitions[topic, int(number)] = AtTime(value, no_record)
         except ValueError as error:
-            _wrong_topic(given, name, {topic: entries}, _TIMES_FORM, error)
-    return ByTopic({}, partitions, otherwise)
+            _wrong_topic(given, option, {topic: entries}, form, error)
+    return ByTopic({}, partitions, _demanded(option, instead, otherwise))
 
 
-def _spark_end(given: RawOptions) -> Strategy | None:
-    return _position(given, "endingOffsets", Latest(), _SPARK_FORM)
-
-
-def _end(given: RawOptions, name: str) -> Strategy | None:
-    strategy = _position(given, name, Latest(), _STOP_FORM)
+def _end(given: RawOptions, option: Option) -> Strategy | None:
+    strategy = _position(given, option, Latest(), STOP.type.expected)
     if says(strategy, Earliest, EARLIEST):
-        given.wrong(name, _STOP_FORM, "at earliest (-2) there is nothing to be read")
+        given.wrong(option, "at earliest (-2) there is nothing to be read", expected=STOP.type.expected)
         return None
     return strategy
 
 
-def _position(given: RawOptions, name: str, otherwise: Strategy, form: str) -> Strategy | None:
-    """What `name` says, in Spark's form or in ours; partitions that it does not name go by `otherwise`.
+def _position(given: RawOptions, option: Option, otherwise: Strategy, form: str) -> Strategy | None:
+    """The strategy of `option`, in Spark's form or in ours; partitions that it does not name go by `otherwise`.
 
     In Spark's form, all partitions have to be named; of topics that have some, where others are named as a whole.
     """
-    read = _read_file(given, name)
+    read = _read_file(given, option)
     if read is None:
         return None
     given = read
-    value, ours = given.value(name), form != _SPARK_FORM
+    value, ours = given.value(option.name), form != SPARK_FORM
     if isinstance(value, str) and not value.lstrip().startswith("{"):
         try:
             return _one(value, ours=ours)
         except ValueError as error:
-            given.wrong(name, form, str(error))
+            given.wrong(option, str(error), expected=form)
             return None
-    document = _topics(given, name, form)
+    document = _topics(given, option, form)
     if document is None:
         return None
     topics: dict[str, Strategy] = {}
@@ -242,21 +237,21 @@ def _position(given: RawOptions, name: str, otherwise: Strategy, form: str) -> S
             else:
                 offsets |= own
         except ValueError as error:
-            _wrong_topic(given, name, {topic: entry}, form, error)
+            _wrong_topic(given, option, {topic: entry}, form, error)
     rest = Specific(offsets, otherwise) if offsets else otherwise
     if offsets and not ours:
         own_topics = tuple(sorted({topic for topic, _ in offsets})) if topics else ()
-        rest = Specific(offsets, _demanded(name, STOP if name in ENDS else START, otherwise, own_topics))
+        rest = Specific(offsets, _demanded(option, STOP if option in SPARK_ENDS else START, otherwise, own_topics))
     return ByTopic(topics, partitions, rest) if topics or partitions else rest
 
 
-def _demanded(option: str, instead: str, otherwise: Strategy, topics: tuple[str, ...] = ()) -> Demanded:
+def _demanded(option: Option, instead: Option, otherwise: Strategy, topics: tuple[str, ...] = ()) -> Demanded:
     """`option` has to name all partitions (of `topics`); with `instead`, those that are not named go by `otherwise`."""
     place = "start at earliest" if isinstance(otherwise, Earliest) else "end at latest"
-    markers = "" if "Timestamp" in option else " (-1 for latest, -2 for earliest), or name the topic as a whole"
+    markers = "" if "Timestamp" in option.name else " (-1 for latest, -2 for earliest), or name the topic as a whole"
     return Demanded(
-        f"the partitions specified in {option} don't match what are assigned: you must specify all of them{markers}; "
-        f"or use {instead}, where those that are not named {place}",
+        f"the partitions specified in {option.name} don't match what are assigned: you must specify all of "
+        f"them{markers}; or use {instead.name}, where those that are not named {place}",
         otherwise,
         topics,
     )
@@ -280,12 +275,12 @@ def _named_time(strategy: Strategy, key: TopicPartition) -> int | None:
     return one.timestamp_ms if isinstance(one, AtTime) else None
 
 
-def _read_file(given: RawOptions, name: str) -> RawOptions | None:
-    """`given`, with what is in the file that `name` names in its place, if it names one (`file:/path`); None: unread.
+def _read_file(given: RawOptions, option: Option) -> RawOptions | None:
+    """`given`, with the content of the file in the place of `file:/path`; None: it cannot be read.
 
-    It is read on the driver, when the query starts. What is wrong in it is said with its path.
+    It is read on the driver, when the query starts. Sentences about wrong values in it name its path.
     """
-    file = file_of(given.value(name))
+    file = file_of(given.value(option.name))
     if file is None:
         return given
     path = Path(file)
@@ -296,15 +291,15 @@ def _read_file(given: RawOptions, name: str) -> RawOptions | None:
         text = path.read_bytes().decode("utf-8-sig").strip()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        given.wrong(name, "the path of a file on the driver, as file:/path/positions.json", reason)
+        given.wrong(option, reason, expected="the path of a file on the driver, as file:/path/positions.json")
         return None
-    return RawOptions({**given.options, name.lower(): text}, given.problems, f"{given.where} (in {path})")
+    return RawOptions({**given.options, option.name.lower(): text}, given.problems, f"{given.where} (in {path})")
 
 
 def _offsets(
     topic: str, entries: Any, partitions: dict[TopicPartition, Strategy], *, ours: bool
 ) -> dict[TopicPartition, int]:
-    """The offsets of a topic's partitions; what is not an offset is put into `partitions`."""
+    """The offsets of a topic's partitions. Other strategies of partitions go to `partitions`."""
     offsets: dict[TopicPartition, int] = {}
     for number, value in _partitions(topic, entries, star=ours):
         if number == "*":
@@ -314,46 +309,46 @@ def _offsets(
         elif ours and isinstance(value, str):
             partitions[topic, int(number)] = _one(value, ours=True)
         else:
-            raise ValueError(f"{shown(value)} is no offset")
+            raise ValueError(f"{shown(value)} is not an offset")
     return offsets
 
 
 def _partitions(topic: str, entries: Any, *, star: bool = False) -> Iterator[tuple[str, Any]]:
-    """What is said of each partition of a topic. ValueError: it has not the form of this."""
+    """Partition number (or `*`) and entry, of one topic. ValueError: the form is wrong."""
     if not isinstance(entries, dict) or not entries:
-        raise ValueError(f"nothing is said of the partitions of {topic!r}")
+        raise ValueError(f"{topic!r} names no partitions")
     named: dict[int, str] = {}
     for number, value in entries.items():
         if not (star and number == "*"):
             if not PARTITION.fullmatch(number) or int(number) > INT_MAX:
-                raise ValueError(f"{number!r} is no partition")
+                raise ValueError(f"{number!r} is not a partition")
             if int(number) in named:
                 raise ValueError(f"{named[int(number)]!r} and {number!r} are the same partition")
             named[int(number)] = number
         yield number, value
 
 
-def _topics(given: RawOptions, name: str, form: str) -> dict[str, Any] | None:
-    """What is said of each topic."""
-    document = given.document(name, form)
+def _topics(given: RawOptions, option: Option, form: str) -> dict[str, Any] | None:
+    """Topic -> its entry."""
+    document = given.document(option, expected=form)
     if document is None:
         return None
     if not document:
-        given.wrong(name, form, "it names no topic")
+        given.wrong(option, "it names no topic", expected=form)
         return None
     for topic, entry in document.items():
         if not TOPIC.fullmatch(topic):
-            _wrong_topic(given, name, {topic: entry}, form, ValueError(f"{shown(topic)} cannot be a topic"))
+            _wrong_topic(given, option, {topic: entry}, form, ValueError(f"{shown(topic)} cannot be a topic"))
     return document
 
 
-def _wrong_topic(given: RawOptions, name: str, entry: Mapping[str, Any], form: str, reason: ValueError) -> None:
+def _wrong_topic(given: RawOptions, option: Option, entry: Mapping[str, Any], form: str, reason: ValueError) -> None:
     found = shown(json.dumps(entry, default=str))
-    given.problems.append(f"{name}{given.where} has {found}; expected {form}: {reason}")
+    given.problems.append(f"{option.name}{given.where} has {found}; expected {form}: {reason}")
 
 
 def _one(value: Any, *, ours: bool) -> Strategy:
-    """One strategy that names nothing, in words. ValueError: it has not the form of this."""
+    """A strategy in one word or number, without topics. ValueError: the form is wrong."""
     text = value.strip().lower() if isinstance(value, str) else ""
     if text in _WORDS:
         return _WORDS[text]
@@ -376,7 +371,7 @@ def _timestamp_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.upper())
     except ValueError:
-        raise ValueError(f"{shown(text)} is no time") from None
+        raise ValueError(f"{shown(text)} is not a time") from None
     if moment.tzinfo is None:
         raise ValueError(f"{shown(text)} has no zone; with one it is as 2025-01-31T12:00:00Z or 2025-01-31T12:00+02:00")
     elapsed_ms = -((_EPOCH - moment) // timedelta(milliseconds=1))

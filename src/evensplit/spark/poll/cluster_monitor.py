@@ -63,7 +63,7 @@ class ClusterMonitor:
                     self._connect,
                     self._scheduler,
                     discovery_interval_s=self._options.discovery_interval_ms / 1000,
-                    watch_starts=not self._options.fail_on_data_loss,
+                    watch_starts=not self._options.reading.fail_on_data_loss,
                 )
         names = frozenset(options.id for options in clusters)
         for name in [name for name in self._pollers if name not in names]:

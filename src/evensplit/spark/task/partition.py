@@ -13,20 +13,19 @@ from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
-from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_up
 
 
 class ReaderPartition(InputPartition):
-    """One task: ranges of one reader, the settings of each cluster in them, and the columns that are wanted.
+    """One task: ranges of one reader, and how they are read.
 
-    `task`: its number in the batch, from 0.
+    `task`: its number in the batch, from 0. `settings`: of each cluster in the ranges.
 
     `topic_ids`: (cluster, topic) -> the id of the topic that the ranges were planned for; empty where it has none.
     `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
     `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
-    `skip_lost`: records that are gone are left out rather than an error. `batch_bytes_max`: as in `LaneLimits`.
-    `null_timestamps`: timestamps that Spark cannot hold are null rather than an error.
     `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
 
@@ -39,10 +38,7 @@ class ReaderPartition(InputPartition):
         settings: Mapping[str, ClientSettings],
         topic_ids: Mapping[tuple[str, str], str],
         cluster_ids: Mapping[str, str],
-        columns: tuple[str, ...],
-        skip_lost: bool,
-        batch_bytes_max: int = BATCH_BYTES_MAX,
-        null_timestamps: bool = False,
+        reading: ReadOptions,
         late: DeferredBounds | None = None,
         epochs: Mapping[SplitId, RangeEpochs] | None = None,
     ) -> None:
@@ -53,10 +49,7 @@ class ReaderPartition(InputPartition):
         self.settings = settings
         self.topic_ids = topic_ids
         self.cluster_ids = cluster_ids
-        self.columns = columns
-        self.skip_lost = skip_lost
-        self.batch_bytes_max = batch_bytes_max
-        self.null_timestamps = null_timestamps
+        self.reading = reading
         self.late = late or DeferredBounds()
         self.epochs = epochs or {}
 
@@ -80,25 +73,20 @@ def input_partitions(
     tasks: Sequence[ReaderPlan],
     end: EnumeratorState,
     settings: Mapping[str, ClientSettings],
+    reading: ReadOptions,
     *,
-    columns: tuple[str, ...],
-    skip_lost: bool,
-    batch_bytes_max: int = BATCH_BYTES_MAX,
-    null_timestamps: bool = False,
     late: DeferredBounds | None = None,
-    timeout_ms: int | None = None,
     start: EnumeratorState | None = None,
 ) -> list[ReaderPartition]:
     """One input partition for each of `tasks`.
 
     `start`, `end`: the states between which the batch lies; `start` may be left out, with what it knows of epochs.
-    `settings`: how each cluster of `end` is reached. `timeout_ms`: how long a task waits for the next
-    records of a partition, where that is not as long as for one call.
+    `settings`: how each cluster of `end` is reached.
     """
     found = late or DeferredBounds()
     epochs = _epochs(tasks, start, end)
-    if timeout_ms is not None:
-        settings = {name: replace(one, poll_timeout_ms=timeout_ms) for name, one in settings.items()}
+    if reading.poll_timeout_ms is not None:
+        settings = {name: replace(one, poll_timeout_ms=reading.poll_timeout_ms) for name, one in settings.items()}
     return [
         ReaderPartition(
             task=number,
@@ -107,10 +95,7 @@ def input_partitions(
             settings={name: settings[name] for name in sorted({one.split.cluster for one in task.ranges})},
             topic_ids={one.split[:2]: end.splits[one.split].topic_id for one in task.ranges},
             cluster_ids={one.split.cluster: end.clusters[one.split.cluster].kafka_id for one in task.ranges},
-            columns=columns,
-            skip_lost=skip_lost,
-            batch_bytes_max=batch_bytes_max,
-            null_timestamps=null_timestamps,
+            reading=reading,
             late=found.among(task.ranges),
             epochs={one.split: epochs[one.split] for one in task.ranges if one.split in epochs},
         )
@@ -156,14 +141,15 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, ReaderPartition):
         return iter(())
     ranges = bind(partition.ranges, partition.late, looking_up(partition.settings, partition.cluster_ids))
+    reading = partition.reading
     return read_ranges(
         ranges,
         partition.settings,
-        columns=partition.columns,
+        columns=reading.columns,
         topic_ids=partition.topic_ids,
         cluster_ids=partition.cluster_ids,
         epochs=partition.epochs,
-        skip_lost=partition.skip_lost,
-        null_timestamps=partition.null_timestamps,
-        limits=LaneLimits(batch_bytes_max=partition.batch_bytes_max),
+        skip_lost=not reading.fail_on_data_loss,
+        null_timestamps=reading.null_timestamps,
+        limits=LaneLimits(batch_bytes_max=reading.batch_bytes_max),
     )

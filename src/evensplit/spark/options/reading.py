@@ -1,0 +1,25 @@
+"""How tasks read: the options that every task of a query is handed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """The options that act where records are read. Pickled into every task."""
+
+    columns: tuple[str, ...]
+    """The columns of rows, in the order of the schema."""
+
+    fail_on_data_loss: bool
+    """Records that are gone are an error; else they are left out."""
+
+    null_timestamps: bool
+    """Timestamps that Spark cannot hold are null; else they are an error."""
+
+    batch_bytes_max: int
+    """A record batch that is longer, as the broker keeps it or decompressed, is an error."""
+
+    poll_timeout_ms: int | None
+    """How long a task waits for the next records of a partition; None: as long as one call may take."""

@@ -1,0 +1,151 @@
+"""Rules for several options together: which exist, need, exclude or limit each other, and the columns they ask for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+
+from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.kafka.options.option import Option
+from evensplit.spark.options.hints import sought
+from evensplit.spark.options.spec import DECLARED
+from evensplit.spark.options.spec_clusters import METADATA, METADATA_OWN
+from evensplit.spark.options.spec_query import (
+    COLUMNS_OPTION,
+    INCLUDE_CLUSTER,
+    INCLUDE_HEADERS,
+    MAX_OFFSETS,
+    MIN_OFFSETS,
+    ON_TIMESTAMP_OVERFLOW,
+)
+from evensplit.spark.options.values import RawOptions, shown
+
+_EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
+
+
+def refuse_unknown(
+    given: RawOptions, names: Sequence[str], prefixes: Sequence[str], elsewhere: Sequence[str] = ()
+) -> None:
+    """Say of each option that it does not exist, unless it is one of `names` or begins with a prefix.
+
+    `elsewhere`: those that exist, but not on this level.
+    """
+    known = {name.lower(): name for name in names}
+    for name in sorted(given.options):
+        prefixed = name.startswith(tuple(prefixes))
+        found = sought(name, prefixed=prefixed)
+        if name in known or (prefixed and not found):
+            continue
+        usual, hint = found or (given.written(name), "")
+        belongs = next((other for other in elsewhere if other.lower() == name), None)
+        close = difflib.get_close_matches(name, list(known), n=1)
+        if belongs:
+            usual, hint = belongs, "it holds for all clusters: give it outside"
+        elif not hint and close:
+            hint = f"did you mean {known[close[0]]}?"
+        elif not hint:
+            hint = f"expected one of {', '.join((*names, *(f'{prefix}*' for prefix in prefixes)))}"
+        given.problems.append(f"{usual} is not an option{given.where}; {hint}")
+
+
+def has_what_it_needs(option: Option, given: RawOptions) -> bool:
+    """Whether the option that `option` needs is given, if it needs one."""
+    return not option.needs or option.needs in given
+
+
+def check_together(given: RawOptions) -> None:
+    """Say of each option that needs or excludes others that they are not, or are, given beside it."""
+    for option in DECLARED:
+        if option.name not in given:
+            continue
+        beside = given.among(option.excludes)
+        if not has_what_it_needs(option, given):
+            given.problems.append(_lonely(option.name, option.needs))
+        elif beside:
+            given.problems.append(
+                f"{option.name} is given beside {' and '.join(beside)}{given.where}; expected {option.name} alone, or "
+                f"leave {option.name} out"
+            )
+    if METADATA.name not in given:
+        given.problems.extend(_lonely(name, METADATA.name) for name in own_of_metadata(given))
+
+
+def own_of_metadata(given: RawOptions) -> list[str]:
+    """The names, as they were written, of options that are for the user's own metadata class."""
+    prefix = METADATA_OWN.name.removesuffix("<name>")
+    names = {one.name.lower() for one in DECLARED}
+    return sorted(given.written(name) for name in given.options if name.startswith(prefix) and name not in names)
+
+
+def without_effect(given: RawOptions, columns: tuple[str, ...]) -> Iterator[str]:
+    """The options given that change nothing, by themselves or for want of another one."""
+    for option in DECLARED:
+        needed = option.useless_without
+        if option.name in given and (option.ignored or (needed and needed not in given)):
+            yield option.name
+    if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in columns:
+        yield ON_TIMESTAMP_OVERFLOW.name
+
+
+def for_streams(given: RawOptions, *, refused: bool) -> tuple[str, ...]:
+    """The options given that are for streaming queries only: those that a batch query refuses, or those it ignores."""
+    return tuple(
+        one.name for one in DECLARED if one.only == "stream" and one.refused_elsewhere is refused and one.name in given
+    )
+
+
+def check_limits(given: RawOptions, least: int | None, most: int | None) -> None:
+    """Say that a batch cannot have at least `least` offsets and at most `most`."""
+    if most is not None and least is not None and least > most:
+        given.problems.append(
+            f"{MIN_OFFSETS.name} is {least}, which is higher than the {MAX_OFFSETS.name} ({most}); expected "
+            f"{MIN_OFFSETS.name} of at most {most}, or a higher {MAX_OFFSETS.name}"
+        )
+
+
+def columns_of(given: RawOptions, *, several: bool) -> tuple[str, ...]:
+    """The columns, in the order of Spark's schema, however they were written.
+
+    `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
+    """
+    flags = {name: given.read(option) for option, name in _EXTRA}
+    if COLUMNS_OPTION.name not in given:
+        wanted = {*KAFKA_COLUMNS}
+        wanted |= {"headers"} if flags["headers"] else set()
+        wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
+        return _in_order(wanted)
+    named = _named_columns(given)
+    for option, name in _EXTRA:
+        if named and flags[name] is not None and flags[name] != (name in named):
+            flag, joint = ("true", "without") if flags[name] else ("false", "with")
+            given.problems.append(
+                f"{option.name} is {flag} and columns is {shown(given.value('columns'))}, {joint} {name}; expected "
+                "columns alone"
+            )
+    return _in_order(named) or KAFKA_COLUMNS
+
+
+def _named_columns(given: RawOptions) -> set[str]:
+    """The columns that `columns` names; none, and one sentence about all that is wrong, for a wrong value."""
+    known = {name.lower(): name for name in COLUMNS}
+    written = [part.strip() for part in str(given.value(COLUMNS_OPTION.name)).split(",")]
+    found = [known.get(name.lower(), name) for name in written]
+    reasons: list[str] = []
+    if unknown := [name for name in found if name not in COLUMNS]:
+        reasons.append(f"there is no {' and no '.join(map(shown, dict.fromkeys(unknown)))}")
+    if repeated := [name for name in COLUMNS if found.count(name) > 1]:
+        reasons.append(f"{' and '.join(repeated)} {'are' if len(repeated) > 1 else 'is'} there more than once")
+    if reasons:
+        expected = f"one or more of {', '.join(COLUMNS)}, separated by commas"
+        given.wrong(COLUMNS_OPTION, "; ".join(reasons), expected=expected)
+        return set()
+    return set(found)
+
+
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    wanted = set(names)
+    return tuple(name for name in COLUMNS if name in wanted)
+
+
+def _lonely(name: str, needed: str) -> str:
+    return f"{name} is given without {needed}; expected the option {needed} too, or leave it out"
