@@ -73,7 +73,10 @@ def observe(options: SourceOptions, state: EnumeratorState, readers: int, *, nam
     """
     # Whatever answers is waited for, and the rest is done without.
     patient = replace(
-        options, allow_unreachable=True, fail_on_data_loss=False, discovery_interval_ms=SIGHTINGS_APART_MS
+        options,
+        allow_unreachable=True,
+        reading=replace(options.reading, fail_on_data_loss=False),
+        discovery_interval_ms=SIGHTINGS_APART_MS,
     )
     coordinator = Coordinator(
         patient,

@@ -20,7 +20,7 @@ class Missed(NamedTuple):
 
     since_ms: int
     """When the first of them was asked for."""
-    count: int
+    times: int
     last_ms: int
     """When the last of them was asked for."""
     turned: bool
@@ -39,7 +39,7 @@ def missed(model: Model, key: SplitId | str, asked: Asked = NOW) -> None:
 
 
 def _once_more(one: Missed | None, at_ms: int, *, turned: bool = True) -> Missed:
-    return Missed(at_ms, 1, at_ms, turned) if one is None else Missed(one.since_ms, one.count + 1, at_ms, turned)
+    return Missed(at_ms, 1, at_ms, turned) if one is None else Missed(one.since_ms, one.times + 1, at_ms, turned)
 
 
 def clusters_listed(model: Model, event: ClustersListed, before: EnumeratorState) -> None:

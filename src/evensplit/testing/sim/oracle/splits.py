@@ -359,7 +359,7 @@ class Model:
         """
         kept: Mapping[Any, Missed] = self.unwanted if unwanted else self.missing
         one = kept.get(key)
-        return one is not None and one.count > 1 and one.turned and one.last_ms - one.since_ms >= self.interval_ms
+        return one is not None and one.times > 1 and one.turned and one.last_ms - one.since_ms >= self.interval_ms
 
     def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
         """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
