@@ -20,9 +20,9 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from evensplit.observe.hosts import is_loopback, is_meant
 from evensplit.observe.metrics import METRICS, Names, samples
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.web.hosts import is_loopback, is_meant
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

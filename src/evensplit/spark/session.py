@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from evensplit.core.state.state import READERS_MAX
 from evensplit.errors import OptionError
-from evensplit.observe.dashboard.address import problems
-from evensplit.observe.hosts import LOOPBACK
+from evensplit.observe.web.address import problems
+from evensplit.observe.web.hosts import LOOPBACK
 from evensplit.spark.listen.listener import Registration, listen
 from evensplit.spark.source import EvenSplitDataSource
 

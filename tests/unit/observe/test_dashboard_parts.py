@@ -10,9 +10,9 @@ from evensplit.observe.dashboard.view.chart import HEIGHT, WIDTH, make_chart
 from evensplit.observe.dashboard.view.formatting import exact, lasted, short, stamp, utc
 from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, make_grid
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
-from evensplit.observe.hosts import is_loopback
 from evensplit.observe.source_view import SplitView, Work
 from evensplit.observe.timeline import Kind
+from evensplit.observe.web.hosts import is_loopback
 from tests.support.views import keys_of
 
 

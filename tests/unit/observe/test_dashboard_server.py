@@ -20,13 +20,14 @@ import pytest
 from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
 from evensplit.errors import OptionError, PortError
-from evensplit.observe.dashboard import Dashboard, connections, server
+from evensplit.observe.dashboard import Dashboard, server
 from evensplit.observe.dashboard import feed as feed_module
-from evensplit.observe.dashboard.connections import CONNECTIONS_MAX
 from evensplit.observe.dashboard.feed import BROWSERS_MAX, Feed
 from evensplit.observe.dashboard.view import page
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
+from evensplit.observe.web import connections
+from evensplit.observe.web.connections import CONNECTIONS_MAX
 from tests.support.batches import orders
 from tests.support.batches import taken as taken_in
 from tests.support.views import feed, recorder_of, small, states

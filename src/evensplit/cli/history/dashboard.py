@@ -13,9 +13,9 @@ from evensplit.checkpoint.offset_log import batches_of, read_offset_log
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
-from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
-from evensplit.observe.hosts import LOOPBACK
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.web.address import PORT_DEFAULT, problems
+from evensplit.observe.web.hosts import LOOPBACK
 
 POLL_S = 1.0
 """So often the checkpoint is looked at."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evensplit.observe.dashboard.address import PORT_DEFAULT
+from evensplit.observe.web.address import PORT_DEFAULT
 
 if TYPE_CHECKING:
     from evensplit.observe.dashboard.server import Dashboard

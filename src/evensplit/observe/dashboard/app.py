@@ -19,12 +19,12 @@ from starlette.types import ASGIApp
 
 from evensplit.core.text import counted
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.dashboard.guard import Guard
 from evensplit.observe.dashboard.stories import Stories, Told
 from evensplit.observe.dashboard.view import formatting, page
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
 from evensplit.observe.recorder import Begun, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.web.guard import Guard
 
 HERE = Path(__file__).parent
 

@@ -14,13 +14,13 @@ from weakref import WeakKeyDictionary
 import uvicorn
 
 from evensplit.errors import OptionError, PortError, line_of
-from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
 from evensplit.observe.dashboard.app import make_app
-from evensplit.observe.dashboard.connections import Config
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.hosts import LOOPBACK, is_loopback
 from evensplit.observe.recorder import Recorder
 from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.web.address import PORT_DEFAULT, problems
+from evensplit.observe.web.connections import Config
+from evensplit.observe.web.hosts import LOOPBACK, is_loopback
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evensplit.observe.hosts import LOOPBACK, is_loopback
+from evensplit.observe.web.hosts import LOOPBACK, is_loopback
 
 PORT_DEFAULT = 4848
 PORT_MAX = 65_535

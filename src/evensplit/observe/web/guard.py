@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evensplit.observe.hosts import is_meant
+from evensplit.observe.web.hosts import is_meant
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
