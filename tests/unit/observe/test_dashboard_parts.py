@@ -12,7 +12,7 @@ from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, mak
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
 from evensplit.observe.source_view import SplitView, Work
 from evensplit.observe.timeline import Kind
-from evensplit.observe.web.hosts import is_loopback
+from evensplit.observe.web.address import is_loopback
 from tests.support.views import keys_of
 
 

@@ -14,8 +14,7 @@ from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
 from evensplit.observe.recorder import Recorder
-from evensplit.observe.web.address import PORT_DEFAULT, problems
-from evensplit.observe.web.hosts import LOOPBACK
+from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
 
 POLL_S = 1.0
 """So often the checkpoint is looked at."""

@@ -8,23 +8,21 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from evensplit.core.text import counted
 from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.dashboard.stories import Stories, Told
 from evensplit.observe.dashboard.view import formatting, page
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
-from evensplit.observe.recorder import Begun, SourceStatus
+from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
-from evensplit.observe.web.guard import Guard
 
 HERE = Path(__file__).parent
 
@@ -48,18 +46,42 @@ Answer = tuple[bytes, int]
 
 
 class Pages:
-    """Makes the pages of what `shelf` has. `notes`: what stands above each, a sentence each."""
+    """The pages of what recorders hear. They are held weakly: what one heard is shown as long as it lives."""
 
-    def __init__(self, shelf: RecorderGroup, feed: Feed, notes: Callable[[], Sequence[str]]) -> None:
-        self._shelf = shelf
-        self._feed = feed
-        self._notes = notes
+    def __init__(self) -> None:
+        self._group = RecorderGroup()
+        self._feed = Feed()
+        self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], None]] = WeakKeyDictionary()
+        self._notes: tuple[str, ...] = ()
         self._splits = page.Splits()
         self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
-        self._stories = Stories(shelf)
+        self._stories = Stories(self._group)
         self._revision = ""
         self._made: OrderedDict[tuple[str, str], asyncio.Task[Answer]] = OrderedDict()
         self._templates = _templates()
+        self.routes = (
+            Route("/", self.show, methods=["GET"]),
+            Route("/news", self.news, methods=["GET"]),
+            Route("/assets/{name}", self.asset, methods=["GET"]),
+        )
+
+    def watch(self, recorder: Recorder) -> None:
+        """Show what `recorder` hears as well. Adding one again changes nothing."""
+        if self._group.add(recorder):
+            self._unsubscribe[recorder] = recorder.subscribe(self._feed.heard, lambda _: self._feed.news())
+            self._feed.news()
+
+    def note(self, notes: Sequence[str]) -> None:
+        """Show these sentences above everything, in place of the earlier ones."""
+        if tuple(notes) != self._notes:
+            self._notes = tuple(notes)
+            self._feed.news()
+
+    def close(self) -> None:
+        """Let go of all browsers and recorders."""
+        for unsubscribe in list(self._unsubscribe.values()):
+            unsubscribe()
+        self._feed.close()
 
     async def show(self, request: Request) -> Response:
         """The page, or the part of it that htmx asks for."""
@@ -75,7 +97,7 @@ class Pages:
 
     async def _told(self, request: Request, wish: PageQuery) -> Response:
         """The story of a split, for as long as somebody waits for it."""
-        watched = page.find(self._shelf, wish)
+        watched = page.find(self._group, wish)
         told: Told | None = Told()
         if isinstance(watched, SourceStatus) and wish.split is not None:
             told = await self._stories.tell(request, watched, wish.split)
@@ -119,11 +141,11 @@ class Pages:
 
     def make(self, wish: PageQuery, part: str, revision: str) -> Answer:
         """The page, or the part of it that changes, from the news `revision` or later."""
-        known = page.find(self._shelf, wish)
+        known = page.find(self._group, wish)
         watched = known if isinstance(known, SourceStatus) else None
         code = 404 if known is None and wish.source is not None else 200
         found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "wish": wish}
-        found |= {"notes": list(self._notes()), "choices": page.choices(self._shelf, known)}
+        found |= {"notes": list(self._notes), "choices": page.choices(self._group, known)}
         if watched is not None:
             found |= page.live(watched, wish, self._splits)
         elif isinstance(known, Begun):
@@ -159,23 +181,3 @@ def _templates() -> Environment:
     ):
         found.globals[one.__name__] = one
     return found
-
-
-def make_app(
-    shelf: RecorderGroup,
-    feed: Feed,
-    *,
-    loopback: bool = True,
-    token: str | None = None,
-    notes: Callable[[], Sequence[str]] = tuple,
-) -> ASGIApp:
-    """The whole application, guarded. `feed` has to be told of the news of `shelf`."""
-    pages = Pages(shelf, feed, notes)
-    app = Starlette(
-        routes=[
-            Route("/", pages.show, methods=["GET"]),
-            Route("/news", pages.news, methods=["GET"]),
-            Route("/assets/{name}", pages.asset, methods=["GET"]),
-        ]
-    )
-    return Guard(app, loopback=loopback, token=token)
