@@ -86,6 +86,16 @@ class Work:
         return sum(self.offsets.values())
 
     @property
+    def busiest(self) -> int:
+        """The offsets of the reader with the most."""
+        return max(self.offsets.values(), default=0)
+
+    @property
+    def least_busy(self) -> int:
+        """The offsets of the reader with the fewest."""
+        return min(self.offsets.values(), default=0)
+
+    @property
     def share(self) -> float:
         """The offsets that each reader would have if all had the same."""
         return self.offsets_sum / len(self.offsets) if self.offsets else 0.0

@@ -12,8 +12,6 @@ from evensplit.checkpoint.history import batches_option, read_kept
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import log_ends
 from evensplit.cli.report.atomic_write import check_place, write_whole
-from evensplit.cli.report.report_charts import matplotlib
-from evensplit.cli.report.report_page import page_of
 from evensplit.cli.usage import end_with, ending, form_option
 
 
@@ -51,12 +49,16 @@ def report(
 
     It has rates, loads, moves and losses of the batches that CHECKPOINT has kept. CHECKPOINT is the checkpointLocation
     of a query, which may be running. The file opens without a network. How far the logs reach is not in a checkpoint:
-    --lag or --bootstrap-servers asks the clusters how far behind they are now. Needs matplotlib: pip install
-    'evensplit[plots]'.
+    --lag or --bootstrap-servers asks the clusters how far behind they are now. Needs Jinja: pip install
+    'evensplit[dashboard]'.
     """
+    try:
+        from evensplit.cli.report.report_page import page_of
+    except ModuleNotFoundError as error:
+        if error.name not in ("jinja2", "markupsafe"):
+            raise
+        raise click.ClickException(f"a report needs {error.name}: pip install 'evensplit[dashboard]'") from error
     check_place(output)
-    # Large checkpoints take a while to be read, which would be for nothing.
-    matplotlib()
     kept = read_kept(checkpoint, batches)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
@@ -68,7 +70,7 @@ def report(
     finally:
         ends.close()
     seen = {name: ends.with_ends(name, view) for name, view in views.items()}
-    data = page_of(kept, seen, ends.failures, int(time.time() * 1000)).encode("utf-8", "xmlcharrefreplace")
+    data = page_of(kept, seen, ends.failures, int(time.time() * 1000))
     write_whole(output, data)
     if form == "json":
         click.echo(

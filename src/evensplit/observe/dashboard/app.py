@@ -5,26 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from evensplit.core.text import counted
 from evensplit.observe.dashboard.feed import Feed
+from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.stories import Stories, Told
-from evensplit.observe.dashboard.view import formatting, page
+from evensplit.observe.dashboard.view import page
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
 from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
-
-HERE = Path(__file__).parent
 
 ASSETS = {
     "dashboard.css": "text/css",
@@ -58,7 +53,6 @@ class Pages:
         self._stories = Stories(self._group)
         self._revision = ""
         self._made: OrderedDict[tuple[str, str], asyncio.Task[Answer]] = OrderedDict()
-        self._templates = _templates()
         self.routes = (
             Route("/", self.show, methods=["GET"]),
             Route("/news", self.news, methods=["GET"]),
@@ -103,8 +97,8 @@ class Pages:
             told = await self._stories.tell(request, watched, wish.split)
         if told is None:
             return PlainTextResponse("Nobody waits for this any longer.\n", 503)
-        text = self._templates.get_template("story.html").render(split=wish.split, told=told)
-        return HTMLResponse(_encoded(text), 404 if watched is None and wish.source is not None else 200)
+        text = render("story.html", {"split": wish.split, "told": told})
+        return HTMLResponse(text, 404 if watched is None and wish.source is not None else 200)
 
     async def _shared(self, wish: PageQuery, part: str) -> Answer:
         """What is made once for all who ask for the same, until there is news."""
@@ -153,31 +147,4 @@ class Pages:
         if part != "live":
             awaited = None if watched is None or wish.split is None else wish.at(watched.view.source)
             found |= {"revision": revision, "split": wish.split, "told": Told(awaited=awaited)}
-        return _encoded(self._templates.get_template("live.html" if part else "page.html").render(found)), code
-
-
-def _encoded(text: str) -> bytes:
-    """Names can have halves of characters in them."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-@cache
-def _templates() -> Environment:
-    found = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for one in (
-        formatting.exact,
-        formatting.short,
-        counted,
-        formatting.lasted,
-        formatting.utc,
-        formatting.stamp,
-        formatting.attribute,
-    ):
-        found.globals[one.__name__] = one
-    return found
+        return render("live.html" if part else "page.html", found), code

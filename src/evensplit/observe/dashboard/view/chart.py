@@ -40,11 +40,6 @@ class Column:
     work: Work
     left_out: int
 
-    @property
-    def busiest(self) -> int:
-        """The offsets of the reader with the most."""
-        return max(self.work.offsets.values(), default=0)
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -61,7 +56,7 @@ def make_chart(works: Sequence[Work]) -> Chart:
     # A bar is two rectangles where it is above the line.
     bars_max = RECTANGLES_MAX // 2
     shown = busy[-max(1, min(BATCHES_MAX, bars_max // max(1, readers))) :] if busy else []
-    top = max((max(work.offsets.values()) for work in shown), default=0)
+    top = max((work.busiest for work in shown), default=0)
     width = WIDTH / max(1, len(shown))
     return Chart(tuple(_column(work, at * width, width, top, bars_max) for at, work in enumerate(shown)), top)
 

@@ -129,13 +129,13 @@ def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, An
         "status": status_of(watched),
         "over": watched.stage in OVER,
         "heard_ms": watched.heard_ms,
-        "tiles": tuple(_tiles(watched, len(found))),
+        "tiles": tuple(tiles(watched, len(found))),
         "notices": _few(explanation.notices, "more notices"),
         "clusters": _clusters(watched, here),
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
-        "proofs": _proofs(view),
+        "proofs": proofs(view),
         "happenings": happenings,
         "happenings_known": len(kinds),
         "kinds": [(kind, kind in here.kinds, here.toggled(kind)) for kind in _kinds(view, here)],
@@ -176,7 +176,8 @@ def story(biography: SplitHistory) -> dict[str, Any]:
     }
 
 
-def _tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
+def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
+    """The numbers at the top, of a source that has so many splits."""
     view = watched.view
     explanation, totals = view.explanation, view.totals
     work = view.work[-1] if view.work else None
@@ -291,7 +292,7 @@ def _tone(one: ClusterView, known: bool) -> str:
     return "good" if known else "off"
 
 
-def _proofs(view: View) -> Sequence[tuple[str, str]]:
+def proofs(view: View) -> Sequence[tuple[str, str]]:
     """What is proven, each with its tone."""
     lines: list[tuple[str, str]] = []
     for one in view.explanation.evenness:
