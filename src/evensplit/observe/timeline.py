@@ -53,7 +53,7 @@ def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[Timel
             yield TimelineEvent(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))
         more = [key for keys, _ in groups[_shown(groups) :] for key in keys]
         if more:
-            text = f"{counted(len(more), 'more split')} {_SAID[kind][len(more) > 1]}"
+            text = f"{counted(len(more), 'more partition')} {_SAID[kind][len(more) > 1]}"
             yield TimelineEvent(number, at_ms, kind, text, len(more), _clusters(more))
 
 
@@ -77,10 +77,10 @@ _SAID = {
     Kind.RECREATED: ("was created anew", "were created anew"),
     Kind.LOST: ("lost records", "lost records"),
     Kind.DISCOVERED: ("was discovered", "were discovered"),
-    Kind.RETURNED: ("returned, and goes on where it was", "returned, and go on where they were"),
-    Kind.RETAINED: ("is not read any more, its position kept", "are not read any more, their positions kept"),
+    Kind.RETURNED: ("returned, and continues where it stopped", "returned, and continue where they stopped"),
+    Kind.RETAINED: ("is no longer read; its position is kept", "are no longer read; their positions are kept"),
     Kind.FINISHED: ("was read to its end", "were read to their ends"),
-    Kind.FORGOTTEN: ("was away for too long, and is forgotten", "were away for too long, and are forgotten"),
+    Kind.FORGOTTEN: ("was away for too long and is forgotten", "were away for too long and are forgotten"),
     Kind.MOVED: ("moved", "moved"),
 }
 """What becomes of one split and of several, in the order in which it is told."""
@@ -113,7 +113,7 @@ def _grouped(found: Changes) -> Iterator[tuple[Kind, list[tuple[list[SplitId], s
 def _named(keys: Sequence[SplitId], text: str) -> str:
     """What is said of splits of one topic, with its subject."""
     first = keys[0]
-    return f"{first if len(keys) == 1 else f'{len(keys):,} splits of {first.cluster}/{first.topic}'} {text}"
+    return f"{first if len(keys) == 1 else f'{len(keys):,} partitions of {first.cluster}/{first.topic}'} {text}"
 
 
 def _clusters(keys: Sequence[SplitId]) -> tuple[str, ...]:

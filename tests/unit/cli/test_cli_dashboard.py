@@ -70,7 +70,7 @@ def test_what_a_checkpoint_does_not_tell_is_not_known(checkpoint: Path) -> None:
     text = " ".join(client(recorder).get("/").text.split())
     assert "from a checkpoint" in text
     assert "not known whether it answers" in text
-    assert "4 splits" in text
+    assert "4 partitions" in text
     assert text.count("lag unknown") == 2 * 4
 
 

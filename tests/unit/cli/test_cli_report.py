@@ -50,7 +50,7 @@ def test_the_numbers_of_a_report(place: Path) -> None:
     page = Page((place.parent / "report.html").read_text())
     assert "less even than possible" in page.text
     assert "moved from reader 2 to reader 0" in page.text
-    for title in ("Rate by cluster", "Work per reader", "Splits per reader", "Discoveries, moves and losses"):
+    for title in ("Rate by cluster", "Work per reader", "Partitions per reader", "Discoveries, moves and losses"):
         assert title in page.text
 
 
@@ -82,7 +82,7 @@ def test_one_reader_and_one_batch_have_one_number_each(tmp_path: Path) -> None:
     plots = plots_of(read_kept(write(tmp_path / "kept", ends)).views["0"])
     assert {plot.title: [[one.label for one in ticks] for ticks in (plot.x_ticks, plot.y_ticks)] for plot in plots} == {
         "Work per reader": [["0"], ["0", "1"]],
-        "Splits per reader": [["0"], ["0", "1"]],
+        "Partitions per reader": [["0"], ["0", "1"]],
         "Discoveries, moves and losses": [["0"], ["0", "1"]],
     }
 

@@ -77,7 +77,7 @@ def test_found_later_and_forgotten() -> None:
     assert (found.known_from, found.before, found.now) == (8, None, None)
     assert told(*ends) == [
         (8, 8, ("was discovered", "starts at 2", "was given to reader 0", "offsets 2 to 4 read by reader 0")),
-        (9, 9, ("was retained at 5: it is not to be read any more",)),
+        (9, 9, ("was retained at 5: it is no longer read",)),
         (11, 11, ("was forgotten: it was away for longer than positions are kept",)),
     ]
 
@@ -86,7 +86,7 @@ def test_the_last_range_of_a_finished_split() -> None:
     """Its owner is not in the state any more: it is the one before, or, in its only batch, the one with least to do."""
     before, after = Split(ONE, "id", 5, None, 1), Split(ONE, "id", 9, finished=True)
     assert told(end(3, before), end(4, after)) == [
-        (4, 4, ("was finished at 9: it is read to its end", "offsets 5 to 8 read by reader 1"))
+        (4, 4, ("was finished at 9: read to its end", "offsets 5 to 8 read by reader 1"))
     ]
     busy = Split(TWO, "id", 9, 0, 0)
     (chapter,) = told(end(3), end(4, after._replace(first=5), busy))
@@ -117,7 +117,7 @@ def test_a_topic_that_was_created_anew_starts_again() -> None:
             4,
             (
                 "lost records: the topic was deleted and created anew. At most 3 offsets from 5 on were lost",
-                "was created anew: another topic id",
+                "was created anew: its topic has another id",
                 "starts at 0",
                 "offsets 0 to 8 read by reader 0",
             ),
@@ -149,7 +149,7 @@ def test_how_a_split_stands() -> None:
             split._replace(owner=None, finished=True),
         )
     ] == [
-        "forgotten; it is new if it is seen again",
+        "forgotten; it is new if it comes back",
         "next offset 12,345; with reader 3",
         "next offset 12,345; no reader yet",
         "its start is not known yet; no reader yet",

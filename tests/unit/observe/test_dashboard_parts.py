@@ -195,4 +195,4 @@ def test_pages_of_groups_have_all_of_them() -> None:
     cells, _, _ = behind_it(many(500, 1, 1, 1), 1, PageQuery())
     assert len({cell.wish.cluster for cell in cells}) == 500
     first = make_grid(many(1, 1_000, 2, 1), PageQuery(), {0: 1})
-    assert (first.pages, first.rows[0].note) == (3, "2,000 splits, read 1 offset")
+    assert (first.pages, first.rows[0].note) == (3, "2,000 partitions, read 1 offset")

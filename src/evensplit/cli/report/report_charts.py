@@ -68,11 +68,13 @@ def _owners(view: View) -> Iterator[Plot]:
     loads = [one.splits for one in readers]
     if readers:
         note = (
-            f"{counted(sum(loads), 'split')}, {sum(loads) / len(loads):,.1f} for each reader; "
+            f"{counted(sum(loads), 'partition')}, {sum(loads) / len(loads):,.1f} for each reader; "
             f"{view.explanation.spread:,} between most and least."
         )
         draw = bars if len(readers) <= BARS_MAX else lines
-        yield draw("Splits per reader", note, "splits", [one.reader for one in readers], [("", loads)], x="reader")
+        yield draw(
+            "Partitions per reader", note, "partitions", [one.reader for one in readers], [("", loads)], x="reader"
+        )
 
 
 def _changes(view: View) -> Iterator[Plot]:
@@ -85,5 +87,5 @@ def _changes(view: View) -> Iterator[Plot]:
                 counts[one.batch] += one.splits
         series.append((str(kind), list(counts.values())))
     if any(any(values) for _, values in series):
-        note = "How many splits were discovered, moved or lost records with each batch."
-        yield bars("Discoveries, moves and losses", note, "splits", batches, series)
+        note = "How many partitions each batch discovered, moved, or lost records of."
+        yield bars("Discoveries, moves and losses", note, "partitions", batches, series)

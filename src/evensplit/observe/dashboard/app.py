@@ -82,7 +82,7 @@ class Pages:
         try:
             wish = PageQuery.of(request.query_params.multi_items())
         except BadPageQuery as error:
-            return PlainTextResponse(f"This address is of no page: {error}.\n", 400)
+            return PlainTextResponse(f"No page has this address: {error}.\n", 400)
         part = request.headers.get("hx-target", "") if request.headers.get("hx-request") == "true" else ""
         if part == "story":
             return await self._told(request, wish)
@@ -96,7 +96,7 @@ class Pages:
         if isinstance(watched, SourceStatus) and wish.split is not None:
             told = await self._stories.tell(request, watched, wish.split)
         if told is None:
-            return PlainTextResponse("Nobody waits for this any longer.\n", 503)
+            return PlainTextResponse("The browser has gone.\n", 503)
         text = render("story.html", {"split": wish.split, "told": told})
         return HTMLResponse(text, 404 if watched is None and wish.source is not None else 200)
 
@@ -121,7 +121,7 @@ class Pages:
     async def news(self, request: Request) -> Response:
         """The stream of news for one browser."""
         if self._feed.full:
-            return PlainTextResponse("Too many browsers look at this dashboard: close some of them.\n", 503)
+            return PlainTextResponse("Too many browsers show this dashboard. Close some of them.\n", 503)
         frames = self._feed.frames(request.query_params.get("since", ""))
         return StreamingResponse(frames, media_type="text/event-stream")
 
@@ -129,7 +129,7 @@ class Pages:
         """A file that a page is made of."""
         name = request.path_params["name"]
         if name not in ASSETS:
-            return PlainTextResponse("There is no such file.\n", 404)
+            return PlainTextResponse("No such file.\n", 404)
         # Asked for anew where it has changed, as with another version of the package.
         return FileResponse(HERE / "assets" / name, media_type=ASSETS[name], headers={"Cache-Control": "no-cache"})
 

@@ -68,7 +68,7 @@ class Stories:
             found = self._shelf.story(source, split, lambda: not gone.is_set())
         except CheckpointError as error:
             return Told(problem=str(error))
-        return Told(problem="None of the last batches knows it.") if found is None else Told(page.story(found))
+        return Told(problem="None of the batches that are kept has it.") if found is None else Told(page.story(found))
 
 
 async def _until_gone(request: Request, gone: threading.Event) -> None:

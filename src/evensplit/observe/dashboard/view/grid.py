@@ -172,7 +172,7 @@ class _Draw:
     def row(self, reader: int, splits: Splits, level: Level, have: int) -> Row:
         """The row of a reader that has so many splits, of which these are on this page."""
         name = "no reader" if reader < 0 else f"reader {reader}"
-        note = counted(have, "split")
+        note = counted(have, "partition")
         # Not what its splits had: ranges are lent to others.
         if reader in self.readers:
             note += f", read {counted(self.readers[reader], 'offset')}"
@@ -220,7 +220,7 @@ class _Draw:
         said = [
             what,
             "no reader" if reader < 0 else f"reader {reader}",
-            counted(len(splits), "split"),
+            counted(len(splits), "partition"),
             f"{unit}: {exact(value)}" + (f", {ends_unknown:,} unknown" if value is not None and ends_unknown else ""),
             *([f"{moved:,} moved in the last batch"] if moved else []),
         ]

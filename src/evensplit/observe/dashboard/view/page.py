@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evensplit.core.state.settings import LEVEL
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
 from evensplit.explain.split_history import SplitHistory, describe_split
@@ -191,26 +192,25 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
             "Lag",
             short(lag),
             "offsets",
-            f"not known of {counted(unknown, 'split')}" if unknown else "when the query last looked",
-            f"{exact(lag)} offsets are still to be read",
+            f"unknown for {counted(unknown, 'partition')}" if unknown else "when the query last looked",
+            f"{exact(lag)} offsets to read",
             "warn" if unknown else "",
         ),
         _rate(watched),
         Tile(
-            "Splits",
+            "Partitions",
             f"{splits:,}",
             "",
             f"on {counted(len(explanation.readers), 'reader')}",
-            f"{counted(splits, 'split')}, the fullest reader has {explanation.spread:,} more than the emptiest",
+            f"{counted(splits, 'partition')}; the fullest reader has {explanation.spread:,} more than the emptiest",
         ),
         Tile(
             "Busiest reader",
             f"{explanation.plan.offsets_max / work.share:.0%}" if work is not None and work.share else "-",
-            "of the level" if work is not None and work.share else "",
+            "of an equal share" if work is not None and work.share else "",
             f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets"
-            f"{'; plan=level would cut that' if explanation.plan.levels else ''}",
-            explanation.advice()
-            or "What the busiest reader had to go through in the last batch, against an equal share",
+            f"{'; plan=level would split them' if explanation.plan.levels else ''}",
+            explanation.advice() or "Offsets of the busiest reader in the last batch, against an equal share",
         ),
         Tile(
             "Moves",
@@ -233,7 +233,7 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
 def _rate(watched: SourceStatus) -> Tile:
     """How fast it goes; what has ended does not, and what has nothing to read did when there was something."""
     if watched.stage in OVER:
-        return Tile("Rate", "-", "", "nothing is read any more", "The query has ended")
+        return Tile("Rate", "-", "", "the query has ended", "Nothing is read any more")
     rates = _rates(watched)
     if rates and not _reads(watched):
         before = sum(watched.view.rates().values())
@@ -267,7 +267,7 @@ def _lost(view: View) -> str:
     totals = view.totals.lost_offsets
     unknown = sum(view.totals.losses_unknown.values())
     if not totals:
-        return "of how many offsets is not known"
+        return "the number of offsets is unknown"
     said = f"at most {short(sum(totals.values()))} offsets"
     return f"{said}, and {unknown:,} of unknown size" if unknown else said
 
@@ -296,7 +296,7 @@ def proofs(view: View) -> Sequence[tuple[str, str]]:
     """What is proven, each with its tone."""
     lines: list[tuple[str, str]] = []
     for one in view.explanation.evenness:
-        where = "All splits" if one.cluster is None else f"Cluster {one.cluster}"
+        where = "All partitions" if one.cluster is None else f"Cluster {one.cluster}"
         tone = "good" if one.even else "off" if one.even is None or not one.promised else "bad"
         lines.append((tone, f"{where}: {one.statement()}."))
     left = len(lines) - LINES_MAX
@@ -306,15 +306,16 @@ def proofs(view: View) -> Sequence[tuple[str, str]]:
 
 
 def _planned(view: View) -> Sequence[tuple[str, str]]:
-    """How the batch was shared out, each line with its tone; and what another plan would do where that is much."""
+    """How evenly the batch was shared out, each line with its tone; and the plan that would do much better, if any."""
     plan, offsets = view.explanation.plan, view.explanation.offsets
     if not offsets:
         return []
+    have = f"Busiest reader: {plan.offsets_max:,} of {counted(offsets, 'offset')}"
+    how = "with plan=level" if plan.kind == LEVEL else "without splitting partitions"
     proven = plan.offsets_max <= plan.bound
-    least = "as few as can be with this plan" if proven else f"at least {plan.bound:,} with this plan"
+    best = f", the best possible {how}." if proven else f". Best possible {how}: {plan.bound:,}."
     lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
-    have = f"the busiest reader has {plan.offsets_max:,} of {counted(offsets, 'offset')}, {least}."
-    found = [("good" if proven else "off", f"Plan {plan.kind}: {have}{lent if plan.lent or plan.cuts else ''}")]
+    found = [("good" if proven else "off", f"{have}{best}{lent if plan.lent or plan.cuts else ''}")]
     if advice := view.explanation.advice():
         found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
     return found
