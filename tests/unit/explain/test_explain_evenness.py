@@ -81,7 +81,8 @@ def test_clusters_that_are_balanced_on_their_own_are_proven_on_their_own() -> No
     found = explain(before, after, Report())
     assert [(one.cluster, one.even) for one in found.evenness] == [("c", True), ("d", True)]
     assert found.sentences()[-1] == (
-        "assigned: cluster d: 1 to 2 partitions per reader, as even as possible; no partition moved that could have stayed"
+        "assigned: cluster d: 1 to 2 partitions per reader, "
+        "as even as possible; no partition moved that could have stayed"
     )
     many = state_of(1, {f"{letter}_a0": 0 for letter in "abcdefgh"}, settings)
     assert explain(EnumeratorState(), many, Report()).sentences()[-1] == (
