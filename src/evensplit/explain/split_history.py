@@ -97,7 +97,7 @@ class SplitHistory:
         }
 
 
-def biography(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
+def split_history(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
     """The history of `split`, from the ends of batches, oldest first; None if none of them knows it.
 
     Of the oldest batch, unless it is batch 0, only losses are known, since its start is missing. Batches that are

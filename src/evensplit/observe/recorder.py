@@ -20,7 +20,7 @@ from evensplit.core.state.codec import decode
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
-from evensplit.explain.split_history import BatchEnd, SplitHistory, biography
+from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 
@@ -340,7 +340,7 @@ class Recorder:
                 state = decode(json.loads(zlib.decompress(end)), state)
                 yield BatchEnd(past.number, past.at_ms, state)
 
-        told = biography(split, ends())
+        told = split_history(split, ends())
         return told if wanted is None or wanted() else None
 
     def subscribe(

@@ -78,9 +78,9 @@ def test_what_many_look_at_is_made_once(recorder: Recorder, monkeypatch: pytest.
     made: list[PageQuery] = []
     live = page_module.live
 
-    def counted(watched: SourceStatus, wish: PageQuery, splits: page_module.Splits) -> dict[str, Any]:
-        made.append(wish)
-        return live(watched, wish, splits)
+    def counted(watched: SourceStatus, params: PageQuery, splits: page_module.Splits) -> dict[str, Any]:
+        made.append(params)
+        return live(watched, params, splits)
 
     monkeypatch.setattr(page_module, "live", counted)
     pages = Pages()

@@ -80,43 +80,43 @@ class Pages:
     async def show(self, request: Request) -> Response:
         """The page, or the part of it that htmx asks for."""
         try:
-            wish = PageQuery.of(request.query_params.multi_items())
+            params = PageQuery.of(request.query_params.multi_items())
         except BadPageQuery as error:
             return PlainTextResponse(f"No page has this address: {error}.\n", 400)
         part = request.headers.get("hx-target", "") if request.headers.get("hx-request") == "true" else ""
         if part == "story":
-            return await self._told(request, wish)
-        text, code = await self._shared(wish, "live" if part == "live" else "")
+            return await self._told(request, params)
+        text, code = await self._shared(params, "live" if part == "live" else "")
         return HTMLResponse(text, code)
 
-    async def _told(self, request: Request, wish: PageQuery) -> Response:
+    async def _told(self, request: Request, params: PageQuery) -> Response:
         """The story of a split, for as long as somebody waits for it."""
-        watched = page.find(self._group, wish)
+        watched = page.find(self._group, params)
         told: Told | None = Told()
-        if isinstance(watched, SourceStatus) and wish.split is not None:
-            told = await self._stories.tell(request, watched, wish.split)
+        if isinstance(watched, SourceStatus) and params.split is not None:
+            told = await self._stories.tell(request, watched, params.split)
         if told is None:
             return PlainTextResponse("The browser has gone.\n", 503)
-        text = render("story.html", {"split": wish.split, "told": told})
-        return HTMLResponse(text, 404 if watched is None and wish.source is not None else 200)
+        text = render("story.html", {"split": params.split, "told": told})
+        return HTMLResponse(text, 404 if watched is None and params.source is not None else 200)
 
-    async def _shared(self, wish: PageQuery, part: str) -> Answer:
+    async def _shared(self, params: PageQuery, part: str) -> Answer:
         """What is made once for all who ask for the same, until there is news."""
         if self._revision != self._feed.revision:
             self._revision = self._feed.revision
             self._made.clear()
-        key = (wish.address(), part)
+        key = (params.address(), part)
         task = self._made.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._made[key] = asyncio.ensure_future(self._one_of_few(wish, part))
+            task = self._made[key] = asyncio.ensure_future(self._one_of_few(params, part))
             if len(self._made) > PAGES_MAX:
                 self._made.popitem(last=False)
         # Who goes takes it from nobody else.
         return await asyncio.shield(task)
 
-    async def _one_of_few(self, wish: PageQuery, part: str) -> Answer:
+    async def _one_of_few(self, params: PageQuery, part: str) -> Answer:
         async with self._slots:
-            return await run_in_threadpool(self.make, wish, part, self._revision)
+            return await run_in_threadpool(self.make, params, part, self._revision)
 
     async def news(self, request: Request) -> Response:
         """The stream of news for one browser."""
@@ -133,18 +133,18 @@ class Pages:
         # Asked for anew where it has changed, as with another version of the package.
         return FileResponse(HERE / "assets" / name, media_type=ASSETS[name], headers={"Cache-Control": "no-cache"})
 
-    def make(self, wish: PageQuery, part: str, revision: str) -> Answer:
+    def make(self, params: PageQuery, part: str, revision: str) -> Answer:
         """The page, or the part of it that changes, from the news `revision` or later."""
-        known = page.find(self._group, wish)
+        known = page.find(self._group, params)
         watched = known if isinstance(known, SourceStatus) else None
-        code = 404 if known is None and wish.source is not None else 200
-        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "wish": wish}
+        code = 404 if known is None and params.source is not None else 200
+        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "params": params}
         found |= {"notes": list(self._notes), "choices": page.choices(self._group, known)}
         if watched is not None:
-            found |= page.live(watched, wish, self._splits)
+            found |= page.live(watched, params, self._splits)
         elif isinstance(known, Begun):
-            found |= page.begun(known, wish)
+            found |= page.begun(known, params)
         if part != "live":
-            awaited = None if watched is None or wish.split is None else wish.at(watched.view.source)
-            found |= {"revision": revision, "split": wish.split, "told": Told(awaited=awaited)}
+            awaited = None if watched is None or params.split is None else params.at(watched.view.source)
+            found |= {"revision": revision, "split": params.split, "told": Told(awaited=awaited)}
         return render("live.html" if part else "page.html", found), code

@@ -34,10 +34,10 @@ class Told:
 
 
 class Stories:
-    """Tells the stories of what `shelf` has."""
+    """Tells the stories of what `group` has."""
 
-    def __init__(self, shelf: RecorderGroup) -> None:
-        self._shelf = shelf
+    def __init__(self, group: RecorderGroup) -> None:
+        self._shelf = group
         self._slot = asyncio.Semaphore(1)
         self._told: OrderedDict[tuple[Source, SplitId, str, int], Told] = OrderedDict()
 

@@ -43,7 +43,7 @@ class Level(StrEnum):
 class Cell:
     """One cell. `id`: the same as long as it stands for the same thing. `value`: lag or rate, in few characters.
 
-    `label`: all of it in words. `shade`: the classes that it is coloured by. `wish`: what choosing it shows.
+    `label`: all of it in words. `shade`: the classes that it is coloured by. `params`: what choosing it shows.
     """
 
     id: str
@@ -51,7 +51,7 @@ class Cell:
     value: str
     label: str
     shade: str
-    wish: PageQuery
+    params: PageQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Row:
 class Grid:
     """What is shown. `legend`: class and meaning of each shade. `splits`: so many are in it, of `known`.
 
-    `crumbs`: the way back to all, with the wish for each step. `earlier`, `later`: the pages before and after.
+    `crumbs`: the way back to all, with the params for each step. `earlier`, `later`: the pages before and after.
     """
 
     level: Level
@@ -94,23 +94,23 @@ Splits = Sequence[SplitView]
 
 
 def make_grid(
-    splits: Splits, wish: PageQuery, readers: Mapping[int, int], moved: frozenset[SplitId] = frozenset()
+    splits: Splits, params: PageQuery, readers: Mapping[int, int], moved: frozenset[SplitId] = frozenset()
 ) -> Grid:
-    """The part of the grid that is wished for.
+    """The part of the grid that `params` ask for.
 
     `readers`: those that there are, with the offsets that each had to go through; `moved`: in the last batch.
     """
-    chosen = [one for one in splits if _wanted(one, wish)]
+    chosen = [one for one in splits if _wanted(one, params)]
     by_reader: dict[int, list[SplitView]] = {}
-    if not (wish.cluster or wish.topic or wish.find):
-        by_reader.update({reader: [] for reader in readers if wish.reader in (None, reader)})
+    if not (params.cluster or params.topic or params.find):
+        by_reader.update({reader: [] for reader in readers if params.reader in (None, reader)})
     for one in chosen:
         by_reader.setdefault(-1 if one.owner is None else one.owner, []).append(one)
     # Those that nobody has come last.
     order = sorted(by_reader, key=lambda reader: (reader < 0, reader))
     have = {reader: len(by_reader[reader]) for reader in order}
     pages = max(1, -(-len(order) // ROWS_MAX))
-    page = min(wish.page, pages - 1)
+    page = min(params.page, pages - 1)
     order = order[page * ROWS_MAX : (page + 1) * ROWS_MAX]
     shown: dict[int, Splits] = {reader: by_reader[reader] for reader in order}
     level = next((one for one in Level if _cost(shown, one) <= ELEMENTS_MAX), Level.READER)
@@ -118,21 +118,21 @@ def make_grid(
         ((reader, alone),) = shown.items()
         level, parts = _paged(alone)
         pages = len(parts)
-        page = min(wish.page, pages - 1)
+        page = min(params.page, pages - 1)
         shown = {reader: parts[page]}
-    scale = _scale(shown, level, wish.shade)
-    draw = _Draw(wish, scale, readers, moved)
+    scale = _scale(shown, level, params.shade)
+    draw = _Draw(params, scale, readers, moved)
     return Grid(
         level,
         tuple(draw.row(reader, shown[reader], level, have[reader]) for reader in order),
         scale.legend(),
         len(chosen),
         len(splits),
-        tuple(_crumbs(wish)),
+        tuple(_crumbs(params)),
         page,
         pages,
-        replace(wish, page=page - 1) if page else None,
-        replace(wish, page=page + 1) if page + 1 < pages else None,
+        replace(params, page=page - 1) if page else None,
+        replace(params, page=page + 1) if page + 1 < pages else None,
     )
 
 
@@ -164,7 +164,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    wish: PageQuery
+    params: PageQuery
     scale: Scale
     readers: Mapping[int, int]
     moved: frozenset[SplitId]
@@ -188,7 +188,7 @@ class _Draw:
         return Row(name, note, groups)
 
     def split(self, one: SplitView) -> Cell:
-        value = _value(one, self.wish.shade)
+        value = _value(one, self.params.shade)
         mark = MARKS.get(one.stands)
         shade = self.scale.shade(value) if mark is None else f"mark {one.stands}"
         moved = one.id in self.moved
@@ -208,14 +208,14 @@ class _Draw:
             mark or short(value),
             ", ".join(parts),
             f"{shade} moved" if moved else shade,
-            replace(self.wish, split=one.id),
+            replace(self.params, split=one.id),
         )
 
     def group(self, reader: int, key: tuple[str, ...], splits: Splits) -> Cell:
-        value = _sum(splits, self.wish.shade)
+        value = _sum(splits, self.params.shade)
         what = "/".join(key) or ("no reader" if reader < 0 else f"reader {reader}")
-        unit = "offsets of lag" if self.wish.shade is Shade.LAG else "offsets per second"
-        ends_unknown = sum(_value(one, self.wish.shade) is None for one in splits if one.stands not in MARKS)
+        unit = "offsets of lag" if self.params.shade is Shade.LAG else "offsets per second"
+        ends_unknown = sum(_value(one, self.params.shade) is None for one in splits if one.stands not in MARKS)
         moved = sum(one.id in self.moved for one in splits)
         said = [
             what,
@@ -231,7 +231,9 @@ class _Draw:
             f"{len(splits):,} · {short(value)}",
             ", ".join(said),
             f"wide {shade} moved" if moved else f"wide {shade}",
-            self.wish.zoomed(reader, *key) if key else self.wish.zoomed(reader, self.wish.cluster, self.wish.topic),
+            self.params.zoomed(reader, *key)
+            if key
+            else self.params.zoomed(reader, self.params.cluster, self.params.topic),
         )
 
 
@@ -240,12 +242,12 @@ def cell_id(*parts: object) -> str:
     return "c" + blake2s(repr(parts).encode(errors="surrogatepass"), digest_size=9).hexdigest()
 
 
-def _wanted(one: SplitView, wish: PageQuery) -> bool:
+def _wanted(one: SplitView, params: PageQuery) -> bool:
     return (
-        (wish.reader is None or wish.reader == (-1 if one.owner is None else one.owner))
-        and (wish.cluster is None or wish.cluster == one.id.cluster)
-        and (wish.topic is None or wish.topic == one.id.topic)
-        and (not wish.find or wish.find.casefold() in str(one.id).casefold())
+        (params.reader is None or params.reader == (-1 if one.owner is None else one.owner))
+        and (params.cluster is None or params.cluster == one.id.cluster)
+        and (params.topic is None or params.topic == one.id.topic)
+        and (not params.find or params.find.casefold() in str(one.id).casefold())
     )
 
 
@@ -309,16 +311,16 @@ def _power(value: int | float) -> int:
     return len(str(int(value))) - 1 if value >= 1 else 0
 
 
-def _crumbs(wish: PageQuery) -> Iterator[tuple[str, PageQuery]]:
-    if wish.reader is None and wish.cluster is None and not wish.find:
+def _crumbs(params: PageQuery) -> Iterator[tuple[str, PageQuery]]:
+    if params.reader is None and params.cluster is None and not params.find:
         return
-    everything = replace(wish, reader=None, cluster=None, topic=None, find="", page=0)
+    everything = replace(params, reader=None, cluster=None, topic=None, find="", page=0)
     yield "all readers", everything
-    if wish.reader is not None:
-        yield "no reader" if wish.reader < 0 else f"reader {wish.reader}", everything.zoomed(wish.reader)
-    if wish.cluster is not None:
-        yield wish.cluster, everything.zoomed(wish.reader, wish.cluster)
-    if wish.topic is not None:
-        yield wish.topic, everything.zoomed(wish.reader, wish.cluster, wish.topic)
-    if wish.find:
-        yield f"“{wish.find}”", replace(wish, page=0)
+    if params.reader is not None:
+        yield "no reader" if params.reader < 0 else f"reader {params.reader}", everything.zoomed(params.reader)
+    if params.cluster is not None:
+        yield params.cluster, everything.zoomed(params.reader, params.cluster)
+    if params.topic is not None:
+        yield params.topic, everything.zoomed(params.reader, params.cluster, params.topic)
+    if params.find:
+        yield f"“{params.find}”", replace(params, page=0)

@@ -55,7 +55,7 @@ class Health:
     said: str
     lag: int | None
     rate: float | None
-    wish: PageQuery
+    params: PageQuery
 
 
 class Splits:
@@ -80,43 +80,43 @@ class Splits:
             return made[1]
 
 
-def find(shelf: RecorderGroup, wish: PageQuery) -> SourceStatus | Begun | None:
-    """The source that is wished for, or that of which there was news last; None if there is none yet.
+def find(group: RecorderGroup, params: PageQuery) -> SourceStatus | Begun | None:
+    """The source that `params` ask for, or the one with the latest news; None if there is none yet.
 
     A query without a batch stands for its first source, until it is known which of its sources are ours.
     """
-    known = _all(shelf)
-    if wish.source is None:
+    known = _all(group)
+    if params.source is None:
         return known[-1] if known else None
-    exact = [one for one in known if (_source(one).query_id, _source(one).number) == wish.source]
-    return next(iter(exact or [one for one in known if wish.source == (_source(one).query_id, 0)]), None)
+    exact = [one for one in known if (_source(one).query_id, _source(one).number) == params.source]
+    return next(iter(exact or [one for one in known if params.source == (_source(one).query_id, 0)]), None)
 
 
-def _all(shelf: RecorderGroup) -> Sequence[SourceStatus | Begun]:
+def _all(group: RecorderGroup) -> Sequence[SourceStatus | Begun]:
     """All sources, and all queries without a batch, in the order of `RecorderGroup.watched`."""
-    return sorted((*shelf.begun(), *shelf.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
+    return sorted((*group.begun(), *group.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
 
 
 def _source(one: SourceStatus | Begun) -> Source:
     return one.source if isinstance(one, Begun) else one.view.source
 
 
-def begun(one: Begun, wish: PageQuery) -> dict[str, Any]:
+def begun(one: Begun, params: PageQuery) -> dict[str, Any]:
     """All that is to be said of a query without a batch."""
     return {
         "begun": one,
         "source": one.source,
-        "wish": replace(wish.at(one.source), split=None),
+        "params": replace(params.at(one.source), split=None),
         "status": status_of_begun(one),
         "over": one.stage in OVER,
         "awaited": awaited(one),
     }
 
 
-def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, Any]:
+def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, Any]:
     """All that changes from batch to batch."""
     view, explanation = watched.view, watched.view.explanation
-    here = replace(wish.at(view.source), split=None)
+    here = replace(params.at(view.source), split=None)
     moved = frozenset(move.split for move in explanation.changes.moves)
     found = splits.of(view)
     kinds = [one for one in view.happenings if not here.kinds or one.kind in here.kinds]
@@ -126,7 +126,7 @@ def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, An
         "view": view,
         "source": view.source,
         "last": view.last,
-        "wish": here,
+        "params": here,
         "status": status_of(watched),
         "over": watched.stage in OVER,
         "heard_ms": watched.heard_ms,
@@ -146,9 +146,9 @@ def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, An
     }
 
 
-def choices(shelf: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
+def choices(group: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
     """Name, what it is in an address, and whether it is the one that is shown, of each source; latest news first."""
-    sources = [_source(one) for one in _all(shelf)[::-1]]
+    sources = [_source(one) for one in _all(group)[::-1]]
     names = list(map(str, sources))
     return [
         # Two queries of one name are told apart by their ids.
@@ -161,18 +161,18 @@ def choices(shelf: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequenc
     ]
 
 
-def story(biography: SplitHistory) -> dict[str, Any]:
+def story(history: SplitHistory) -> dict[str, Any]:
     """What is shown of the life of a split; of a long one the latest, and how much there is before."""
-    chapters = biography.chapters[-CHAPTERS_MAX:]
+    chapters = history.chapters[-CHAPTERS_MAX:]
     before = ""
-    if biography.known_from:
-        stood = "not there" if biography.before is None else f"already there; {describe_split(biography.before)}"
-        before = f"Before batch {biography.known_from:,} it was {stood}."
+    if history.known_from:
+        stood = "not there" if history.before is None else f"already there; {describe_split(history.before)}"
+        before = f"Before batch {history.known_from:,} it was {stood}."
     return {
-        "split": biography.split,
-        "now": describe_split(biography.now),
+        "split": history.split,
+        "now": describe_split(history.now),
         "chapters": chapters[::-1],
-        "left": len(biography.chapters) - len(chapters),
+        "left": len(history.chapters) - len(chapters),
         "before": before,
     }
 
@@ -272,11 +272,11 @@ def _lost(view: View) -> str:
     return f"{said}, and {unknown:,} of unknown size" if unknown else said
 
 
-def _clusters(watched: SourceStatus, wish: PageQuery) -> Sequence[Health]:
+def _clusters(watched: SourceStatus, params: PageQuery) -> Sequence[Health]:
     """Those with trouble first, then those with most lag."""
     rates, known = _rates(watched), watched.view.explanation.reported
     found = [
-        Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), wish.zoomed(None, one.id))
+        Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), params.zoomed(None, one.id))
         for one in watched.view.explanation.clusters
     ]
     order = {"bad": 0, "good": 1, "off": 2}
@@ -321,10 +321,10 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
     return found
 
 
-def _kinds(view: View, wish: PageQuery) -> Sequence[Kind]:
+def _kinds(view: View, params: PageQuery) -> Sequence[Kind]:
     """Those that there are, and those that are chosen."""
     there = {one.kind for one in view.happenings}
-    return [kind for kind in Kind if kind in there or kind in wish.kinds]
+    return [kind for kind in Kind if kind in there or kind in params.kinds]
 
 
 def _few(lines: Sequence[str], what: str) -> Sequence[str]:

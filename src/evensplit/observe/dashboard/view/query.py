@@ -54,7 +54,7 @@ class PageQuery:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> PageQuery:
-        """The wish that the parameters of an address are. Raises BadWish."""
+        """The params that the parameters of an address are. Raises BadWish."""
         known = {"source", "by", "reader", "cluster", "topic", "find", "page", "kind", "older", "split"}
         found: dict[str, list[str]] = {}
         for name, value in pairs:
@@ -77,7 +77,7 @@ class PageQuery:
         )
 
     def address(self) -> str:
-        """The address that this wish has, from the root on."""
+        """The address that this params has, from the root on."""
         pairs = list(self.pairs())
         return "/?" + urlencode(pairs, errors="surrogatepass") if pairs else "/"
 
