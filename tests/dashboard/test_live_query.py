@@ -139,7 +139,7 @@ def test_a_query_whose_only_cluster_goes_away_waits_for_it_and_so_it_does_after_
         query = started(sink.option("checkpointLocation", str(checkpoint)))
         expect(status).to_contain_text(waits)
         expect(page.locator("a.cell")).to_have_count(2)
-        expect(page.locator("#timeline")).to_contain_text("the query goes on from its checkpoint")
+        expect(page.locator("#timeline")).to_contain_text("the query continues from its checkpoint")
         own.start()
         expect(status).to_contain_text("nothing new")
     finally:

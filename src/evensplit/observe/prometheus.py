@@ -31,7 +31,7 @@ SCRAPES_AT_ONCE_MAX = 2
 
 
 class EvenSplitCollector(Collector):
-    """Asks for what is known each time that it is asked. Metrics of partitions are there only if they are wanted."""
+    """Collects the samples of recorders at each scrape; with metrics of partitions if `partitions` says so."""
 
     def __init__(self, recorders: Callable[[], Sequence[Recorder]], *, partitions: Callable[[], bool]) -> None:
         self._recorders = recorders
@@ -39,7 +39,7 @@ class EvenSplitCollector(Collector):
         self._names = Names()
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics of `METRICS`, in their order."""
+        """The metrics of `METRICS`, in that order."""
         partitions, recorders = self._partitions(), self._recorders()
         families = _families(partitions=partitions)
         watched = [one for recorder in recorders for one in recorder.watched()]
@@ -49,7 +49,7 @@ class EvenSplitCollector(Collector):
         return families.values()
 
     def describe(self) -> Iterable[Metric]:
-        """The same without values, so that a scraper can ask for some by their names."""
+        """The same without values, so that a scraper can select metrics by name."""
         return _families(partitions=True).values()
 
 
@@ -77,14 +77,14 @@ class Metrics:
         self.routes = (Route(PATH, self._scrape, methods=["GET"]),)
 
     def watch(self, recorder: Recorder, *, partitions: bool) -> None:
-        """Show what `recorder` knows, too; with `partitions`, from now on those of all."""
+        """Add `recorder`. With `partitions`, from now on all partitions have series, those of other recorders too."""
         with self._lock:
             known = [one for one in self._recorders if one() is not None]
             self._recorders = known if any(one() is recorder for one in known) else [*known, ref(recorder)]
             self._partitions = self._partitions or partitions
 
     def watches(self, recorder: Recorder) -> bool:
-        """Whether it shows what `recorder` knows."""
+        """Whether it shows `recorder`."""
         return any(one is recorder for one in self._living())
 
     async def _scrape(self, request: Request) -> Response:
@@ -114,7 +114,7 @@ class Metrics:
 def serve(
     recorder: Recorder, port: int, host: str, *, partitions: bool = False, token: str | None = None
 ) -> int | None:
-    """Serve what `recorder` knows at `host`. Return the port, or None and log a warning if that cannot be.
+    """Serve the metrics of `recorder` at `host`. Return the port, or None and log a warning if that cannot be.
 
     The process has one server for each host and port, for the dashboard and for metrics of all sessions. Port 0 is any
     free one; asked for again for the same recorder, it is the same. `token`: what a scraper has to send.
@@ -140,5 +140,5 @@ _lock = threading.Lock()
 
 
 def _text(label: str) -> str:
-    """A label that can be written: names can have halves of characters in them."""
+    """The label in a form that can be encoded: names can have lone surrogates."""
     return label.encode("utf-8", "backslashreplace").decode()

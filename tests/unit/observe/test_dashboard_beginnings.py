@@ -206,7 +206,7 @@ def test_a_checkpoint_whose_cluster_is_away_is_shown_with_its_splits() -> None:
     assert status(found).startswith("▲ waiting for east (east:9092) since 2026-09-21 14:13:20 UTC batch 7")
     assert "planned" not in status(found)
     assert len(page.cells()) == len(end.splits)
-    assert "the query goes on from its checkpoint" in page.text
+    assert "the query continues from its checkpoint" in page.text
     assert found.story(NEW, SplitId("east", "orders", 0)) is None
 
 

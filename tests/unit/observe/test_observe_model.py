@@ -49,7 +49,7 @@ def test_the_first_batch() -> None:
         120,
     )
     assert texts(view) == [
-        "the first batch of all",
+        "the first batch",
         "3 partitions of east/orders were discovered",
         "west/orders/0 was discovered",
     ]
