@@ -32,7 +32,7 @@ class Callbacks(Generic[T]):
         return unsubscribe
 
     def tell(self, news: T, about: str) -> None:
-        """Call all of them, in this thread. An error of one is logged, with `about`, and the others are still called."""
+        """Call all of them, in this thread. An error of one is logged, with `about`; the others are still called."""
         with self._lock:
             callbacks = list(self._callbacks.values())
         for callback in callbacks:

@@ -55,7 +55,7 @@ def test_a_port_that_is_taken_is_a_warning(caplog: pytest.LogCaptureFixture) -> 
 def test_without_the_extra_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("server", "app"):
+    for name in ("server", "app", "rendering"):
         monkeypatch.delitem(sys.modules, f"evensplit.observe.dashboard.{name}")
     monkeypatch.setitem(sys.modules, "jinja2", None)
     registration = Registration()

@@ -1,4 +1,4 @@
-"""What is answered: the page, the part of it that changes, the story of a split, the news, and assets."""
+"""The answers of the dashboard: the page, its changing part, the history of a split, the news, and assets."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ ASSETS = {
 }
 
 RENDERED_AT_ONCE_MAX = 2
-"""So many pages are made at a time, however many browsers ask: the driver has other things to do."""
+"""How many pages are made at a time. The driver has other things to do."""
 
 PAGES_MAX = 32
-"""So many of the pages that were made from the latest news are kept, for all who look at the same."""
+"""How many pages made from the latest news are kept, for all browsers that ask for the same."""
 
 Answer = tuple[bytes, int]
-"""What is answered, and the code that says whether it is what was asked for."""
+"""A page and its status code."""
 
 
 class Pages:
-    """The pages of what recorders hear. They are held weakly: what one heard is shown as long as it lives."""
+    """The pages of recorders, each for as long as it lives: they are held weakly."""
 
     def __init__(self) -> None:
         self._group = RecorderGroup()
@@ -90,7 +90,7 @@ class Pages:
         return HTMLResponse(text, code)
 
     async def _told(self, request: Request, params: PageQuery) -> Response:
-        """The story of a split, for as long as somebody waits for it."""
+        """The history of a split, made only while its browser waits for it."""
         watched = page.find(self._group, params)
         told: Told | None = Told()
         if isinstance(watched, SourceStatus) and params.split is not None:
@@ -101,7 +101,7 @@ class Pages:
         return HTMLResponse(text, 404 if watched is None and params.source is not None else 200)
 
     async def _shared(self, params: PageQuery, part: str) -> Answer:
-        """What is made once for all who ask for the same, until there is news."""
+        """A page that is made once for all browsers that ask for the same, until there is news."""
         if self._revision != self._feed.revision:
             self._revision = self._feed.revision
             self._made.clear()
@@ -111,7 +111,7 @@ class Pages:
             task = self._made[key] = asyncio.ensure_future(self._one_of_few(params, part))
             if len(self._made) > PAGES_MAX:
                 self._made.popitem(last=False)
-        # Who goes takes it from nobody else.
+        # A browser that goes does not cancel it for the others.
         return await asyncio.shield(task)
 
     async def _one_of_few(self, params: PageQuery, part: str) -> Answer:
@@ -126,15 +126,15 @@ class Pages:
         return StreamingResponse(frames, media_type="text/event-stream")
 
     async def asset(self, request: Request) -> Response:
-        """A file that a page is made of."""
+        """A style sheet, a script or an icon."""
         name = request.path_params["name"]
         if name not in ASSETS:
             return PlainTextResponse("No such file.\n", 404)
-        # Asked for anew where it has changed, as with another version of the package.
+        # Browsers ask each time whether it has changed, as it does with another version of the package.
         return FileResponse(HERE / "assets" / name, media_type=ASSETS[name], headers={"Cache-Control": "no-cache"})
 
     def make(self, params: PageQuery, part: str, revision: str) -> Answer:
-        """The page, or the part of it that changes, from the news `revision` or later."""
+        """Make the page, or its changing part, from the news `revision` or later."""
         known = page.find(self._group, params)
         watched = known if isinstance(known, SourceStatus) else None
         code = 404 if known is None and params.source is not None else 200

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
-    """A page in UTF-8. Values are escaped; halves of characters, which names can have, are written out."""
+    """Render a page, in UTF-8. Values are escaped; lone surrogates, which names can have, are written out."""
     return _templates().get_template(template).render(values).encode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""The dashboard at a port: one of its own, or that which the sessions of this process share."""
+"""The dashboard at a port: of its own, or shared by the sessions of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one page shows: everything that a template needs, in the words and numbers that stand there."""
+"""The values of a page: everything that its template needs, in the words and numbers that are shown."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from evensplit.observe.timeline import Kind
 CLUSTERS_MAX = 12
 HAPPENINGS_MAX = 25
 LINES_MAX = 12
-"""Of notices, and of proofs."""
+"""The most lines of notices, and of proofs."""
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
 
 OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
-"""Nothing is read any more."""
+"""The states in which nothing is read any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One of the numbers at the top. `more`: what one should know with it. `until_ms`: it held until then."""
+    """One of the numbers at the top. `more`: a short comment. `until_ms`: the time that the comment ends with."""
 
     name: str
     value: str
@@ -59,9 +59,9 @@ class Health:
 
 
 class Splits:
-    """The splits of the views that are looked at, so that they are made once for each batch and not for each look.
+    """The splits of the views that are shown, made once for each batch rather than for each page.
 
-    They are kept for the `VIEWS_MAX` sources that were looked at last.
+    They are kept for the `VIEWS_MAX` sources that were shown last.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ def _source(one: SourceStatus | Begun) -> Source:
 
 
 def begun(one: Begun, params: PageQuery) -> dict[str, Any]:
-    """All that is to be said of a query without a batch."""
+    """The values for a query without a batch."""
     return {
         "begun": one,
         "source": one.source,
@@ -114,7 +114,7 @@ def begun(one: Begun, params: PageQuery) -> dict[str, Any]:
 
 
 def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, Any]:
-    """All that changes from batch to batch."""
+    """The values of the part that changes from batch to batch."""
     view, explanation = watched.view, watched.view.explanation
     here = replace(params.at(view.source), split=None)
     moved = frozenset(move.split for move in explanation.changes.moves)
@@ -147,7 +147,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, 
 
 
 def choices(group: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
-    """Name, what it is in an address, and whether it is the one that is shown, of each source; latest news first."""
+    """Name, value in an address, and whether it is shown, of each source; the one with the latest news first."""
     sources = [_source(one) for one in _all(group)[::-1]]
     names = list(map(str, sources))
     return [
@@ -162,7 +162,7 @@ def choices(group: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequenc
 
 
 def story(history: SplitHistory) -> dict[str, Any]:
-    """What is shown of the life of a split; of a long one the latest, and how much there is before."""
+    """The values of the history of a split: its latest chapters, and how many there are before."""
     chapters = history.chapters[-CHAPTERS_MAX:]
     before = ""
     if history.known_from:
@@ -178,13 +178,13 @@ def story(history: SplitHistory) -> dict[str, Any]:
 
 
 def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
-    """The numbers at the top, of a source that has so many splits."""
+    """The numbers at the top, for a source with so many splits."""
     view = watched.view
     explanation, totals = view.explanation, view.totals
     work = view.work[-1] if view.work else None
     unknown = sum(one.lag_unknown for one in explanation.clusters)
     lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
-    # What is retained or was read to its end is not waited for: without any other split there is no lag.
+    # Splits that are retained or were read to their ends have no lag.
     lag = sum(lags) if lags or not unknown else None
     lost = sum(totals.losses.values())
     return [
@@ -231,7 +231,7 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
 
 
 def _rate(watched: SourceStatus) -> Tile:
-    """How fast it goes; what has ended does not, and what has nothing to read did when there was something."""
+    """The rate: none for a query that has ended, and for an idle one 0, with its last rate."""
     if watched.stage in OVER:
         return Tile("Rate", "-", "", "the query has ended", "Nothing is read any more")
     rates = _rates(watched)
@@ -245,7 +245,7 @@ def _rate(watched: SourceStatus) -> Tile:
 
 
 def _rates(watched: SourceStatus) -> Mapping[str, float]:
-    """cluster -> offsets per second; 0 of what is not read at the moment."""
+    """Cluster -> offsets per second; 0 for clusters that are not read at the moment."""
     if watched.stage in OVER:
         return {}
     away = watched.view.away
@@ -258,12 +258,12 @@ def _reads(watched: SourceStatus) -> bool:
 
 
 def _lag(one: ClusterView) -> int | None:
-    """Of all splits whose end is known; 0 where there is none of which it should be."""
+    """The lag of the splits whose end is known; 0 if no split should have one, None if it is not known."""
     return one.lag_sum if one.lag_sum is not None or one.lag_unknown else 0
 
 
 def _lost(view: View) -> str:
-    """How many offsets were lost, as far as that is known."""
+    """How many offsets were lost, in words."""
     totals = view.totals.lost_offsets
     unknown = sum(view.totals.losses_unknown.values())
     if not totals:
@@ -273,7 +273,7 @@ def _lost(view: View) -> str:
 
 
 def _clusters(watched: SourceStatus, params: PageQuery) -> Sequence[Health]:
-    """Those with trouble first, then those with most lag."""
+    """Clusters with trouble first, then those with the most lag."""
     rates, known = _rates(watched), watched.view.explanation.reported
     found = [
         Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), params.zoomed(None, one.id))
@@ -293,7 +293,7 @@ def _tone(one: ClusterView, known: bool) -> str:
 
 
 def proofs(view: View) -> Sequence[tuple[str, str]]:
-    """What is proven, each with its tone."""
+    """The lines about proofs and the plan, each with its tone."""
     lines: list[tuple[str, str]] = []
     for one in view.explanation.evenness:
         where = "All partitions" if one.cluster is None else f"Cluster {one.cluster}"
@@ -322,7 +322,7 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
 
 
 def _kinds(view: View, params: PageQuery) -> Sequence[Kind]:
-    """Those that there are, and those that are chosen."""
+    """The kinds that occur, and those that are chosen."""
     there = {one.kind for one in view.happenings}
     return [kind for kind in Kind if kind in there or kind in params.kinds]
 
