@@ -140,7 +140,7 @@ def test_a_checkpoint_that_goes_away_is_a_note(checkpoint: Path) -> None:
     look(kept)
     shutil.rmtree(checkpoint)
     (note,) = look_again(kept)
-    assert note.startswith(f"what is shown is as it was before: there is no directory {checkpoint}")
+    assert note.startswith(f"not up to date: there is no directory {checkpoint}")
     assert only(recorder).last.number == 7
 
 

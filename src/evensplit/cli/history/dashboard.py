@@ -1,4 +1,4 @@
-"""`evensplit dashboard`: what a query does, in a browser, from the offsets that Spark keeps in its checkpoint."""
+"""`evensplit dashboard`: a query in a browser, from the offsets in its checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evensplit.observe.recorder import Recorder
 from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
 
 POLL_S = 1.0
-"""So often the checkpoint is looked at."""
+"""How often the checkpoint is read."""
 
 
 @click.command(
@@ -39,15 +39,15 @@ POLL_S = 1.0
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="A file with the token that everyone has to know who wants to see it.",
+    help="A file with the token that every request has to carry.",
 )
 @click.option("--source", help="Only this source of the query, as it is called in the offset files: 0, 1, … or a name.")
 def dashboard(checkpoint: Path, port: int, host: str, token_file: Path | None, source: str | None) -> None:
     """Show what a query does, in a browser.
 
-    It comes from the offset files in CHECKPOINT, the checkpointLocation of a query, which may be running, here or
-    elsewhere, or have ended: what it does from now on is shown as well. How far logs reach is not in a checkpoint, so
-    the lag is not known. Ends with Ctrl-C.
+    It reads the offset files in CHECKPOINT, the checkpointLocation of a query that runs, here or elsewhere, or has
+    ended. New batches appear as they come. The ends of the logs are not in a checkpoint, so the lag is not known. Ends
+    with Ctrl-C.
     """
     try:
         from evensplit.observe.dashboard import Dashboard
@@ -88,7 +88,7 @@ def read_token(path: Path) -> str:
 
 
 def look(kept: Kept) -> Sequence[str]:
-    """Take in what is new, and return what one should know of the checkpoint, a sentence each.
+    """Read what is new, and return notes about the checkpoint, a sentence each.
 
     Raises CheckpointError as `Kept.look` does.
     """
@@ -98,8 +98,8 @@ def look(kept: Kept) -> Sequence[str]:
 
 
 def look_again(kept: Kept) -> Sequence[str]:
-    """The same, where a checkpoint that cannot be read is one of the things that one should know."""
+    """The same; a checkpoint that cannot be read becomes a note."""
     try:
         return look(kept)
     except (CheckpointError, OSError) as error:
-        return [f"what is shown is as it was before: {error}"]
+        return [f"not up to date: {error}"]

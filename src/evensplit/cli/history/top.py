@@ -1,4 +1,4 @@
-"""`evensplit top`: what a query does now, in a table that follows it."""
+"""`evensplit top`: a live table of a query's clusters, readers and slowest partitions."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ REFRESH_S = 1.0
 SPLITS_MAX = 10
 READERS_MAX = 20
 CLUSTERS_MAX = 20
-"""So many have a row each, where there is room for them."""
+"""The most rows of each table, if there is room for them."""
 
 ROWS_LEAST = 3
 LINES_AROUND = 15
-"""Of a terminal: so many rows each table has at least, and so many lines are not rows of a table."""
+"""The least rows of each table, and the lines of a terminal that are not rows of a table."""
 
 BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
-"""So many of the batches that are there are read at the start: rates are those of so many."""
+"""How many batches are read at the start: as many as rates need."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """What is shown. `trouble`: why what is shown is not new; empty if it is."""
+    """The values that are shown. `trouble`: why they are not up to date; empty if they are."""
 
     kept: Kept
     views: Mapping[str, View]
@@ -56,8 +56,8 @@ class _Now:
 
 @click.command(
     epilog=ending(
-        "ended with Ctrl-C, or shown once",
-        "the checkpoint cannot be read; or, shown once, a cluster that was asked does not answer",
+        "ended with Ctrl-C, or printed once",
+        "the checkpoint cannot be read; or, printed once, a cluster that was asked does not answer",
         "evensplit top /checkpoints/orders --lag",
         "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
         "evensplit top /checkpoints/orders --once",
@@ -69,7 +69,7 @@ class _Now:
 @click.option("--lag", is_flag=True, help="Ask for the ends of the logs, at the servers that the checkpoint names.")
 @asked_cluster
 @reaching
-@click.option("--once", is_flag=True, help="Show it once. So it is, too, where a table goes to no terminal.")
+@click.option("--once", is_flag=True, help="Print once and exit (the default when output is not a terminal).")
 @form_option
 def top(
     checkpoint: Path,
@@ -81,11 +81,11 @@ def top(
     once: bool,
     form: str,
 ) -> None:
-    """Follow a query: its clusters, readers and slowest splits.
+    """Follow a query: its clusters, readers and slowest partitions.
 
-    CHECKPOINT is the checkpointLocation of the query, which is looked at each second. It follows the offsets that Spark
-    writes, so it sees each batch when that is planned. Rates are those of the last batches. How far the logs reach is
-    not in a checkpoint: --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json there is a
+    CHECKPOINT is the checkpointLocation of the query, which is read each second. Batches appear as soon as they are
+    planned, since their offsets are in it then. Rates are those of the last batches. The ends of the logs are not in a
+    checkpoint: --lag or --bootstrap-servers asks the clusters for them. Ctrl-C ends it. With --format json there is a
     line for each refresh.
     """
     kept = Kept(checkpoint)
@@ -126,7 +126,7 @@ def _follow(kept: Kept, chosen: str | None, ends: LogEnds, form: str, console: C
 
 @contextmanager
 def waiting() -> Iterator[Callable[[float], bool]]:
-    """What waits for so many seconds, and says whether this process was told to end meanwhile: by Ctrl-C, or kindly."""
+    """A function that waits for some seconds and returns whether SIGINT or SIGTERM came meanwhile."""
     ended = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -145,7 +145,7 @@ def _looked(kept: Kept, chosen: str | None, ends: LogEnds) -> _Now:
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
     except (CheckpointError, OSError) as error:
-        # It may be in the course of being written, copied or moved away; what was known is still worth a look.
+        # It may be being written, copied or moved at this moment; the last values are still worth showing.
         trouble = str(error)
     views = _chosen(kept, chosen)
     ends.poll(views)
@@ -168,7 +168,7 @@ def _now_ms() -> int:
 
 
 def _page(now: _Now, height: int | None = None) -> Group:
-    """`height`: of the terminal, in lines, if no more than that is to be shown."""
+    """The whole page. `height`: of the terminal, in lines; None: show all rows."""
     kept = now.kept
     rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND) // 3)
     ago = "" if kept.planned_ms is None else f", planned {_ago(now.at_ms - kept.planned_ms)} ago"
@@ -188,7 +188,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
         for (_, cluster), why in now.ends.failures.items()
     )
     if now.trouble:
-        parts.append(Text(f"What is shown is as it was before: {plain(now.trouble)}", "yellow"))
+        parts.append(Text(f"Not up to date: {plain(now.trouble)}", "yellow"))
     return Group(*parts)
 
 
@@ -210,7 +210,7 @@ def _clusters(now: _Now, source: str, view: View, splits: list[SplitView], rows:
 
 
 def _readers(view: View, rows: int | None) -> Table:
-    """What each reader had to do in the last batch, beside the level line."""
+    """The work of each reader in the last batch, beside the level line."""
     work = view.work[-1]
     table = Table(box=SIMPLE)
     table.add_column("reader", justify="right")
@@ -234,7 +234,7 @@ def _readers(view: View, rows: int | None) -> Table:
 
 
 def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
-    """The splits that are farthest behind; where nobody was asked, those that had the most to read."""
+    """The splits with the most lag; if no cluster was asked, those that had the most to read."""
     lag = now.ends.asked
     table = Table(box=SIMPLE)
     table.add_column("farthest behind" if lag else "most to read", overflow="fold")

@@ -1,4 +1,4 @@
-"""`evensplit report`: what happened in the batches that a checkpoint has kept, as one file for a browser."""
+"""`evensplit report`: the batches that a checkpoint has kept, as one file for a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report draws of one source: rates, lag, work, owners and changes, over the batches that are kept."""
+"""The plots of a report, for one source: rates, lag, work, owners and changes over the batches that are kept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from evensplit.observe.source_view import View
 from evensplit.observe.timeline import Kind
 
 BARS_MAX = 60
-"""Up to so many readers have a bar each."""
+"""The most readers that have a bar each; more are drawn as a line."""
 
 
 def plots_of(view: View) -> list[Plot]:
-    """All that there is to draw."""
+    """All plots that have data."""
     return [*_rates(view), *_lag(view), *_work(view), *_owners(view), *_changes(view)]
 
 
