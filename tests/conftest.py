@@ -37,6 +37,23 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # A Spark that lives for minutes gains little from the second compiler, and shares two processors with it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The servers of metrics and dashboards that a test has the process share end with it."""
+    from evensplit.observe import prometheus
+    from evensplit.observe.dashboard import server as dashboard
+    from evensplit.observe.web import server
+
+    shared: dict[tuple[str, int], server.Server] = {}
+    monkeypatch.setattr(server, "_shared", shared)
+    monkeypatch.setattr(dashboard, "_served", {})
+    monkeypatch.setattr(prometheus, "_served", {})
+    yield
+    for one in shared.values():
+        one.close()
+
+
 _names = count()
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 try:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 except ImportError as missing:
@@ -52,16 +51,6 @@ class Drawing(Figure):
         return data.getvalue()
 
 
-def number_axis(axis: Axis, *, whole: bool = True, most: int = 9) -> None:
-    """Let round numbers stand at an axis, 1, 2 or 5 times a power of ten apart, each once and `most` at most.
-
-    `whole`: no others than whole ones.
-    """
-    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
-    # What is between two whole numbers would otherwise be written as one of them.
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9f}".rstrip("0").rstrip(".")))
-
-
 def draw(*rows: Bars) -> Drawing:
     """All of them, one above the other."""
     figure = Drawing(figsize=(8.0, 3.0 * len(rows)), layout="constrained")
@@ -77,7 +66,8 @@ def _draw(axes: Axes, one: Bars) -> None:
     # Names can contain what matplotlib takes for formulas.
     axes.set_title(_short(one.title, 100), loc="left", fontsize="medium", parse_math=False)
     axes.set_ylabel(one.label, parse_math=False)
-    number_axis(axes.yaxis, most=5)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9f}".rstrip("0").rstrip(".")))
     axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1))
     if len(one.names) <= NAMES_MAX:
         names = [_short(name, NAME_MAX) for name in one.names]

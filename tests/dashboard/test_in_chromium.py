@@ -77,7 +77,7 @@ def test_what_is_shown_is_true(opened: Opened, served: Dashboard, recorder: Reco
     rows = page.locator(".row")
     for reader in range(4):
         owned = sum(split.owner == reader for split in ends.values())
-        expect(rows.nth(reader)).to_contain_text(f"reader {reader}{owned} splits")
+        expect(rows.nth(reader)).to_contain_text(f"reader {reader}{owned} partitions")
         expect(rows.nth(reader).locator("a.cell")).to_have_count(owned)
     for cluster in ("east", "west"):
         known = [end - (ends[key].position or 0) for key, end in latest.items() if key.cluster == cluster]
@@ -207,7 +207,7 @@ def test_names_with_markup_are_text(opened: Opened) -> None:
 def test_a_wrong_token_shows_nothing(opened: Opened, recorder: Recorder) -> None:
     with Dashboard(recorder, port=0, token="correct-horse") as served:
         page = opened(f"{served.url}?token=wrong", quiet=True)
-        assert page.locator("body").inner_text().strip() == "That is not the token of this dashboard."
+        assert page.locator("body").inner_text().strip() == "That is not the token of this server."
         page = opened(f"{served.url}?token=correct-horse&by=rate")
         expect(page.locator("#batch")).to_have_text("11")
         assert page.url == f"{served.url}?by=rate"
@@ -298,7 +298,7 @@ def test_ten_thousand_splits(opened: Opened) -> None:
         page.locator("a.cell", has_text="cluster-3").first.click()
         expect(page.locator(".crumbs")).to_contain_text(re.compile(r"reader 0.cluster-3"))
         wanted = sum(one.owner == 0 and key.cluster == "cluster-3" for key, one in view.last.end.splits.items())
-        expect(page.locator(".legend")).to_contain_text(f"{wanted} splits of 10,000")
+        expect(page.locator(".legend")).to_contain_text(f"{wanted} partitions of 10,000")
         expect(page.locator("a.cell")).to_have_count(wanted)
 
 

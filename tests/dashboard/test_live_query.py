@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 from pyspark.sql import SparkSession
 
 import evensplit
-from evensplit.observe.dashboard import server
 from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE
 from tests.support.queries import stream
@@ -22,16 +21,6 @@ from tests.support.starting import started
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.kafka]
-
-
-@pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Dashboards that a test has opened end with it."""
-    served: dict[tuple[str, int], tuple[server.Dashboard, str | None]] = {}
-    monkeypatch.setattr(server, "_served", served)
-    yield
-    for dashboard, _ in served.values():
-        dashboard.close()
 
 
 @pytest.fixture
@@ -88,7 +77,7 @@ def test_a_query_as_it_runs(
         with socket.create_server(("127.0.0.1", 0)) as other:
             taken = other.getsockname()[1]
             assert evensplit.register(spark, dashboard_port=taken) is registration
-        assert f"port {taken} of 127.0.0.1: something else listens there" in caplog.text
+        assert f"port {taken} of 127.0.0.1: another program listens there" in caplog.text
         numbers(east.bootstrap_servers, topic, range(90, 120), partitions=3)
         query.processAllAvailable()
         expect(page.locator("#batch")).to_have_text("2")
@@ -150,7 +139,7 @@ def test_a_query_whose_only_cluster_goes_away_waits_for_it_and_so_it_does_after_
         query = started(sink.option("checkpointLocation", str(checkpoint)))
         expect(status).to_contain_text(waits)
         expect(page.locator("a.cell")).to_have_count(2)
-        expect(page.locator("#timeline")).to_contain_text("the query goes on from its checkpoint")
+        expect(page.locator("#timeline")).to_contain_text("the query continues from its checkpoint")
         own.start()
         expect(status).to_contain_text("nothing new")
     finally:

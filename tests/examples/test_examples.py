@@ -242,14 +242,17 @@ def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     wanted = Counter(str(n % 6) for n in range(360))
     assert [line.split() for line in lines[:6]] == [[str(wanted[page]), page] for page in sorted(wanted)]
     assert lines[6] == "batch 0: 360 records"
-    assert "  each reader has 2 splits: as even as possible; nothing moved that could have stayed" in lines[7:]
+    assert (
+        "  assigned: 2 partitions per reader, as even as possible; no partition moved that could have stayed"
+        in lines[7:]
+    )
 
 
 LAST_LINES = {
     "avro_and_json": r"orders_avro +partition \d, offset \d+: cannot be decoded",
     "duckdb_exactly_once": "350 rows, 350 different records",
     "migration": "batch 2: partition 2, offsets 40 to 99",
-    "spark_connect": ".*each reader has .* as even as possible.*",
+    "spark_connect": ".*partitions? per reader, as even as possible.*",
     "two_regions": r"us +500 orders +25,047\.50",
     "windows": "3 came too late",
     "word_count": r" +63  words, \d+ different ones",

@@ -54,4 +54,4 @@ def test_a_query_of_two_runs(
 
     report = tmp_path / "report.html"
     assert run("report", place, "-o", str(report), "--lag")["unreachable"] == {}
-    assert f"4 splits of default/{topic} were discovered" in report.read_text()
+    assert f"4 partitions of default/{topic} were discovered" in report.read_text()

@@ -167,6 +167,6 @@ def test_callbacks_are_told_until_they_unsubscribe_and_may_fail(caplog: pytest.L
     listener.onQueryProgress(event(1, OURS))
     assert told == [0, 0, 1]
     assert [record.message for record in caplog.records] == [
-        f"what was to be called with the progress of batch {batch} failed" for batch in (0, 1)
+        f"a callback failed for the progress of batch {batch}" for batch in (0, 1)
     ]
     assert len(listener.registration.progress()) == 2

@@ -57,7 +57,7 @@ def test_a_running_query_is_explained_batch_by_batch(
     assert first.batch_id == 0
     assert len(first.explanation.changes.discoveries) == 4
     assert [one.splits for one in first.explanation.readers] == [2, 2]
-    assert first.explanation.sentences()[-1].startswith("each reader has 2 splits: as even as possible")
+    assert first.explanation.sentences()[-1].startswith("assigned: 2 partitions per reader, as even as possible")
     assert not any(one.explanation.sentences() for one in later)
     assert all(one.explanation.clusters[0].lag_unknown == 0 for one in later)
     assert registration.progress(str(query.id)) == (first, *later)

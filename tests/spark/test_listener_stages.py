@@ -138,7 +138,7 @@ def test_a_query_that_goes_on_from_a_checkpoint_and_finds_its_cluster_away_is_sh
     assert listener.registration.recorder.begun() == ()
     assert (one.view.waits, one.view.last.number, one.view.totals.batches, one.view.work) == (True, 3, 0, ())
     assert [(found.kind, found.text) for found in one.view.happenings] == [
-        ("started", "the query goes on from its checkpoint"),
+        ("started", "the query continues from its checkpoint"),
         ("unreachable", "cluster c does not answer: refused"),
     ]
     assert listener.registration.progress() == ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 import evensplit
-from evensplit.observe import prometheus
 from evensplit.testing import LocalKafka
 from tests.support.queries import stream
 from tests.support.records import numbers
 from tests.support.starting import started
 from tests.support.waiting import wait_for
-
-
-@pytest.fixture
-def closed() -> Iterator[None]:
-    """Servers that a test has started end with it."""
-    before = set(prometheus._servers)
-    yield
-    for key in set(prometheus._servers) - before:
-        prometheus._servers.pop(key).close()
 
 
 def scraped(port: int, query: str) -> dict[str, float]:
@@ -77,7 +66,7 @@ def test_a_query_is_scraped_as_long_as_it_runs(
         with socket.create_server(("127.0.0.1", 0)) as other:
             taken = other.getsockname()[1]
             assert evensplit.register(spark, metrics_port=taken) is registration
-        assert f"no metrics are served at 127.0.0.1, port {taken}" in caplog.text
+        assert f"no metrics: nothing can be served at port {taken} of 127.0.0.1" in caplog.text
         assert evensplit.register(spark, metrics_port=port).metrics_port == port
         assert query.isActive
         # A scraper that takes nothing of its answer.

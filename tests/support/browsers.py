@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
-from evensplit.observe.dashboard.app import make_app
-from evensplit.observe.dashboard.feed import Feed
+from evensplit.observe.dashboard.app import Pages
 from evensplit.observe.recorder import Recorder
-from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.web.guard import Guard
 from tests.support.markup import Page
 
 
-def client(recorder: Recorder, **more: Any) -> TestClient:
-    return TestClient(make_app(RecorderGroup(recorder), Feed(), **more), base_url="http://127.0.0.1:4848")
+def guarded(*recorders: Recorder, loopback: bool = True, token: str | None = None) -> ASGIApp:
+    """The dashboard of these recorders, as the server has it."""
+    pages = Pages()
+    for recorder in recorders:
+        pages.watch(recorder)
+    return Guard(Starlette(routes=pages.routes), loopback=loopback, token=token)
+
+
+def client(
+    *recorders: Recorder, loopback: bool = True, token: str | None = None, base: str = "http://127.0.0.1:4848"
+) -> TestClient:
+    return TestClient(guarded(*recorders, loopback=loopback, token=token), base_url=base)
 
 
 def shown(recorder: Recorder, address: str = "/", **headers: str) -> Page:

@@ -1,4 +1,4 @@
-"""Which of the words that are known somebody meant who wrote another one."""
+"""Suggestions for misspelled words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 WORD_CHARACTERS_MAX = 40
-"""What is longer is no word, and takes long to compare: metadata may have it."""
+"""Longer texts, which metadata may have, get no suggestion: they take long to compare."""
 
 
 def meant(word: str, known: Sequence[str], called: Mapping[str, str] | None = None) -> str:
-    """`did you mean …?` with what of `known` is near `word`, in any case; empty if nothing is, as for a long text.
+    """Return `did you mean …?` with the words of `known` that are close to `word`, ignoring case; empty if none is.
 
-    `called`: what some of them are called elsewhere, in lower case.
+    `called`: other names of these words, in lower case -> the word.
     """
     written = word.strip().lower()
     wanted = (called or {}).get(written, written).lower()
@@ -25,9 +25,9 @@ def meant(word: str, known: Sequence[str], called: Mapping[str, str] | None = No
 
 
 def unknown_word(text: str, known: Sequence[str], called: Mapping[str, str]) -> str:
-    """The end of a sentence about `text`, the name of a protocol or a mechanism that is none of `known`.
+    """Return the end of a sentence about `text`, the name of a protocol or a mechanism that is not in `known`.
 
-    It is not in it: somebody may have pasted a password there.
+    It does not quote `text`, which may be a password pasted in the wrong place.
     """
     question = meant(text, known, called)
     return f"has an unknown value; expected {', '.join(known)}{f'; {question}' if question else ''}"

@@ -1,4 +1,4 @@
-"""Numbers in sentences, and texts that others have written."""
+"""Numbers and names in sentences, and texts from brokers and services made safe to show."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """A number and what is counted: `1 split`, `1,234 splits`. `several`: the plural, where no `s` makes it."""
+    """A number with its noun: `1 split`, `1,234 splits`. `several`: the plural, if it is not `one` with an `s`."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
@@ -16,13 +16,13 @@ def some(names: Sequence[object], shown_max: int = 3) -> str:
 
 
 SAID_CHARACTERS_MAX = 300
-"""So much is shown of what a broker or a service says, and of a name that it gives."""
+"""The most characters shown of a message or a name from a broker or a service."""
 
 
 def plain(text: str) -> str:
-    """`text` on one line: line breaks and all else that is not printable, such as what moves a cursor, are written out.
+    """Return `text` on one line, with line breaks and other unprintable characters escaped.
 
-    Whatever comes from a broker, a service or a checkpoint can have anything in it, and could write lines of a log.
+    Text from a broker, a service or a checkpoint can contain anything, and could forge lines of a log.
     """
     if text.isprintable():
         return text
@@ -30,5 +30,5 @@ def plain(text: str) -> str:
 
 
 def short(text: str, characters_max: int = SAID_CHARACTERS_MAX) -> str:
-    """The same of a text that can have any length: its first `characters_max` characters."""
+    """`plain` for a text of any length: at most its first `characters_max` characters."""
     return plain(text if len(text) <= characters_max else f"{text[:characters_max]}…")

@@ -1,6 +1,6 @@
-"""What one batch did and how things stand after it, in terms that can be shown to people and to programs.
+"""What one batch did, and the state of clusters and readers after it, for people and for programs.
 
-Everything comes from two states and a report, so whoever has one of Spark's progress events has the explanation.
+Everything comes from two states and a report, so one of Spark's progress events is enough to explain a batch.
 """
 
 from __future__ import annotations
@@ -27,43 +27,46 @@ if TYPE_CHECKING:
 _owner_of = itemgetter(Split._fields.index("owner"))
 
 EVENNESS_LINES_MAX = 5
-"""How many clusters, each balanced on its own, have a line in the log that says how even they are."""
+"""How many clusters, each balanced on its own, have a line in the log about that."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderLoad:
-    """One reader: how many splits it owns, and how many offsets it had to go through in the batch."""
+    """One reader, and its load."""
 
     reader: int
     splits: int
+    """How many it owns."""
     offsets: int
+    """How many it had to go through in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One cluster.
-
-    `unreachable`: why it does not answer, empty if it does; `unreachable_since_ms`: since when, where that is known.
-    `left_out`: a run to the end does without it. `removed_at_ms`: when it was removed; None as long as it is read.
-    `splits`: where its splits stand -> how many.
-    `lag_sum`, `lag_max`: offsets to be read, of all and of one of the splits that are read and whose end is known; 0 if
-    the cluster answers and no split of it is left to be read; None where no end is known, or the cluster is removed.
-    `lag_unknown`: how many are read and have no known end.
-    """
+    """One cluster: its health, its splits and its lag."""
 
     id: str
     unreachable: str
+    """Why it does not answer; empty if it does."""
     unreachable_since_ms: int | None
+    """Since when it does not answer; None if it does, or if that is not known."""
     left_out: bool
+    """Whether a run to the end (`availableNow`) goes on without it."""
     removed_at_ms: int | None
+    """When it was removed; None as long as it is read."""
     splits: Mapping[Lifecycle, int]
+    """Stage -> how many splits are in it; stages without any are left out."""
     lag_sum: int | None
+    """Offsets to be read in all splits whose end is known. 0 if the cluster answers and none of its splits is left to
+    be read; None if no end is known, or the cluster is removed."""
     lag_max: int | None
+    """The same of the one split that has the most."""
     lag_unknown: int
+    """How many splits are read whose end is not known."""
 
     @property
     def why(self) -> str:
-        """The same as `unreachable`, for those who have named the cluster already."""
+        """`unreachable` without the name of the cluster."""
         return self.unreachable.removeprefix(f"cluster {self.id!r}: ")
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +84,7 @@ class ClusterView:
 
 
 def health(one: ClusterView, known: bool) -> str:
-    """How the cluster does, in words. `known`: whether anything is known of the world; a checkpoint tells nothing."""
+    """Say how the cluster is. `known`: whether clusters were asked; a checkpoint alone does not tell."""
     if one.removed_at_ms is not None:
         return "removed, positions kept"
     if one.unreachable:
@@ -93,26 +96,28 @@ def health(one: ClusterView, known: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One batch, and how things stand after it. It holds numbers and what changed, but not the states.
-
-    `changes`: what was discovered, what moved and why, what came, went, ended and was lost.
-    `readers`: ascending. `clusters`: in the order of their ids. `evenness`: what is proven of the owners.
-    `reassigned`: the owner of some split changed. `plan`: how the batch was shared out.
-    `notices`: what else is not as it should be, a sentence each. `reported`: whether anything was known of the world.
-    """
+    """One batch, and the readers and clusters after it: numbers and changes, without the states."""
 
     changes: Changes
+    """Discoveries, moves with their reasons, losses, and splits that came, went or ended."""
     readers: tuple[ReaderLoad, ...]
+    """Ascending."""
     clusters: tuple[ClusterView, ...]
+    """In the order of their ids."""
     evenness: tuple[Evenness, ...]
+    """How even the owners are, with the proof: one for all splits, or one for each cluster."""
     reassigned: bool
+    """Whether the owner of any split changed."""
     plan: PlanView
+    """How the batch was shared out."""
     notices: tuple[str, ...] = ()
+    """Warnings, a sentence each."""
     reported: bool = False
+    """Whether clusters were asked, so that health and lag are known."""
 
     @property
     def spread(self) -> int:
-        """How many splits the reader with the most has more than the one with the fewest."""
+        """The difference between the most and the fewest splits of a reader."""
         loads = [one.splits for one in self.readers]
         return max(loads, default=0) - min(loads, default=0)
 
@@ -122,7 +127,7 @@ class Explanation:
         return sum(one.offsets for one in self.readers)
 
     def sentences(self) -> tuple[str, ...]:
-        """One line for each change, and one that says how even the readers are now if owners changed; else none."""
+        """One line for each change; if owners changed, one more that says how even they are now."""
         lines = list(self.changes.sentences())
         if self.reassigned:
             shown = self.evenness[:EVENNESS_LINES_MAX]
@@ -136,7 +141,7 @@ class Explanation:
         return self.plan.advice(self.offsets, len(self.readers))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, in JSON's own types. Keys are always there and in this order; what is not known is null.
+        """All of it, in JSON's own types. Keys are always there, in this order; unknown values are null.
 
             {"discovered": [{"split", "start", "owner"}],
              "moved": [{"split", "from", "to", "why"}],
@@ -201,7 +206,7 @@ class Explanation:
             offsets,
             "offsets",
             self.plan.bound,
-            "the busiest has at least this",
+            "the least that the busiest can have",
         )
         lag = Bars("lag by cluster", [name for name, _ in known], [lag for _, lag in known], "offsets")
         return draw(work, lag)
@@ -218,13 +223,13 @@ class Explanation:
         )
 
     def _balance(self, one: Evenness) -> str:
-        where = "" if one.cluster is None else f" of cluster {one.cluster}"
-        if one.certificate is None:
-            return f"splits{where}: {one.unknown}"
-        least, most = one.load_min, one.certificate.load_max
-        have = f"{least}" if least == most else f"{least} to {most}"
-        plural = "" if have == "1" else "s"
-        return f"each reader has {have} split{plural}{where}: {one.statement()}"
+        where = "" if one.cluster is None else f"cluster {one.cluster}: "
+        proof = one.certificate
+        if proof is None:
+            return f"{where}{one.unknown}"
+        each = f"{one.load_min:,} to {proof.load_max:,}" if one.load_min != proof.load_max else f"{proof.load_max:,}"
+        done = "rebalanced" if proof.moved else "assigned"
+        return f"{done}: {where}{each} partition{'' if each == '1' else 's'} per reader, {one.statement()}"
 
 
 def explain(
@@ -235,10 +240,10 @@ def explain(
     plan: BatchPlan | None = None,
     proven: tuple[Evenness, ...] | None = None,
 ) -> Explanation:
-    """What happened in the batch from `before` to `after`, and how things stood as it was planned.
+    """Explain the batch from `before` to `after`, with `report`: what was known of the clusters when it was planned.
 
-    `plan`, `proven`: its plan (`plan.plan_batch`), and what is proven of its owners (`evenness.evenness`), for those
-    who have them already.
+    `plan`, `proven`: its plan (`plan.plan_batch`) and the proofs of its owners (`evenness.evenness`), if they are known
+    already.
 
     Raises CheckpointError if the two are not the start and the end of one batch.
     """
@@ -256,14 +261,14 @@ def explain(
 
 
 def seen_again(explanation: Explanation, after: EnumeratorState, report: Report) -> Explanation:
-    """The same batch, that led to `after`, with what is known of the world by now: clusters, their lag, and notices."""
+    """The same batch, which led to `after`, with the clusters, lag and notices of a later `report`."""
     return replace(
         explanation, clusters=_clusters(after, report), notices=_notices(report), reported=report != Report()
     )
 
 
 def _readers(after: EnumeratorState, plan: BatchPlan) -> tuple[ReaderLoad, ...]:
-    """The readers that splits are given to, and any other that has some or had work."""
+    """The readers that splits are given to, and any other that has splits or had work."""
     offsets = {plan.reader: plan.offsets for plan in plan.readers}
     splits = dict.fromkeys(sorted({*after.dealt_to, *offsets}), 0)
     for owner, count in Counter(map(_owner_of, after.splits.values())).items():

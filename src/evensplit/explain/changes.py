@@ -1,4 +1,4 @@
-"""What happened between two states, in terms that can be shown to people: derived, never stored."""
+"""The changes between two states, as values and in sentences: derived, never stored."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ _stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished",
 """All of a split but how far it was read."""
 
 PARTITIONS_SHOWN_MAX = 32
-"""How many partitions of one topic are shown in one line, where neighbours count as one; of the others only how many
-there are."""
+"""How many partitions of one topic are shown in one line, where neighbours count as one: people search logs for them."""
 
 LINES_MAX = 100
-"""So many lines say what moved, and so many what was lost; of the others only how many there are."""
+"""How many moves, and how many losses, have a line; of the others only their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A split that was not there before. `start` is its first offset; None as long as that is not known."""
+    """A new split."""
 
     split: SplitId
     start: int | None
+    """Its first offset; None as long as that is not known."""
     owner: int | None
+    """The reader that got it; None: none yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A split that changed its owner from reader `source` to reader `target`, and why."""
+    """A split that went from reader `source` to reader `target`, and why."""
 
     split: SplitId
     source: int
@@ -47,34 +48,36 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Everything that changed from one state to the next, each in the order of the splits.
-
-    `retained`: no longer to be read, positions kept. `returned`: to be read again. `finished`: read to their ends.
-    `forgotten`: positions not kept any longer. `recreated`: of a topic that was created anew, read from its beginning.
-    `losses`: what was declared lost. `renamed`: clusters with other names than before, each by both of them.
-    """
+    """Everything that changed from one state to the next, each in the order of the splits."""
 
     discoveries: tuple[Discovery, ...]
     moves: tuple[Move, ...]
     retained: tuple[SplitId, ...] = ()
+    """No longer read; their positions are kept."""
     returned: tuple[SplitId, ...] = ()
+    """Read again, from where they were."""
     finished: tuple[SplitId, ...] = ()
+    """Read to their ends."""
     forgotten: tuple[SplitId, ...] = ()
+    """Away for too long; their positions are dropped."""
     recreated: tuple[SplitId, ...] = ()
+    """Of a topic that was deleted and created again; read from its beginning."""
     losses: tuple[Loss, ...] = ()
+    """Declared lost."""
     renamed: tuple[tuple[str, str], ...] = ()
+    """Clusters with a new name: the old and the new one."""
 
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))
 
     def sentences(self) -> tuple[str, ...]:
-        """What is to be logged; empty where nothing changed.
+        """The lines for the log; none if nothing changed.
 
-        One line for each topic of which splits came or went, for each two readers between which splits of a topic
-        moved, and for each loss.
+        There is one for the partitions of each topic that came or went, for those that moved between the same two
+        readers, and for each loss.
         """
         lines = [
-            f"cluster {was} is called {now} now: it is the same Kafka cluster, so its positions and owners are kept"
+            f"cluster {was} is now called {now}: it is the same Kafka cluster, so its positions and owners are kept"
             for was, now in self.renamed
         ]
         for topic, found in _by_topic([(one.split, one) for one in self.discoveries]):
@@ -82,11 +85,11 @@ class Changes:
             parts = ", ".join(f"{one.split.partition} → {_reader(one.owner)}" for one in shown)
             lines.append(f"discovered {topic}: partition {parts or _numbers([one.split.partition for one in found])}")
         for keys, said, why in (
-            (self.recreated, "recreated", ": the topic was created anew; read from its beginning"),
-            (self.returned, "returned", ": goes on where it was"),
-            (self.retained, "retained", ": not to be read any more; positions are kept for a time"),
+            (self.recreated, "recreated", ": the topic was deleted and created anew; read from its beginning"),
+            (self.returned, "returned", ": continues where it stopped"),
+            (self.retained, "retained", ": no longer read; positions are kept for a time"),
             (self.finished, "finished", ": read to the end"),
-            (self.forgotten, "forgotten", ": away for longer than positions are kept; new if seen again"),
+            (self.forgotten, "forgotten", ": away for longer than positions are kept; new if it comes back"),
         ):
             lines.extend(
                 f"{said} {topic}: partition {_numbers([key.partition for key in found])}{why}"
@@ -95,7 +98,7 @@ class Changes:
         lines.extend(self._moved())
         lines.extend(f"{verdict(loss)} {loss.split}: {told(loss)}" for loss in self.losses[:LINES_MAX])
         left = len(self.losses) - LINES_MAX
-        return (*lines, f"lost records of {counted(left, 'more split')}") if left > 0 else tuple(lines)
+        return (*lines, f"lost records of {counted(left, 'more partition')}") if left > 0 else tuple(lines)
 
     def _moved(self) -> list[str]:
         groups: dict[tuple[str, str, int, int, str], list[SplitId]] = {}
@@ -109,11 +112,11 @@ class Changes:
             what = str(keys[0]) if len(keys) == 1 else f"{cluster}/{topic}: partition {numbers}"
             lines.append(f"moved {what} from reader {source} to reader {target}: {reason}")
             left -= len(keys)
-        return [*lines, f"moved {counted(left, 'more split')}"] if left else lines
+        return [*lines, f"moved {counted(left, 'more partition')}"] if left else lines
 
 
 def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
-    """What was discovered, what moved (with the reason), came and went, and what was lost from `before` to `after`."""
+    """All that changed from `before` to `after`, with the reason of each move."""
     discoveries: list[Discovery] = []
     moves: list[Move] = []
     retained: list[SplitId] = []
@@ -162,7 +165,7 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
 def _renamed(
     before: EnumeratorState, after: EnumeratorState, earlier: Mapping[SplitId, Split]
 ) -> tuple[tuple[str, str], ...]:
-    """The clusters that have other names, and whose splits have gone on; one that was forgotten begins anew."""
+    """The clusters that have new names and whose splits go on; one that was forgotten begins anew."""
     renamed = renamed_clusters(before.clusters, after.clusters)
     if not renamed:
         return ()
@@ -176,9 +179,9 @@ def _renamed(
 
 
 def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Event] = ()) -> tuple[str, ...]:
-    """Why `split` is where it is in the last of `states`: a sentence for each change of it from state to state.
+    """Tell why `split` is where it is in the last of `states`: a sentence for each of its changes.
 
-    `events`: what led from each state to the next, if known; it is then said with each change.
+    `events`: the event that led from each state to the next, if known; it is named with the change.
     """
     lines: list[str] = []
     for number, (before, after) in enumerate(pairwise(states)):
@@ -190,19 +193,19 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
 
 
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
-    """What became of `split` from one state to the next, each without its name: "was discovered", "starts at 6"."""
+    """The changes of `split` from one state to the next, without its name: "was discovered", "starts at 6"."""
     said = _change(as_named(before, after).get(split), after.splits.get(split), _reason(before, after))
     lost = [lost_records(loss) for loss in new_losses(before, after) if loss.split == split]
     return (*lost, *said)
 
 
 def told(loss: Loss) -> str:
-    """What was lost and why, in one line."""
+    """A loss and its cause, in one line."""
     return f"{describe_loss(loss)}. {extent(loss)}"
 
 
 def lost_records(loss: Loss) -> str:
-    """The same, said of the split."""
+    """The same as a predicate of the split: "lost records: …"."""
     return f"{verdict(loss)} records: {told(loss)}"
 
 
@@ -216,7 +219,7 @@ def loads(state: EnumeratorState) -> Sequence[int]:
 
 
 def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
-    """What became of one split."""
+    """The changes of one split."""
     if split is None:
         return [] if known is None else ["was forgotten: it was away for longer than positions are kept"]
     said: list[str] = []
@@ -225,15 +228,15 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
         said.append("was discovered")
         known = Split(split.id)
     elif anew:
-        said.append("was created anew: another topic id")
+        said.append("was created anew: its topic has another id")
     if split.position is not None and (known.position is None or anew):
         said.append(f"starts at {split.position if split.first is None else split.first}")
     if split.removed_at_ms is not None and known.removed_at_ms is None:
-        said.append(f"was retained at {split.position}: it is not to be read any more")
+        said.append(f"was retained at {split.position}: it is no longer read")
     if split.removed_at_ms is None and known.removed_at_ms is not None:
-        said.append(f"returned, and goes on at {split.position}")
+        said.append(f"returned, and continues at {split.position}")
     if split.finished and not known.finished:
-        said.append(f"was finished at {split.position}: it is read to its end")
+        said.append(f"was finished at {split.position}: read to its end")
     elif split.owner is not None and known.owner is None:
         said.append(f"was given to reader {split.owner}")
     elif split.owner is not None and split.owner != known.owner:
@@ -244,7 +247,7 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
 
 
 def _is_anew(known: Split, split: Split) -> bool:
-    """Whether it is another incarnation. An id that was not known, and then is, says nothing."""
+    """Whether its topic was created again. An id that becomes known says nothing."""
     return bool(known.topic_id) and known.topic_id != split.topic_id
 
 
@@ -256,16 +259,16 @@ def _reason(before: EnumeratorState, after: EnumeratorState) -> str:
         come = sorted(set(after.dealt_to) - set(before.dealt_to))
         return "; ".join(
             f"reader{'' if len(ones) == 1 else 's'} {', '.join(map(str, ones))} {what}"
-            for ones, what in ((gone, "went"), (come, "came back"))
+            for ones, what in ((gone, "left"), (come, "came back"))
             if ones
         )
     if before.settings != after.settings:
         return "the settings changed"
     added = sum(split.active for split in after.splits.values()) - sum(split.active for split in before.splits.values())
     if added > 0:
-        return f"{counted(added, 'new split')} made the readers uneven"
+        return f"{counted(added, 'new partition')} made the readers uneven"
     if added < 0:
-        return f"{counted(-added, 'split')} fewer made the readers uneven"
+        return f"{counted(-added, 'partition')} fewer made the readers uneven"
     return "the readers were uneven"
 
 
@@ -289,4 +292,4 @@ def _numbers(partitions: Sequence[int]) -> str:
 
 
 def _reader(owner: int | None) -> str:
-    return "nobody yet" if owner is None else f"reader {owner}"
+    return "no reader yet" if owner is None else f"reader {owner}"

@@ -1,7 +1,7 @@
 """How even a state is, and whether it could have been reached with fewer moves: proven, from two states alone.
 
-What is proven are facts about the owners that there are, whoever chose them and by which policy. What the settings
-promise is another matter, and said beside it: `hash` promises nothing, and can be even all the same.
+The proof is about the owners as they are, by whatever policy they were chosen. It is separate from the promise of the
+settings: `hash` promises nothing, and can be even all the same.
 """
 
 from __future__ import annotations
@@ -28,49 +28,56 @@ from evensplit.core.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """What is proven of the owners of some splits.
-
-    `cluster`: of this cluster's splits alone; None: of all. `settings`: under which they were chosen.
-    `load_min`: the least load of a reader. `certificate`: the proof, in which `moved_bound` is None where the owners
-    are not as even as possible, or nothing is known; None where nothing can be said, and then `unknown` says why.
-    `settled`: nothing moved, and nothing is more even that moves nothing.
-    """
+    """What is proven of the owners of some splits."""
 
     cluster: str | None
+    """Whose splits; None: those of all clusters."""
     settings: Settings
+    """The settings under which the owners were chosen."""
     load_min: int = 0
+    """The number of splits of the reader with the fewest."""
     certificate: Certificate | None = None
+    """The proof; None if nothing is proven. Its `moved_bound` is None if the owners are less even than possible."""
     settled: bool = False
+    """Nothing moved, and without a move nothing is more even."""
     unknown: str = ""
+    """Why nothing is proven."""
 
     @property
     def even(self) -> bool | None:
-        """Whether no owners are more even; None: nothing can be said."""
+        """Whether no owners would be more even; None: not known."""
         return None if self.certificate is None else self.certificate.even
 
     @property
     def promised(self) -> bool:
-        """Whether the settings promise owners that are as even as possible, at every time."""
+        """Whether the settings promise owners that are always as even as possible."""
         return self.settings.rebalance == ALWAYS and self.settings.policy in EXACT and self.settings.policy != STICKY
 
     def statement(self) -> str:
-        """What is proven, in a sentence; with it what the settings promise, where that is less."""
+        """Say in a sentence how even the owners are, and how many moves that took.
+
+        A move counts if the partition could have stayed: its reader is still there, and may still read it.
+        """
         proof = self.certificate
         if proof is None:
             return self.unknown
-        # What had to go, since its reader is gone or may not read it any more, does not count.
-        moved = f"{proof.moved} moved that could have stayed" if proof.moved else "nothing moved that could have stayed"
+        partitions = counted(proof.moved, "partition")
         if proof.even:
-            if proof.moved and proof.moved_bound is not None:
-                moved += ", the fewest for that" if proof.fewest_moves else f", where {proof.moved_bound} would do"
-            return f"as even as possible; {moved}"
+            if not proof.moved:
+                return "as even as possible; no partition moved that could have stayed"
+            if proof.moved_bound is None:
+                return f"as even as possible; {partitions} moved for that"
+            least = "the minimum" if proof.fewest_moves else f"where {proof.moved_bound:,} would do"
+            return f"as even as possible; {partitions} moved for that, {least}"
         if proof.load_max > proof.load_max_bound:
-            said = f"less even than possible: the largest load could be {proof.load_max_bound}"
+            have = counted(proof.load_max, "partition")
+            even = f"less even than possible: the fullest reader has {have}, and {proof.load_max_bound:,} would do"
         else:
-            said = f"less even than possible: the sum of squares is {proof.squares}, and could be {proof.squares_bound}"
+            even = f"less even than possible: the sum of squares is {proof.squares}, and could be {proof.squares_bound}"
+        moved = f"{partitions if proof.moved else 'no partition'} moved that could have stayed"
         if self.settled:
-            moved = "nothing moved, and without a move nothing is more even"
-        return f"{said}; {moved}{'' if self.promised else f' ({self._less()})'}"
+            moved += ", and only a move could make it more even"
+        return f"{even}; {moved}{'' if self.promised else f' ({self._less()})'}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it but the settings, in JSON's own types."""
@@ -95,22 +102,23 @@ class Evenness:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """All that evenness depends on: two of them that are equal have the same proofs.
-
-    `splits`: those that are to be read, in order. `owners`, `previous`: whose each of them is, and was; None: nobody's.
-    `readers`: those that splits are given to. `eligible`: reader -> what it may read.
-    """
+    """All that evenness depends on: two of them that are equal have the same proofs."""
 
     splits: Sequence[SplitId]
+    """Those to be read, in order."""
     owners: Sequence[int | None]
+    """The reader of each split; None: it has none."""
     previous: Sequence[int | None]
+    """The reader that each split had before."""
     readers: tuple[int, ...]
+    """Those that splits are given to."""
     eligible: Mapping[int, tuple[Readable, ...]]
+    """reader -> what it may read; a reader that is not in it may read everything."""
     settings: Settings
 
 
 def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
-    """Whose the splits of `after` are, if those in `before` were the previous owners."""
+    """The owners in `after`, with those in `before` as the previous ones."""
     load = list(after.load())
     splits = [split.id for split in load]
     known = map(as_named(before, after).get, splits)
@@ -125,16 +133,16 @@ def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
 
 
 def evenness(before: EnumeratorState, after: EnumeratorState) -> tuple[Evenness, ...]:
-    """What is proven of the owners in `after`, if those in `before` were the previous ones.
+    """Prove how even the owners in `after` are, with those in `before` as the previous ones.
 
-    One for all splits, or one for each cluster where clusters are balanced on their own; none where there is nothing
+    One result for all splits, or one for each cluster if clusters are balanced on their own; none if there is nothing
     to read.
     """
     return proofs(ownership(before, after))
 
 
 def proofs(held: Ownership) -> tuple[Evenness, ...]:
-    """What is proven of these owners; see `evenness`."""
+    """Prove how even these owners are; see `evenness`."""
     if held.settings.scope != PER_CLUSTER:
         return (_proven(held, None),) if held.splits else ()
     rows = zip(held.splits, held.owners, held.previous, strict=True)
@@ -148,7 +156,7 @@ def proofs(held: Ownership) -> tuple[Evenness, ...]:
 def _proven(held: Ownership, cluster: str | None) -> Evenness:
     readers = sorted({*held.readers, *(owner for owner in held.owners if owner is not None)})
     if not readers:
-        return Evenness(cluster, held.settings, unknown="no reader has splits yet")
+        return Evenness(cluster, held.settings, unknown="no reader has partitions yet")
     there = {reader: held.eligible[reader] for reader in readers if reader in held.eligible}
     owners = {split: owner for split, owner in zip(held.splits, held.owners, strict=True) if owner is not None}
     previous = {split: owner for split, owner in zip(held.splits, held.previous, strict=True) if owner is not None}
@@ -157,7 +165,9 @@ def _proven(held: Ownership, cluster: str | None) -> Evenness:
     waiting = sum(key not in owners for key in interned.splits)
     if waiting:
         return Evenness(
-            cluster, held.settings, unknown=counted(waiting, "split has no reader yet", "splits have no reader yet")
+            cluster,
+            held.settings,
+            unknown=counted(waiting, "partition has no reader yet", "partitions have no reader yet"),
         )
     number = {reader: place for place, reader in enumerate(readers)}
     named = map(number.__getitem__, map(owners.__getitem__, interned.splits))
@@ -165,14 +175,15 @@ def _proven(held: Ownership, cluster: str | None) -> Evenness:
     allowed = problem.may_read[problem.groups(), problem.kinds()[owner]]
     astray = len(owners) - int(np.count_nonzero(allowed))
     if astray:
-        one, several = "split is with a reader that may not read it", "splits are with readers that may not read them"
+        one = "partition is with a reader that may not read it"
+        several = "partitions are with readers that may not read them"
         unknown = f"{counted(astray, one, several)} now"
         return Evenness(cluster, held.settings, unknown=unknown)
     return Evenness(cluster, held.settings, *_certified(problem, owner, held.settings.policy))
 
 
 def _certified(problem: Problem, owner: IntArray, policy: str) -> tuple[int, Certificate, bool]:
-    """The least load, what is proven, and whether nothing moved and nothing is more even that moves nothing."""
+    """The least load, the proof, and whether nothing moved and without a move nothing is more even."""
     held = holdings(problem, owner, pinned=False)
     loads, moved = held.loads, moves(problem, owner)
     levels = lowest_levels(problem, held)
@@ -199,7 +210,7 @@ def _certified(problem: Problem, owner: IntArray, policy: str) -> tuple[int, Cer
 def _fewest(
     problem: Problem, held: Holdings, levels: IntArray, moved: int, policy: str
 ) -> tuple[IntArray | None, int | None]:
-    """Potentials that prove that nothing as even moves fewer splits, if so; how many have to move at least."""
+    """Potentials that prove that nothing as even moves fewer splits, if so; and how few moves would do."""
     if problem.uniform:
         least = _moves_least(problem)
         return (shortest_potentials(problem, held, levels), least) if moved == least else (None, least)
@@ -211,7 +222,7 @@ def _fewest(
 
 
 def _moves_least(problem: Problem) -> int:
-    """How many splits have to move at least to be as even as possible, where every reader may read everything."""
+    """The fewest moves that make it as even as possible, if every reader may read everything."""
     valid = problem.previous[problem.previous != NOBODY]
     loads = np.bincount(valid, minlength=problem.readers).astype(np.int64)
     quota, seats = divmod(problem.splits, problem.readers)

@@ -1,4 +1,4 @@
-"""The life of one split, from the states at the ends of batches: when it was found, who read what of it, and why."""
+"""The history of one split, from the states at the ends of batches: when it was found, who read it, and why."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from evensplit.explain.changes import happened, lost_records
 
 @dataclass(frozen=True, slots=True)
 class BatchEnd:
-    """The state at the end of a batch. `planned_ms`: when the batch was planned; None: not known."""
+    """The state at the end of a batch."""
 
     batch: int
     planned_ms: int | None
+    """When it was planned; None: not known."""
     state: EnumeratorState
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Offsets `start` (inclusive) to `end` (exclusive) were given to `readers` to be read, in parts if to several.
-
-    Without `readers`, another source planned the batch, and by whom they were read is not known.
-    """
+    """A range of offsets that was given to readers."""
 
     readers: tuple[int, ...]
+    """Each read a part. None: another source planned the batch, and its readers are not known."""
     start: int
     end: int
+    """The first offset after it."""
 
     def sentence(self) -> str:
-        """What was read, in a few words."""
+        """Say which offsets were read, and by which reader."""
         last = self.end - 1
         what = f"offset {self.start:,}" if last == self.start else f"offsets {self.start:,} to {last:,}"
         if not self.readers:
@@ -45,18 +45,17 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One batch in which something happened, or several one after another in which the same went on reading.
-
-    `changes`: what became of the split, in the words of `story.happened`. `reading`: what was read of it, if anything.
-    """
+    """One batch that changed something, or several in a row in which the same readers went on reading."""
 
     first: BatchEnd
     last: BatchEnd
     changes: tuple[str, ...]
+    """What happened to the split, in the words of `changes.happened`."""
     reading: Reading | None
+    """What was read of it; None: nothing."""
 
     def sentences(self) -> tuple[str, ...]:
-        """What happened, one line each."""
+        """The changes and the reading, one line each."""
         return self.changes if self.reading is None else (*self.changes, self.reading.sentence())
 
     def to_json(self) -> dict[str, Any]:
@@ -76,17 +75,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SplitHistory:
-    """What is known of a split.
-
-    `known_from`: the first batch of which it is known what happened. `before`: how the split stood before that; None if
-    it was not there, or if the story begins with the first batch of all. `now`: how it stands; None: it is forgotten.
-    """
+    """All that is known of a split."""
 
     split: SplitId
     known_from: int
+    """The first batch whose changes are known."""
     before: Split | None
+    """The split before that batch; None: it was not there, or the history begins with the first batch of all."""
     chapters: tuple[Entry, ...]
     now: Split | None
+    """The split after the last batch; None: it is forgotten."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types; the end of a reading is the first offset after it."""
@@ -99,13 +97,13 @@ class SplitHistory:
         }
 
 
-def biography(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
-    """The life of `split`, as far as the ends of batches tell, oldest first; None if none of them knows it.
+def split_history(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
+    """The history of `split`, from the ends of batches, oldest first; None if none of them knows it.
 
-    The end of batch 0 is told from the beginning. What happened in the oldest batch otherwise is not known, since its
-    start is not there; only what was lost in it is. Batches that are missing in between are told with the next one, as
-    if they had been one.
-    Raises CheckpointError if two ends, one after another, are not the start and the end of one batch.
+    Of the oldest batch, unless it is batch 0, only losses are known, since its start is missing. Batches that are
+    missing in between are told with the next one.
+
+    Raises CheckpointError if two ends in a row are not the start and the end of one batch.
     """
     known_from = 0
     before: Split | None = None
@@ -128,9 +126,9 @@ def biography(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
 
 
 def describe_split(split: Split | None) -> str:
-    """How a split stands, in one line."""
+    """The state of a split, in one line."""
     if split is None:
-        return "forgotten; it is new if it is seen again"
+        return "forgotten; it is new if it comes back"
     if split.lifecycle is Lifecycle.FINISHED:
         return f"finished: read to its end at offset {split.position or 0:,}"
     at = "its start is not known yet" if split.position is None else f"next offset {split.position:,}"
@@ -140,7 +138,7 @@ def describe_split(split: Split | None) -> str:
 
 
 def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: BatchEnd) -> None:
-    """Tell the batch that `end` is the end of; plain reading is added to the chapter before if it goes on with it."""
+    """Add the batch that ends with `end`. Reading that only continues extends the chapter before."""
     changes, reading = happened(split, before, end.state), _reading(split, before, end.state)
     if changes or reading is None:
         if changes:
@@ -156,10 +154,10 @@ def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: 
 
 
 def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> Reading | None:
-    """What was read of one split in one batch, and by which reader."""
+    """The offsets of one split that one batch read, and their readers."""
     if not after.readers:
         return next((Reading((), *part[1:]) for part in batch_ranges(before, after) if part.split == key), None)
-    # Who reads it depends on what all the others do.
+    # Its reader depends on the ranges of all the others.
     found = [
         (plan.reader, part) for plan in plan_batch(before, after).readers for part in plan.ranges if part.split == key
     ]

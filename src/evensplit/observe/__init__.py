@@ -1,4 +1,4 @@
-"""What happened, for people and programs: one model, and the outlets that show it."""
+"""One model of what a source does, and everything that shows it: metrics, the dashboard, explanations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from importlib import resources
 
 
 def files() -> dict[str, str]:
-    """What goes with the metrics, name -> text: `alerts.yml` for Prometheus, `grafana.json` for Grafana."""
+    """The files that go with the metrics, name -> text: `alerts.yml` for Prometheus, `grafana.json` for Grafana."""
     directory = resources.files("evensplit.observe") / "files"
     return {one.name: one.read_text("utf-8") for one in sorted(directory.iterdir(), key=lambda one: one.name)}

@@ -1,4 +1,4 @@
-"""Those who want to be told."""
+"""Subscribers and how they are called."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class Callbacks(Generic[T]):
-    """Functions to be called with each piece of news. Safe for several threads."""
+    """Functions that are called with each piece of news. Safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._callbacks: dict[object, Callable[[T], object]] = {}
 
     def subscribe(self, callback: Callable[[T], object]) -> Callable[[], None]:
-        """Call `callback` with all news from now on; what is returned ends that, and can be called again."""
+        """Call `callback` with all news from now on. The function returned ends that; calling it again does nothing."""
         number = object()
         with self._lock:
             self._callbacks[number] = callback
@@ -32,11 +32,11 @@ class Callbacks(Generic[T]):
         return unsubscribe
 
     def tell(self, news: T, about: str) -> None:
-        """Call all of them, in this thread. What one raises is logged, with what it was `about`, and stops no other."""
+        """Call all of them, in this thread. An error of one is logged, with `about`; the others are still called."""
         with self._lock:
             callbacks = list(self._callbacks.values())
         for callback in callbacks:
             try:
                 callback(news)
             except Exception:
-                log.exception("what was to be called with %s failed", about)
+                log.exception("a callback failed for %s", about)

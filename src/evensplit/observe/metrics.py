@@ -1,7 +1,7 @@
-"""What is told as numbers: one table of metrics, and their values by what is known of each source.
+"""The table of metrics, and their values for each source.
 
-Names and units are Prometheus' conventions: counters end in `_total` and never go down as long as the process lives,
-times are seconds, and a value that is not known is not there.
+Names and units follow Prometheus: counters end in `_total` and never go down while the process lives, times are in
+seconds, and a value that is not known has no sample.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, Sou
 from evensplit.observe.source_view import Source, View
 
 CLUSTERS_MAX = 100
-"""So many clusters of a source have series of their own, those that came first for good; the others are summed up."""
+"""How many clusters of a source have series of their own: the first ones, for good. The others are summed up."""
 
 READERS_MAX = 1_000
-"""So many readers of a source have series of their own, those that came first for good; the others are summed up."""
+"""How many readers of a source have series of their own: the first ones, for good. The others are summed up."""
 
 PARTITIONS_MAX = 20_000
-"""So many partitions of a source have series of their own, where partitions have any; the others have none."""
+"""How many partitions of a source have series, if partitions have any; the others have none."""
 
 OTHERS = "others"
-"""The cluster and the reader of what is summed up."""
+"""The label of clusters, and of readers, that are summed up."""
 
 Kind = Literal["counter", "gauge"]
 
 STATES = ("starting", "waiting", "running")
-"""What a source does whose query has not ended."""
+"""The states of a source whose query has not ended."""
 
 _SOURCE = ("query", "source")
 _CLUSTER = (*_SOURCE, "cluster")
@@ -42,7 +42,7 @@ _PARTITION = (*_CLUSTER, "topic", "partition")
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric. `labels`: in their order. `by_partition`: only there if partitions are asked for."""
+    """One metric, with its labels in their order."""
 
     name: str
     kind: Kind
@@ -51,13 +51,13 @@ class Metric:
 
     @property
     def by_partition(self) -> bool:
-        """Whether it has a series for each partition, and so is there only if that is asked for."""
+        """Whether it has a series for each partition. Such metrics are exported only if they are asked for."""
         return "partition" in self.labels
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value of the metric `name`. `labels`: the values, in the order in which the metric has its labels."""
+    """One value of the metric `name`, with the values of its labels in their order."""
 
     name: str
     labels: tuple[str, ...]
@@ -69,53 +69,51 @@ METRICS = (
         "evensplit_source_info",
         "gauge",
         (*_SOURCE, "query_id", "policy", "plan"),
-        "Always 1: the query's id, and the settings of the source. `query` is the query's name, or its id where it has "
-        "none or another one that ran already had that name; it stays so as long as the query runs. `source` counts "
-        "the query's sources from 0.",
+        "Always 1; its labels have the query's id and the settings of the source. `query` is the query's name, or its "
+        "id if it has no name or another running query already had that name; it stays the same while the query runs. "
+        "`source` numbers the query's sources from 0.",
     ),
     Metric(
         "evensplit_source_state",
         "gauge",
         (*_SOURCE, "state"),
-        "1 for what the source does, 0 for what it does not: `waiting` while none of its clusters answers, `starting` "
-        "until its first batch or until it has found nothing new, then `running`. Of a query that has had no batch "
-        "this is all there is, with 0 as `source`.",
+        "1 for the state of the source, 0 for the others: `starting` until its first batch or until it is idle, "
+        "`waiting` while none of its clusters answers, else `running`. A query without a batch has only this metric, "
+        "with source 0.",
     ),
-    Metric("evensplit_batches_total", "counter", _SOURCE, "Batches that were done."),
-    Metric("evensplit_moving_batches_total", "counter", _SOURCE, "Batches in which any split went to another reader."),
-    Metric("evensplit_records_total", "counter", _SOURCE, "Records that Spark was given."),
+    Metric("evensplit_batches_total", "counter", _SOURCE, "Batches done."),
+    Metric("evensplit_moving_batches_total", "counter", _SOURCE, "Batches in which any partition changed its reader."),
+    Metric("evensplit_records_total", "counter", _SOURCE, "Records given to Spark."),
     Metric("evensplit_batch_number", "gauge", _SOURCE, "The number of the last batch."),
     Metric("evensplit_batch_timestamp_seconds", "gauge", _SOURCE, "When the last batch began, as Unix time."),
     Metric(
         "evensplit_heard_timestamp_seconds",
         "gauge",
         _SOURCE,
-        "When the query was last heard of, as Unix time: a batch was done, it had nothing to do, or it was started.",
+        "When the query was last heard of, as Unix time: it started, finished a batch, or was idle.",
     ),
-    Metric("evensplit_batch_duration_seconds", "gauge", _SOURCE, "How long Spark took for all of the last batch."),
-    Metric("evensplit_batch_offsets", "gauge", _SOURCE, "Offsets of the last batch; records are at most as many."),
-    Metric(
-        "evensplit_batch_reader_max_offsets", "gauge", _SOURCE, "Offsets that the busiest reader had in the last batch."
-    ),
+    Metric("evensplit_batch_duration_seconds", "gauge", _SOURCE, "How long Spark took for the whole last batch."),
+    Metric("evensplit_batch_offsets", "gauge", _SOURCE, "Offsets of the last batch. It has at most as many records."),
+    Metric("evensplit_batch_reader_max_offsets", "gauge", _SOURCE, "Offsets of the busiest reader in the last batch."),
     Metric(
         "evensplit_batch_reader_bound_offsets",
         "gauge",
         _SOURCE,
-        "Offsets that the busiest reader of the last batch had to have at least with this kind of plan (see "
-        "evensplit_source_info); with another kind it may be fewer.",
+        "The least offsets that the busiest reader of the last batch could have with this plan (see "
+        "evensplit_source_info). Another plan may allow fewer.",
     ),
-    Metric("evensplit_readers", "gauge", _SOURCE, "Readers that splits are given to."),
+    Metric("evensplit_readers", "gauge", _SOURCE, "Readers that partitions are assigned to."),
     Metric(
         "evensplit_spread_splits",
         "gauge",
         _SOURCE,
-        "How many splits the reader with the most has more than the one with the fewest.",
+        "Difference between the most and the fewest partitions of a reader.",
     ),
     Metric(
         "evensplit_even",
         "gauge",
         _SOURCE,
-        "1 if it is proven that no owners are more even than those that there are, 0 if some are; none if not known.",
+        "1 if the assignment is proven to be as even as possible, 0 if a more even one exists. No sample if not known.",
     ),
     Metric(
         "evensplit_unreachable_clusters", "gauge", _SOURCE, "Clusters that did not answer when the query last looked."
@@ -125,7 +123,7 @@ METRICS = (
         "gauge",
         (*_SOURCE, "label"),
         f"How many clusters, readers or partitions have no series of their own. Clusters and readers are summed up as "
-        f"`{OTHERS}` then.",
+        f"`{OTHERS}`.",
     ),
     Metric(
         "evensplit_cluster_up",
@@ -137,57 +135,55 @@ METRICS = (
         "evensplit_cluster_lag_offsets",
         "gauge",
         _CLUSTER,
-        "Offsets that are still to be read, of all splits whose end is known, by what the query last saw.",
+        "Offsets still to be read when the query last looked, of all partitions whose log end is known.",
     ),
-    Metric(
-        "evensplit_cluster_lag_max_offsets", "gauge", _CLUSTER, "The same of the one split that has the most to read."
-    ),
+    Metric("evensplit_cluster_lag_max_offsets", "gauge", _CLUSTER, "The same of the partition with the largest lag."),
     Metric(
         "evensplit_cluster_lag_unknown_splits",
         "gauge",
         _CLUSTER,
-        "Splits that are to be read and of which it is not known where they end: no lag counts them.",
+        "Partitions to be read whose log end is not known. No lag includes them.",
     ),
     Metric(
         "evensplit_cluster_splits",
         "gauge",
         (*_CLUSTER, "state"),
-        f"Splits by where they stand: {', '.join(Lifecycle)}.",
+        f"Partitions by stage: {', '.join(Lifecycle)}.",
     ),
-    Metric("evensplit_offsets_total", "counter", _CLUSTER, "Offsets that were read; records are at most as many."),
-    Metric("evensplit_moves_total", "counter", _CLUSTER, "Splits that went from one reader to another."),
-    Metric("evensplit_discoveries_total", "counter", _CLUSTER, "Splits that were discovered."),
+    Metric("evensplit_offsets_total", "counter", _CLUSTER, "Offsets read. There are at most as many records."),
+    Metric("evensplit_moves_total", "counter", _CLUSTER, "Partitions that moved from one reader to another."),
+    Metric("evensplit_discoveries_total", "counter", _CLUSTER, "Partitions discovered."),
     Metric(
         "evensplit_losses_total",
         "counter",
         _CLUSTER,
-        "Losses: records of a split were gone before they were read, or perhaps were.",
+        "Losses: records of a partition were, or may have been, gone before they were read.",
     ),
     Metric(
         "evensplit_lost_offsets_total",
         "counter",
         _CLUSTER,
-        "Offsets that were lost at most, of the losses of which that is known.",
+        "Offsets lost at most, in the losses whose size is known.",
     ),
     Metric(
         "evensplit_unknown_losses_total",
         "counter",
         _CLUSTER,
-        "Losses of which it is not known how many offsets they are; evensplit_lost_offsets_total is without them.",
+        "Losses whose size is not known. evensplit_lost_offsets_total does not include them.",
     ),
-    Metric("evensplit_reader_splits", "gauge", _READER, "Splits that the reader owns."),
-    Metric("evensplit_reader_offsets_total", "counter", _READER, "Offsets that the reader had to go through."),
+    Metric("evensplit_reader_splits", "gauge", _READER, "Partitions that the reader owns."),
+    Metric("evensplit_reader_offsets_total", "counter", _READER, "Offsets that the reader went through."),
     Metric("evensplit_partition_position", "gauge", _PARTITION, "The next offset to read."),
-    Metric("evensplit_partition_lag_offsets", "gauge", _PARTITION, "Offsets that are still to be read."),
-    Metric("evensplit_partition_reader", "gauge", _PARTITION, "The number of the reader that owns it."),
+    Metric("evensplit_partition_lag_offsets", "gauge", _PARTITION, "Offsets still to be read."),
+    Metric("evensplit_partition_reader", "gauge", _PARTITION, "The number of the reader that owns the partition."),
 )
-"""All of them, in the order in which they are shown."""
+"""All metrics, in the order in which they are exported."""
 
 
 class Names:
-    """The label `query` of each query: decided when it is first asked for, and the same as long as the query runs.
+    """The label `query` of each query: chosen at the first call, and the same while the query runs.
 
-    So no series breaks off because another query of the same name begins or ends. Safe for several threads.
+    So no series breaks off when another query of the same name starts or ends. Safe for several threads.
     """
 
     def __init__(self) -> None:
@@ -195,7 +191,7 @@ class Names:
         self._labels: dict[str, str] = {}
 
     def of(self, sources: Iterable[Source]) -> Mapping[str, str]:
-        """query id -> label, for the sources of all queries that run; others are forgotten."""
+        """Query id -> label, for `sources`: those of all running queries. Other queries are forgotten."""
         running = {one.query_id: one.name or one.query_id for one in sources}
         with self._lock:
             self._labels = {query: label for query, label in self._labels.items() if query in running}
@@ -217,12 +213,12 @@ def samples(
     partitions: bool = False,
     names: Names | None = None,
 ) -> Iterator[Sample]:
-    """The values of all sources whose queries run, and what queries do that have had no batch yet.
+    """The samples of all sources whose queries run, and the states of queries without a batch.
 
-    No two of them have the same name and labels.
+    No two have the same name and labels.
 
-    `partitions`: with a series for each partition, and not only for each cluster and reader. `names`: what queries are
-    called; whoever asks again and again keeps it, so that they are called the same.
+    `partitions`: with a series for each partition, and not only for each cluster and reader. `names`: the labels of
+    queries; pass the same object to every call, so that they stay the same.
     """
     running = {(one.view.source.query_id, one.view.source.number): one for one in watched if one.stage in RUNS}
     known = {query for query, _ in running}
@@ -280,7 +276,7 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
 
 
 def _summed_up(view: View, labels: tuple[str, ...], *, partitions: bool) -> Iterator[Sample]:
-    """How many have no series of their own."""
+    """How many clusters, readers and partitions have no series of their own."""
     found, own, readers = view.explanation, _own_clusters(view), _own_readers(view)
     counts = {
         "cluster": sum(one.id not in own for one in found.clusters),
@@ -308,13 +304,13 @@ def _of_clusters(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
         "evensplit_lost_offsets_total": totals.lost_offsets,
         "evensplit_unknown_losses_total": totals.losses_unknown,
     }
-    # Zeros are there as well: of a series that begins with its first event, Prometheus sees no increase.
+    # With zeros: Prometheus sees no increase in a series that begins with its first event.
     for one in clusters:
         if one.id in own:
             yield from _of_some((one,), (*labels, one.id))
             yield from (Sample(name, (*labels, one.id), by.get(one.id, 0)) for name, by in sums.items())
     others = [one for one in clusters if one.id not in own]
-    # Sums of those that have gone stay in it, as it must never go down.
+    # Sums of clusters that are gone stay in it, since a counter must never go down.
     if others or any(key not in own for by in sums.values() for key in by):
         name = OTHERS
         while name in own:
@@ -325,7 +321,7 @@ def _of_clusters(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
 
 
 def _of_some(ones: Sequence[ClusterView], labels: tuple[str, ...]) -> Iterator[Sample]:
-    """How one cluster stands, or several together."""
+    """The gauges of one cluster, or of several together."""
     to_read = [one for one in ones if one.removed_at_ms is None]
     if to_read:
         yield Sample("evensplit_cluster_up", labels, not any(one.unreachable for one in to_read))

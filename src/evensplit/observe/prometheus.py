@@ -1,46 +1,37 @@
-"""Metrics for Prometheus: a collector over recorders, and the server that it is asked at.
-
-Nothing here ever fails or holds up a query: what goes wrong is logged, and each request has a thread of its own.
-"""
+"""Metrics for Prometheus: a collector over recorders, and the page that a scraper asks for."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import socket
-import socketserver
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, ref
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry, make_asgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Message, Scope
 
-from evensplit.observe.hosts import is_loopback, is_meant
+from evensplit.errors import PortError, line_of
 from evensplit.observe.metrics import METRICS, Names, samples
 from evensplit.observe.recorder import Recorder
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+from evensplit.observe.web.server import Server, shared
 
 log = logging.getLogger(__name__)
 
-REQUESTS_MAX = 8
-"""So many requests are answered at a time; the connections of others are closed."""
+PATH = "/metrics"
 
-TIMEOUT_S = 10.0
-"""For so long is waited for the next bytes of a request, or until some of an answer are taken."""
-
-DEADLINE_S = 30.0
-"""So long a connection lasts at most, however often some bytes come: Prometheus itself gives a scrape 10 s."""
+SCRAPES_AT_ONCE_MAX = 2
+"""Others wait for their turn: the driver has other things to do."""
 
 
 class EvenSplitCollector(Collector):
-    """Asks for what is known each time that it is asked. Metrics of partitions are there only if they are wanted."""
+    """Collects the samples of recorders at each scrape; with metrics of partitions if `partitions` says so."""
 
     def __init__(self, recorders: Callable[[], Sequence[Recorder]], *, partitions: Callable[[], bool]) -> None:
         self._recorders = recorders
@@ -48,7 +39,7 @@ class EvenSplitCollector(Collector):
         self._names = Names()
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics of `METRICS`, in their order."""
+        """The metrics of `METRICS`, in that order."""
         partitions, recorders = self._partitions(), self._recorders()
         families = _families(partitions=partitions)
         watched = [one for recorder in recorders for one in recorder.watched()]
@@ -58,7 +49,7 @@ class EvenSplitCollector(Collector):
         return families.values()
 
     def describe(self) -> Iterable[Metric]:
-        """The same without values, so that a scraper can ask for some by their names."""
+        """The same without values, so that a scraper can select metrics by name."""
         return _families(partitions=True).values()
 
 
@@ -72,151 +63,82 @@ def _families(*, partitions: bool) -> dict[str, CounterMetricFamily | GaugeMetri
     }
 
 
-class MetricsServer:
-    """Serves the metrics of recorders, for as long as these live, at `host` and `port`. Raises OSError if it cannot."""
+class Metrics:
+    """The metrics of recorders, for as long as these live, at `PATH`."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._recorders: list[ReferenceType[Recorder]] = []
         self._partitions = False
+        self._slots = asyncio.Semaphore(SCRAPES_AT_ONCE_MAX)
         registry = CollectorRegistry(auto_describe=False)
         registry.register(EvenSplitCollector(self._living, partitions=lambda: self._partitions))
-        self._server = _Server(host, port)
-        app = make_wsgi_app(registry)
-        self._server.set_app(_for_this_machine(app) if is_loopback(str(self._server.server_address[0])) else app)
-        self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, name="evensplit-metrics", daemon=True).start()
+        self._app = make_asgi_app(registry)
+        self.routes = (Route(PATH, self._scrape, methods=["GET"]),)
 
     def watch(self, recorder: Recorder, *, partitions: bool) -> None:
-        """Serve what `recorder` knows, too; with `partitions`, from now on those of all."""
+        """Add `recorder`. With `partitions`, from now on all partitions have series, those of other recorders too."""
         with self._lock:
             known = [one for one in self._recorders if one() is not None]
             self._recorders = known if any(one() is recorder for one in known) else [*known, ref(recorder)]
             self._partitions = self._partitions or partitions
 
     def watches(self, recorder: Recorder) -> bool:
-        """Whether it serves what `recorder` knows."""
-        with self._lock:
-            return any(one() is recorder for one in self._recorders)
+        """Whether it shows `recorder`."""
+        return any(one is recorder for one in self._living())
 
-    def close(self) -> None:
-        """End it; requests that are being answered are left to themselves."""
-        self._server.shutdown()
-        self._server.server_close()
+    async def _scrape(self, request: Request) -> Response:
+        async with self._slots:
+            start, body = await run_in_threadpool(self._answer, request.scope)
+        headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        return Response(body["body"], start["status"], headers)
+
+    def _answer(self, scope: Scope) -> Sequence[Message]:
+        """The answer of the client's own application, which computes all of it before it awaits anything."""
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        asyncio.run(self._app(scope, receive, send))
+        return sent
 
     def _living(self) -> Sequence[Recorder]:
         with self._lock:
             return [found for one in self._recorders if (found := one()) is not None]
 
 
-def serve(recorder: Recorder, port: int, host: str, *, partitions: bool = False) -> int | None:
-    """Serve what `recorder` knows; returns the port, or None where that cannot be, which is logged as a warning.
+def serve(
+    recorder: Recorder, port: int, host: str, *, partitions: bool = False, token: str | None = None
+) -> int | None:
+    """Serve the metrics of `recorder` at `host`. Return the port, or None and log a warning if that cannot be.
 
-    There is one server for each host and port of a process, whoever asks. Port 0 is any free one, the first time that
-    it is asked for; then it is that.
+    The process has one server for each host and port, for the dashboard and for metrics of all sessions. Port 0 is any
+    free one; asked for again for the same recorder, it is the same. `token`: what a scraper has to send.
     """
     with _lock:
-        server = _servers.get((host, port))
-        if port == 0:
-            server = next((one for (at, _), one in _servers.items() if at == host and one.watches(recorder)), None)
-        if server is None:
-            try:
-                server = MetricsServer(host, port)
-            except OSError as error:
-                log.warning(
-                    "no metrics are served at %s, port %d: %s. Free the port (`ss -ltnp` says who has it), or set "
-                    "metrics_port to another one, or to 0 for any free one. The queries run on without",
-                    host,
-                    port,
-                    error.strerror or error,
-                )
-                return None
-            _servers[host, server.port] = server
-            log.info("metrics are served at %s, port %d", host, server.port)
-        server.watch(recorder, partitions=partitions)
+        known = (one for one, metrics in _served.items() if one.asked[0] == host and metrics.watches(recorder))
+        try:
+            server = (next(known, None) if port == 0 else None) or shared(host, port, token)
+        except PortError as error:
+            log.warning("no metrics: %s. The queries run on without them", line_of(error))
+            return None
+        if server not in _served:
+            metrics = _served[server] = Metrics()
+            server.add(*metrics.routes)
+            asked = "" if server.token is None else "; they ask for the dashboard's token"
+            log.info("the metrics are at %s%s%s", server.url, PATH.lstrip("/"), asked)
+        _served[server].watch(recorder, partitions=partitions)
         return server.port
 
 
-_servers: dict[tuple[str, int], MetricsServer] = {}
+_served: dict[Server, Metrics] = {}
 _lock = threading.Lock()
 
 
-def _for_this_machine(app: WSGIApplication) -> WSGIApplication:
-    """The same for those who call this machine by a name that only it has (see `hosts`)."""
-
-    def guarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        host = str(environ.get("HTTP_HOST", ""))
-        if is_meant(host):
-            return app(environ, start_response)
-        start_response("403 Forbidden", [("Content-Type", "text/plain; charset=utf-8")])
-        text = (
-            f"These metrics are for this machine alone, and it is not known as {host[:260]!r}: ask http://127.0.0.1 or "
-            "http://localhost with the port. To serve them to others, set metrics_host.\n"
-        )
-        return [text.encode("utf-8", "backslashreplace")]
-
-    return guarded
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = TIMEOUT_S
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """A scrape is no news."""
-
-
-class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-    def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        self._free = threading.BoundedSemaphore(REQUESTS_MAX)
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        """Without looking up the machine's name, which can take long."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-        self.setup_environ()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own, if there are not too many."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._free.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer it, if it comes in time."""
-        late = threading.Timer(DEADLINE_S, _cut_off, (request,))
-        late.daemon = True
-        try:
-            late.start()
-            super().process_request_thread(request, client_address)
-        except RuntimeError:
-            # There are no more threads; without a deadline nothing is answered.
-            self.shutdown_request(request)
-            log.debug("a request for metrics was not answered", exc_info=True)
-        finally:
-            late.cancel()
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A scraper that has gone is no error."""
-        log.debug("a request for metrics was not answered: %r", sys.exception())
-
-
-def _cut_off(connection: socket.socket) -> None:
-    """End it for the thread that waits for it."""
-    # It may have ended a moment ago.
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-
-
 def _text(label: str) -> str:
-    """A label that can be written: names can have halves of characters in them."""
+    """The label in a form that can be encoded: names can have lone surrogates."""
     return label.encode("utf-8", "backslashreplace").decode()

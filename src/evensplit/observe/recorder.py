@@ -1,6 +1,6 @@
-"""What all outlets read: the view of each source that has been heard of, for as long as the process lives.
+"""The views of all sources that this process has heard of: dashboard, metrics and listeners read them here.
 
-Of queries that have had no batch yet, what is known: that they were started, wait, or have failed.
+Of a query without a batch it keeps whether it starts, waits, reads or has failed.
 """
 
 from __future__ import annotations
@@ -20,80 +20,77 @@ from evensplit.core.state.codec import decode
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
-from evensplit.explain.split_history import BatchEnd, SplitHistory, biography
+from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 
 QUERIES_MAX = 100
-"""The queries of which views are kept: of those that run, then of the others, those of which there was a batch last."""
+"""How many queries are kept: running ones first, then those with the latest batch."""
 
 _FAST = 1
-"""The level of compression: offsets are names and numbers that repeat, and higher ones gain little."""
+"""The level of compression: offsets are repeated names and numbers, so higher levels gain little."""
 
 
 class QueryStatus(StrEnum):
-    """What a query does."""
+    """The state of a query."""
 
     STARTING = "starting"
-    """It was started, and has neither done a batch since nor found that there is nothing new."""
+    """Started; no batch since, and not yet known to be idle."""
     WAITING = "waiting"
-    """The same, and it waits for its clusters to answer."""
+    """Starting, and its clusters do not answer yet."""
     RUNNING = "running"
-    """It reads, or has read."""
+    """Reads, or has read."""
     IDLE = "idle"
-    """It runs, and there has been nothing new."""
+    """Runs, with nothing new to read."""
     ENDED = "ended"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """It is known from a checkpoint only."""
+    """Known from a checkpoint only."""
 
 
 BEGINNINGS = frozenset({QueryStatus.STARTING, QueryStatus.WAITING, QueryStatus.RUNNING})
-"""What it can do before its first batch is done: the last one is to read that batch."""
+"""The states before the first batch is done."""
 
 RUNS = frozenset({QueryStatus.STARTING, QueryStatus.WAITING, QueryStatus.RUNNING, QueryStatus.IDLE})
-"""It has not ended."""
+"""The states of a query that has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source, as far as it is known. `heard_ms`: when something of its query was heard last, by the wall clock.
-
-    `failure`: of what class the error was that a query failed with, as far as it is known. `said`: what it says, with
-    its id, where it is one of this package's, which have no secret in them; of any other error nothing.
-    `run_id`: the run of the query that was started last, of which there may not have been a batch yet.
-    """
+    """A source and the state of its query."""
 
     view: View
     stage: QueryStatus
     heard_ms: int | None
+    """When its query was last heard of, by the wall clock; None: not known."""
     failure: str = ""
+    """The class of the error that the query failed with, as far as it is known."""
     run_id: str = ""
+    """The run of the query that was started last. It may have had no batch yet."""
     said: str = ""
+    """The message of that error, with its id, if it is one of this package's, which hold no secrets; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A query that was started, and of which no batch is known. `source`: the query's first one, as it stands for it.
-
-    `since_ms`: when it was started, began to wait, failed or ended, whichever `stage` says; `heard_ms`, `failure`,
-    `said`, `run_id`: as in `SourceStatus`. `awaited`: the clusters that its options name -> their bootstrap servers;
-    empty where that is not known.
-    """
+    """A query that was started and has had no batch. Fields without a text are as in `SourceStatus`."""
 
     source: Source
+    """The first source of the query."""
     stage: QueryStatus
     since_ms: int | None
+    """Since when it is in this state; None: not known."""
     heard_ms: int | None
     failure: str = ""
     run_id: str = ""
     said: str = ""
     awaited: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    """The clusters in its options -> their bootstrap servers; empty if they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """One of the last batches of a source: less than `Batch`, which has both of its states."""
+    """One of the last batches of a source, without its states."""
 
     source: Source
     run_id: str
@@ -103,15 +100,15 @@ class BatchSummary:
 
 
 Document = Mapping[str, Any]
-"""The end of a batch, as the codec writes it."""
+"""The end of a batch, in the codec's format."""
 
 _Key = tuple[str, int]
 
 
 class Recorder:
-    """The views of all sources that were heard of. Safe for several threads; nothing in it waits for anything.
+    """The views of all sources. Safe for several threads, and it never blocks.
 
-    What takes time at many splits is done outside of the lock, so nobody who reads waits for a batch to be taken in.
+    Work that takes long at many splits is done outside of the lock, so readers never wait for a batch to be taken in.
     """
 
     def __init__(self) -> None:
@@ -130,7 +127,7 @@ class Recorder:
         run_id: str = "",
         awaited: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Say that the query of `source` was started. Until there is a batch of it, it is one of `begun`.
+        """Add a query that was started. Until it has a batch, it is one of `begun`.
 
         `awaited`: as in `Begun`.
         """
@@ -150,11 +147,10 @@ class Recorder:
             self.query(query_id, QueryStatus.STARTING, heard_ms, run_id=run_id)
 
     def resume(self, batch: Batch, heard_ms: int | None = None) -> None:
-        """Say where a source goes on of which no batch is known, and what it saw when it found nothing to do.
+        """Add an idle source that continues from its checkpoint. If batches of it are known, nothing changes.
 
-        `batch`: the last one that was done, with its end as start and end, and the report of now. Where batches of the
-        source are known, nothing changes.
-        Raises CheckpointError if the state is none that a batch can end with.
+        `batch`: its last one, with its end state as both start and end, and the report of now.
+        Raises CheckpointError if no batch can end with that state.
         """
         key = (batch.source.query_id, batch.source.number)
         with self._lock:
@@ -176,10 +172,10 @@ class Recorder:
         stage: QueryStatus = QueryStatus.RUNNING,
         heard_ms: int | None = None,
     ) -> View:
-        """Take the next batch of a source, whose end is `end`, as an object or as JSON; return the view after it.
+        """Add the next batch of a source, and return the view after it. `end`: its end, as an object or as JSON.
 
-        The batch is `last` in that, unless it came again (see `model.advance`).
-        Raises CheckpointError if its states are not the start and the end of one batch; nothing has changed then.
+        The batch is `last` in the view, unless it came again (see `source_view.advance`).
+        Raises CheckpointError if its states are not the start and the end of one batch; nothing changes then.
         """
         key = (batch.source.query_id, batch.source.number)
         packed: bytes | None = None
@@ -214,11 +210,10 @@ class Recorder:
         failure: str = "",
         said: str = "",
     ) -> None:
-        """Say what a query does; one of which neither a batch nor its start was seen is not known here.
+        """Set the state of a query. A query that never started here, and has had no batch here, is passed over.
 
-        `run_id`: in which of its runs, where that is known. Spark says at once that a query was started, and later that
-        it had ended before: what is said of another run than the one that was started last changes nothing.
-        `failure`, `said`: as in `SourceStatus`.
+        `run_id`: the run that is meant, if it is known. Spark can report the end of a run after the start of the next,
+        so news of any run but the latest changes nothing. `failure`, `said`: as in `SourceStatus`.
         """
         told: list[SourceStatus] = []
         with self._lock:
@@ -237,9 +232,9 @@ class Recorder:
         self._tell_all(told, begun)
 
     def begins(self, query_id: str, run_id: str, stage: QueryStatus, at_ms: int | None = None) -> None:
-        """Say what a query does before its first batch is done, since `at_ms`: one of BEGINNINGS.
+        """Set the state of a query before its first batch, one of BEGINNINGS, since `at_ms`.
 
-        Nothing changes for one that has done a batch, or in another run.
+        Nothing changes if it has had a batch, or is in another run.
         """
         told: list[SourceStatus] = []
         with self._lock:
@@ -264,11 +259,10 @@ class Recorder:
     def look(
         self, query_id: str, run_id: str, number: int, state: EnumeratorState, report: Report, at_ms: int | None
     ) -> None:
-        """Say what a source of a query, from 0, has seen at `at_ms`, where the query is idle.
+        """Take in what the source `number` of an idle query saw at `at_ms`, when it was in `state`.
 
-        It is `state` in which it looked: any other than the end of the last batch is of a time that is over, or of a
-        batch that has not been added yet, and changes nothing. So does what is said of a query that is not idle, or of
-        another run than the one that was started last.
+        Nothing changes if `state` is not the end of the last batch that was added, if the query is not idle, or if the
+        run is not the latest.
         """
         key = (query_id, number)
         while True:
@@ -291,30 +285,30 @@ class Recorder:
         self._tell(found)
 
     def dismiss(self, query_id: str) -> None:
-        """A query that was started is over other sources: it is none of `begun` any longer."""
+        """Drop a query that was started, since it reads other sources only."""
         with self._lock:
             begun = self._begun.pop(query_id, None)
         if begun is not None:
             self._begun_callbacks.tell(begun, "a query over other sources")
 
     def forget(self, query_id: str) -> None:
-        """Keep nothing of a query any longer: what comes of it is new."""
+        """Drop all that is kept of a query. Its next batch is its first."""
         with self._lock:
             self._drop(query_id)
             self._begun.pop(query_id, None)
 
     def begun(self) -> tuple[Begun, ...]:
-        """The queries that were started and of which no batch is known; the one that was started last at the end."""
+        """The queries without a batch, in the order of their starts."""
         with self._lock:
             return tuple(self._begun.values())
 
     def watched(self) -> tuple[SourceStatus, ...]:
-        """All sources; those of the query last of which there was a batch last."""
+        """All sources; those of the query with the latest batch come last."""
         with self._lock:
             return tuple(self._watched.values())
 
     def find(self, query: str, number: int = 0) -> SourceStatus | None:
-        """A source of a query, by the name or the id of that; of several queries of a name the last one."""
+        """The source `number` of a query, by the query's name or id; of several with one name, the latest."""
         found = [one for one in self.watched() if query in (one.view.source.query_id, one.view.source.name)]
         return next((one for one in reversed(found) if one.view.source.number == number), None)
 
@@ -324,10 +318,10 @@ class Recorder:
             return tuple(past for key in self._watched for past, _ in self._past.get(key, ()))
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
-        """What became of a split, as far as the last `WORK_MAX` batches tell; None: none of them knows it.
+        """The history of a split over the last `WORK_MAX` batches; None if none of them has it.
 
-        All of them are decoded and planned again for it: at 10,000 splits that takes seconds. `wanted` is asked before
-        each, and None is returned as soon as it says no.
+        All of them are decoded and planned again, which takes seconds at 10,000 splits. `wanted` is asked before each
+        batch; as soon as it returns False, this returns None.
         """
         with self._lock:
             kept = list(self._past.get((source.query_id, source.number), ()))
@@ -340,7 +334,7 @@ class Recorder:
                 state = decode(json.loads(zlib.decompress(end)), state)
                 yield BatchEnd(past.number, past.at_ms, state)
 
-        told = biography(split, ends())
+        told = split_history(split, ends())
         return told if wanted is None or wanted() else None
 
     def subscribe(

@@ -13,14 +13,14 @@ from evensplit.observe.source_view import Source
 
 
 class RecorderGroup:
-    """What the page shows, whoever has recorded it, for as long as that is kept elsewhere. Safe for several threads."""
+    """Several recorders as one, each for as long as it lives: they are held weakly. Safe for several threads."""
 
     def __init__(self, *recorders: Recorder) -> None:
         self._lock = threading.Lock()
         self._known: tuple[ReferenceType[Recorder], ...] = tuple(map(ref, recorders))
 
     def add(self, recorder: Recorder) -> bool:
-        """Show what `recorder` has as well; whether that is new."""
+        """Add `recorder`; return whether it is new."""
         with self._lock:
             left = tuple(one for one in self._known if one() is not None)
             if any(one() is recorder for one in left):
@@ -29,9 +29,9 @@ class RecorderGroup:
             return True
 
     def watched(self) -> tuple[SourceStatus, ...]:
-        """All sources: those that run last, and of these the one that was heard of last.
+        """All sources, ended ones first, then by when they were last heard of.
 
-        One that two recorders know is as the later of the two has it.
+        If two recorders have the same source, it is as in the one added later.
         """
         found: dict[tuple[str, int], SourceStatus] = {}
         for recorder in self._recorders():
@@ -42,11 +42,11 @@ class RecorderGroup:
         return tuple(sorted(found.values(), key=lambda one: (one.stage in RUNS, one.heard_ms or 0)))
 
     def begun(self) -> tuple[Begun, ...]:
-        """All queries without a batch; of each recorder the one that was started last at the end."""
+        """All queries without a batch, by recorder, in the order of their starts."""
         return tuple(one for recorder in self._recorders() for one in recorder.begun())
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
-        """What became of a split, by the last recorder that knows it; see `Recorder.story`."""
+        """The history of a split, from the latest recorder that has it; see `Recorder.story`."""
         for recorder in reversed(self._recorders()):
             told = recorder.story(source, split, wanted)
             if told is not None:

@@ -1,7 +1,7 @@
-"""One model of what happened, from the batches of a source, for all that shows it.
+"""One model of a source, made of its batches, for everything that shows it.
 
-It is pure: `advance` takes the next batch and returns the view after it, whoever has seen the batch: a listener of a
-running query, or somebody who reads a checkpoint.
+It is pure: `advance` takes the next batch and returns the view after it. The batch may come from the listener of a
+running query, or from a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,22 +20,25 @@ from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clust
 from evensplit.observe.totals import Totals, added
 
 WORK_MAX = 100
-"""So many of the latest batches are kept with the work of each reader, as Spark keeps the offsets of as many."""
+"""The number of batches that are kept with the work of each reader. Spark keeps the offsets of as many."""
 
 HAPPENINGS_MAX = 500
-"""So many of the latest happenings are kept."""
+"""The number of events that are kept."""
 
 RATE_BATCHES_MAX = 10
-"""Rates are those of so many of the latest batches together."""
+"""The number of batches that rates are computed over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Which source of which query, from 0. `query_id` outlives restarts. `name`: the query's, if it has one."""
+    """One source of one query."""
 
     query_id: str
+    """The same after a restart."""
     number: int = 0
+    """Which of the query's sources it is, from 0."""
     name: str | None = None
+    """The query's name, if it has one."""
 
     def __str__(self) -> str:
         return f"{self.name or self.query_id}{f', source {self.number}' if self.number else ''}"
@@ -43,42 +46,45 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch that was done, as it was planned.
-
-    `run_id`: of the query, one for each start of it; empty where not known. `at_ms`: when it was planned; None: not
-    known. `start`, `end`: the states that it leads from and to. `report`: what was known of the world then.
-    `rows`: how many records Spark was given; None: not known. `duration_ms`: how long Spark took for all of it.
-    """
+    """One batch, as it was planned. None stands for a value that is not known."""
 
     source: Source
     number: int
     start: EnumeratorState
+    """The state before it."""
     end: EnumeratorState
+    """The state after it."""
     report: Report = field(default_factory=Report)
+    """What was known of the clusters when it was planned."""
     at_ms: int | None = None
+    """When it was planned."""
     run_id: str = ""
+    """The run of the query: another one after each start. Empty if it is not known."""
     rows: int | None = None
+    """How many records Spark was given."""
     duration_ms: int | None = None
+    """How long Spark took for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one batch had to do, and how it was shared out.
-
-    `offsets`: reader -> the offsets that it had to go through, ascending; readers without work are there with 0.
-    `bound`: the busiest reader could not have had fewer with this plan. `share`: the level line, offsets per reader.
-    `lag`: offsets that were still to be read after it, by the ends that were known when it was planned; None: of none.
-    `run_id`: of the query, as in `Batch`.
-    """
+    """The work of one batch, and how it was shared out."""
 
     batch: int
     at_ms: int | None
+    """When it was planned; None: not known."""
     duration_ms: int | None
+    """How long Spark took for all of it; None: not known."""
     rows: int | None
+    """How many records Spark was given; None: not known."""
     offsets: Mapping[int, int]
+    """Reader -> the offsets that it had to go through, ascending by reader; 0 for readers without work."""
     bound: int
+    """The least that the busiest reader can have with this kind of plan."""
     lag: int | None
+    """Offsets left to read after it, by the ends that were known when it was planned; None: no end was known."""
     run_id: str = ""
+    """The run of the query, as in `Batch`."""
 
     @property
     def offsets_sum(self) -> int:
@@ -86,80 +92,95 @@ class Work:
         return sum(self.offsets.values())
 
     @property
+    def busiest(self) -> int:
+        """The offsets of the reader with the most."""
+        return max(self.offsets.values(), default=0)
+
+    @property
+    def least_busy(self) -> int:
+        """The offsets of the reader with the fewest."""
+        return min(self.offsets.values(), default=0)
+
+    @property
     def share(self) -> float:
-        """The offsets that each reader would have if all had the same."""
+        """The level line: the offsets of each reader if all had the same."""
         return self.offsets_sum / len(self.offsets) if self.offsets else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SplitView:
-    """One split after a batch.
-
-    `end`: where its log ended when the batch was planned, `lag`: how many offsets that is from `position`; None: not
-    known. `offsets`: how many were read in the batch. `rate`: offsets per second in it; None: not known.
-    """
+    """One split after a batch. None stands for a value that is not known."""
 
     id: SplitId
     stands: Lifecycle
+    """Its stage: assigned, retained and so on."""
     owner: int | None
+    """Its reader; None: it has none."""
     position: int | None
+    """The next offset to read."""
     end: int | None
+    """Where its log ended when the batch was planned."""
     lag: int | None
+    """Offsets from `position` to `end`."""
     offsets: int
+    """How many the batch read."""
     rate: float | None
+    """Offsets per second in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How one source stands after its last batch, and how it came to that.
+    """One source after its last batch, with the history that led there.
 
-    What is known of the world (clusters' health, ends of logs, lag) is as of when the query last looked: for that
-    batch, or since (see `look`).
-
-    `explanation`: of the last batch: clusters with their health and lag, readers, plan, certificate. `held`: what that
-    certificate is about. `work`: of the last batches, oldest first; `happenings` too. `interval_ms`: between the plans
-    of the last two batches; None: not known. `read`: cluster -> offsets read with each batch that `work` has, in the
-    same order. `away`: the clusters that are read and did not answer, as of the last time that it was known.
+    Clusters' health, ends of logs and lag are those of the query's last look: for that batch, or later (see `look`).
     """
 
     last: Batch
     explanation: Explanation
+    """Of the last batch: clusters with health and lag, readers, plan, proofs."""
     held: Ownership
+    """The owners that the proofs are about."""
     totals: Totals
     work: tuple[Work, ...]
+    """The last `WORK_MAX` batches, oldest first."""
     happenings: tuple[TimelineEvent, ...]
+    """The last `HAPPENINGS_MAX` events, oldest first."""
     read: tuple[Mapping[str, int], ...]
+    """For each batch in `work`: cluster -> offsets read."""
     interval_ms: int | None = None
+    """From the plan of the batch before to that of the last one; None: not known."""
     away: frozenset[str] = frozenset()
+    """The clusters that are read and did not answer when that was last known."""
 
     @property
     def source(self) -> Source:
-        """Whose view it is."""
+        """The source that this is a view of."""
         return self.last.source
 
     @property
     def waits(self) -> bool:
-        """Whether all clusters that are read are away, and there is at least one: nothing can be read."""
+        """Whether nothing can be read: there are clusters, and none of those that are read answers."""
         return bool(self.away) and all(
             one.id in self.away for one in self.explanation.clusters if one.removed_at_ms is None
         )
 
     def rates(self, until_ms: int | None = None) -> Mapping[str, float]:
-        """cluster -> offsets per second over the last batches of this run; without the clusters that are removed, and
-        empty as long as there are not two batches of which it is known when they were planned.
+        """Cluster -> offsets per second over the last batches of this run, without clusters that are removed.
 
-        `until_ms`: until when it is known that nothing more was read. Whoever shows a query that is idle passes
-        `SourceStatus.heard_ms`, or its rate stays what it was; of one that has ended there is no rate to show.
+        Empty until there are two batches whose planning times are known.
+
+        `until_ms`: nothing more was read until then. For an idle query, pass `SourceStatus.heard_ms`; without it the
+        rate stays that of the last batches.
         """
         latest = list(zip(self.work, self.read, strict=True))[-RATE_BATCHES_MAX - 1 :]
-        # Between two runs nothing was read, and nobody knows for how long.
+        # Between two runs nothing was read, for an unknown time.
         recent = [(work, read) for work, read in latest if work.run_id == self.last.run_id]
         times = [work.at_ms for work, _ in recent]
         first, last = (times[0], times[-1]) if times else (None, None)
         if first is None or last is None or last <= first:
             return {}
         last = last if until_ms is None else max(last, until_ms)
-        # What a batch reads had come in since the batch before, so that of the first one came before all of this.
+        # A batch reads the records since the batch before, so those of the first one are older than this span.
         sums: dict[str, int] = {one.id: 0 for one in self.explanation.clusters if one.removed_at_ms is None}
         for _, read in recent[1:]:
             for cluster in sums:
@@ -181,11 +202,11 @@ class View:
 
 
 def advance(view: View | None, batch: Batch) -> View:
-    """The view after `batch`, where `view` is the one before it; None: nothing has been seen of this source.
+    """Return the view after `batch`. `view`: the one before it; None for the first batch of a source.
 
-    A batch that comes again, or too late, changes nothing: in one run of a query their numbers go up.
+    A batch that comes again, or late, changes nothing: within a run of a query, numbers go up.
 
-    Raises CheckpointError if the states of the batch are not the start and the end of one.
+    Raises CheckpointError if the states of the batch are not the start and the end of one batch.
     """
     again = view is not None and view.last.run_id == batch.run_id
     if view is not None and again and batch.number <= view.last.number:
@@ -228,16 +249,16 @@ def advance(view: View | None, batch: Batch) -> View:
 
 
 def resumed(batch: Batch, at_ms: int | None = None) -> View:
-    """The view of a source that goes on from the end of `batch`, and has done none since; see `Recorder.resume`.
+    """Return the view of a source that continues after `batch`, and has done none since; see `Recorder.resume`.
 
-    `at_ms`: when it looked at the world. Sums and work begin with the next batch.
+    `at_ms`: when it looked at its clusters. Sums and work begin with the next batch.
     Raises CheckpointError as `advance` does.
     """
     held = ownership(batch.start, batch.end)
     explanation = explain(batch.start, batch.end, batch.report, proven=proofs(held))
     away = _away(frozenset(), explanation)
     happened = (
-        TimelineEvent(batch.number, at_ms, Kind.STARTED, "the query goes on from its checkpoint", 0),
+        TimelineEvent(batch.number, at_ms, Kind.STARTED, "the query continues from its checkpoint", 0),
         *of_clusters(batch.number, at_ms, explanation, frozenset(), away),
     )
     totals = replace(added(Totals(), None, explanation, {}), batches=0)
@@ -245,10 +266,10 @@ def resumed(batch: Batch, at_ms: int | None = None) -> View:
 
 
 def look(view: View, report: Report, at_ms: int | None = None) -> View:
-    """The view after its query has looked at the world, at `at_ms`, and found nothing to do since its last batch.
+    """Return the view after its idle query looked at its clusters at `at_ms`, and got `report`.
 
-    Clusters, their lag, the ends of logs and notices are as of then, and what happened to clusters is told; nothing
-    else changes, `work` included. A report that says the same as the last one, or nothing at all, changes nothing.
+    Clusters, lag, ends of logs and notices become those of `report`, and changes of clusters become events. Everything
+    else stays, `work` included. A report that is empty, or equal to the last one, changes nothing.
     """
     if report in (view.last.report, Report()):
         return view
@@ -265,7 +286,7 @@ def look(view: View, report: Report, at_ms: int | None = None) -> View:
 
 
 def _read(plan: BatchPlan) -> Mapping[str, int]:
-    """cluster -> the offsets of the batch, for those of which there are any."""
+    """Cluster -> the offsets of the batch; without the clusters that it did not read."""
     sizes: dict[str, int] = {}
     for one in plan.readers:
         for (cluster, _, _), begin, end in one.ranges:
@@ -276,10 +297,10 @@ def _read(plan: BatchPlan) -> Mapping[str, int]:
 def _happened(
     view: View | None, batch: Batch, explanation: Explanation, before: frozenset[str], away: frozenset[str]
 ) -> Iterator[TimelineEvent]:
-    """What changed with `batch`, the causes before what follows from them. `before`, `away`: see `_away`."""
+    """The events of `batch`, causes before effects. `before`, `away`: the clusters that were, and are, away."""
     number, at_ms = batch.number, batch.at_ms
     if view is None:
-        begun = "the first batch of all" if number == 0 else "the first batch that is known"
+        begun = "the first batch" if number == 0 else "the first batch that is known"
         yield TimelineEvent(number, at_ms, Kind.STARTED, begun, 0)
     elif view.last.run_id != batch.run_id:
         yield TimelineEvent(number, at_ms, Kind.STARTED, "the query was started again", 0)
@@ -288,9 +309,9 @@ def _happened(
 
 
 def _away(before: frozenset[str], explanation: Explanation) -> frozenset[str]:
-    """The clusters that are read and do not answer; `before`: those that did not the last time that it was known."""
+    """The clusters that are read and do not answer. `before`: those that did not when that was last known."""
     read = [one for one in explanation.clusters if one.removed_at_ms is None]
     if not explanation.reported:
         return before & {one.id for one in read}
-    # What is left out is not asked any more, and so cannot be heard to answer.
+    # A cluster that is left out is not asked any more, so it cannot come back.
     return frozenset(one.id for one in read if one.unreachable or (one.left_out and one.id in before))

@@ -1,4 +1,4 @@
-"""What happened to splits and clusters, a line each: what the model keeps of changes."""
+"""Events of splits and clusters, a line each: all that the model keeps of past changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from evensplit.explain.batch import Explanation
 from evensplit.explain.changes import Changes, lost_records
 
 BATCH_HAPPENINGS_MAX = 20
-"""One batch adds at most so many of a kind: where thousands of splits move at once, the last one counts the others."""
+"""The most events of a kind that one batch adds. If thousands of splits move at once, the last one counts the rest."""
 
 
 class Kind(StrEnum):
-    """What a happening is."""
+    """The kind of an event."""
 
     STARTED = "started"
     DISCOVERED = "discovered"
@@ -33,36 +33,37 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """Something that changed with one batch. `text`: one line that says what and why. `splits`: how many it is about.
-
-    `clusters`: those that it is about, in order.
-    """
+    """One change that came with a batch."""
 
     batch: int
     at_ms: int | None
+    """When the batch was planned; None: not known."""
     kind: Kind
     text: str
+    """The change and its reason, in one line."""
     splits: int
+    """How many splits it is about."""
     clusters: tuple[str, ...] = ()
+    """The clusters that it is about, in order."""
 
 
 def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[TimelineEvent]:
-    """What the batch `number`, planned at `at_ms`, changed, the causes before what follows from them."""
+    """The events of the batch `number`, planned at `at_ms`, causes before effects."""
     for kind, groups in _grouped(found):
         for keys, text in groups[: _shown(groups)]:
             yield TimelineEvent(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))
         more = [key for keys, _ in groups[_shown(groups) :] for key in keys]
         if more:
-            text = f"{counted(len(more), 'more split')} {_SAID[kind][len(more) > 1]}"
+            text = f"{counted(len(more), 'more partition')} {_SAID[kind][len(more) > 1]}"
             yield TimelineEvent(number, at_ms, kind, text, len(more), _clusters(more))
 
 
 def of_clusters(
     number: int, at_ms: int | None, explanation: Explanation, before: frozenset[str], away: frozenset[str]
 ) -> Iterator[TimelineEvent]:
-    """Which clusters do not answer any more, and which do again.
+    """The clusters that no longer answer, and those that answer again.
 
-    `before`, `away`: those that did not answer the last time that it was known, and now.
+    `before`, `away`: those that did not answer when that was last known, and now.
     """
     for kind, ones in _reached(explanation, before, away):
         for name, text in ones[: _shown(ones)]:
@@ -77,17 +78,17 @@ _SAID = {
     Kind.RECREATED: ("was created anew", "were created anew"),
     Kind.LOST: ("lost records", "lost records"),
     Kind.DISCOVERED: ("was discovered", "were discovered"),
-    Kind.RETURNED: ("returned, and goes on where it was", "returned, and go on where they were"),
-    Kind.RETAINED: ("is not read any more, its position kept", "are not read any more, their positions kept"),
+    Kind.RETURNED: ("returned, and continues where it stopped", "returned, and continue where they stopped"),
+    Kind.RETAINED: ("is no longer read; its position is kept", "are no longer read; their positions are kept"),
     Kind.FINISHED: ("was read to its end", "were read to their ends"),
-    Kind.FORGOTTEN: ("was away for too long, and is forgotten", "were away for too long, and are forgotten"),
+    Kind.FORGOTTEN: ("was away for too long and is forgotten", "were away for too long and are forgotten"),
     Kind.MOVED: ("moved", "moved"),
 }
-"""What becomes of one split and of several, in the order in which it is told."""
+"""The predicate for one partition and for several, in the order of the events."""
 
 
 def _grouped(found: Changes) -> Iterator[tuple[Kind, list[tuple[list[SplitId], str]]]]:
-    """For each kind of which there is anything: the splits of which the same is said, and what else is said of them."""
+    """For each kind that occurred: groups of splits with the same text, and that text."""
     said: dict[Kind, Iterable[tuple[SplitId, str]]] = {
         Kind.RECREATED: ((key, "") for key in found.recreated),
         Kind.LOST: ((loss.split, lost_records(loss)) for loss in found.losses),
@@ -105,15 +106,15 @@ def _grouped(found: Changes) -> Iterator[tuple[Kind, list[tuple[list[SplitId], s
         for key, text in said[kind]:
             groups.setdefault((key.cluster, key.topic, text), []).append(key)
         if groups:
-            # Of losses it is said in each case how sure they are.
+            # Each loss says itself how certain it is.
             before = ("", "") if kind is Kind.LOST else words
             yield kind, [(keys, f"{before[len(keys) > 1]}{text}") for (_, _, text), keys in groups.items()]
 
 
 def _named(keys: Sequence[SplitId], text: str) -> str:
-    """What is said of splits of one topic, with its subject."""
+    """The text with its subject: one partition, or several of one topic."""
     first = keys[0]
-    return f"{first if len(keys) == 1 else f'{len(keys):,} splits of {first.cluster}/{first.topic}'} {text}"
+    return f"{first if len(keys) == 1 else f'{len(keys):,} partitions of {first.cluster}/{first.topic}'} {text}"
 
 
 def _clusters(keys: Sequence[SplitId]) -> tuple[str, ...]:
@@ -121,14 +122,14 @@ def _clusters(keys: Sequence[SplitId]) -> tuple[str, ...]:
 
 
 def _shown(ones: Sequence[object]) -> int:
-    """How many of them have a line of their own, so that with the one that counts the others there are not too many."""
+    """How many have a line of their own, so that one more line can count the rest."""
     return len(ones) if len(ones) <= BATCH_HAPPENINGS_MAX else BATCH_HAPPENINGS_MAX - 1
 
 
 def _reached(
     explanation: Explanation, before: frozenset[str], away: frozenset[str]
 ) -> Iterator[tuple[Kind, list[tuple[str, str]]]]:
-    """Clusters that do not answer any more, and those that do again; of those that are not read, nothing."""
+    """The same as groups, for clusters that are read."""
     read = [one for one in explanation.clusters if one.removed_at_ms is None]
     yield (
         Kind.UNREACHABLE,

@@ -14,39 +14,44 @@ from evensplit.explain.batch import Explanation
 K = TypeVar("K", str, int)
 
 CLUSTERS_MAX = 1_000
-"""So many clusters of a source have sums of their own: those that came first, for good. Those of others are one."""
+"""How many clusters of a source have sums of their own: the first ones, for good. All others share one sum."""
 
 READERS_MAX = 10_000
-"""So many readers of a source have a sum of their own, in the same way."""
+"""How many readers of a source have a sum of their own, in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over all batches that were seen, none of which ever goes down.
+    """Sums over all batches that were seen. None of them ever goes down.
 
-    `offsets`, `moves`, `discoveries`, `losses`: cluster -> how many; `lost_offsets`: offsets that were lost at most, of
-    the losses of which that is known; `losses_unknown`: of how many it is not, so that "at least" is to be said.
-    `rows`: records that Spark was given, as far as that is known. `moving`: batches in which any split moved. `work`:
-    reader -> the offsets that it had to go through. `clusters`: those that have sums of their own, in the order in
-    which they came. None as cluster or reader: all those together that came when there were `CLUSTERS_MAX` or
-    `READERS_MAX` already.
+    By cluster or by reader; the key None is for all that came after the first `CLUSTERS_MAX` or `READERS_MAX`.
     """
 
     batches: int = 0
     rows: int = 0
+    """Records that Spark was given, as far as that is known."""
     moving: int = 0
+    """Batches in which any split moved."""
     work: Mapping[int | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Reader -> the offsets that it had to go through."""
     offsets: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> offsets read."""
     moves: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> splits that went to another reader."""
     discoveries: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> splits that were discovered."""
     losses: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> losses."""
     lost_offsets: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> offsets lost at most, in the losses whose size is known."""
     losses_unknown: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> losses whose size is not known."""
     clusters: tuple[str, ...] = ()
+    """The clusters with sums of their own, first come first."""
 
 
 def added(totals: Totals, rows: int | None, explanation: Explanation, read: Mapping[str, int]) -> Totals:
-    """The sums with one batch more. `rows`: how many Spark was given; None: not known. `read`: cluster -> offsets."""
+    """Add one batch. `rows`: how many records Spark was given; None: not known. `read`: cluster -> offsets."""
     found = explanation.changes
     known = dict.fromkeys((*totals.clusters, *(one.id for one in explanation.clusters)))
     clusters = tuple(islice(known, CLUSTERS_MAX))
@@ -81,7 +86,7 @@ def added(totals: Totals, rows: int | None, explanation: Explanation, read: Mapp
 
 
 def _sums(sums: Mapping[K | None, int], more: Iterable[tuple[K, int]], own: Container[K]) -> Mapping[K | None, int]:
-    """The sums with `more` added: of each that is in `own`, and of all others together. Who has gone keeps its own."""
+    """Add `more`: to the sum of each key in `own`, and of all others to that of None. Sums of those gone stay."""
     found = dict(sums)
     for key, count in more:
         place = key if key in own else None

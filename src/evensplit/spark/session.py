@@ -10,8 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from evensplit.core.state.state import READERS_MAX
 from evensplit.errors import OptionError
-from evensplit.observe.dashboard.address import problems
-from evensplit.observe.hosts import LOOPBACK
+from evensplit.observe.web.address import LOOPBACK, problems, wrong_port
 from evensplit.spark.listen.listener import Registration, listen
 from evensplit.spark.source import EvenSplitDataSource
 
@@ -45,21 +44,23 @@ def register(
 
     Args:
         spark: the session.
-        metrics_port: serve the metrics of these queries to Prometheus there; 0: at any free port, which
-            `Registration.metrics_port` tells, another one for each session, while sessions that give the same number
-            are served together. Needs `evensplit[observe]`. Where that cannot be, a warning says why, and nothing else
-            changes. The server ends with the process; asked for again, it is the same one.
-        metrics_host: where to listen; the loopback address unless it is said. Whoever can connect sees the names of
+        metrics_port: serve the metrics of these queries to Prometheus there, at `/metrics`; 0: at any free port,
+            another one for each session, which `Registration.metrics_port` tells. Sessions that give the same number
+            are served together, and so is the dashboard if its host and port are the same. Needs `evensplit[observe]`.
+            If nothing can be served there, a warning says why, and the queries run on without. The server ends with the
+            process; asked for again, it is the same one.
+        metrics_host: where to listen; the loopback address by default. Anyone who can connect sees the names of
             clusters and topics.
         metrics_partitions: with series for each partition.
-        dashboard_port: show these queries there, in a browser; 0: at any free port, which `Registration.dashboard_url`
-            tells, and which is the same for all sessions of the process that give 0. Needs `evensplit[dashboard]`.
-            Where that cannot be, a warning says why, and nothing else changes. Queries that are started from then on
-            tell every 2 s instead of 10 s what they see while there is nothing new, unless the session has
+        dashboard_port: show these queries there, in a browser; 0: at any free port, the same for all sessions of the
+            process that give 0, which `Registration.dashboard_url` tells. Needs `evensplit[dashboard]`. If nothing can
+            be served there, a warning says why, and the queries run on without. Idle queries that start from then on
+            are heard of every 2 s instead of every 10 s, unless the session has
             `spark.sql.streaming.noDataProgressEventInterval` set.
-        dashboard_host: where to listen; the loopback address unless it is said. Any that other machines can reach needs
-            a token.
-        dashboard_token: what everyone has to know who wants to see it (see docs/dashboard.md).
+        dashboard_host: where to listen; the loopback address by default. One that other machines can reach needs a
+            token.
+        dashboard_token: what every request for the dashboard has to carry (see docs/dashboard.md); at the same port,
+            those for the metrics, too.
 
     Raises:
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
@@ -77,12 +78,13 @@ def register(
         spark.dataSource.register(_with_parallelism(parallelism))
         registration.parallelism = parallelism
     # What shows a registration begins here, once all options are known to be right, and never raises.
+    metrics_host, dashboard_host = metrics_host or LOOPBACK, LOOPBACK if dashboard_host is None else dashboard_host
     if metrics_port is not None:
-        _serve_metrics(registration, metrics_port, metrics_host or LOOPBACK, partitions=metrics_partitions)
+        is_same = metrics_port != 0 and (metrics_host, metrics_port) == (dashboard_host, dashboard_port)
+        token = dashboard_token if is_same else None
+        _serve_metrics(registration, metrics_port, metrics_host, partitions=metrics_partitions, token=token)
     if dashboard_port is not None:
-        _serve_dashboard(
-            registration, LOOPBACK if dashboard_host is None else dashboard_host, dashboard_port, dashboard_token
-        )
+        _serve_dashboard(registration, dashboard_host, dashboard_port, dashboard_token)
         _hear_sooner(spark)
     return registration
 
@@ -92,14 +94,16 @@ def _wrong_metrics(port: object, host: object, partitions: bool) -> Sequence[str
     if port is None:
         given = {"metrics_host": host is not None, "metrics_partitions": partitions}
         wrong += [f"{name} is given without metrics_port, and would do nothing" for name, is_ in given.items() if is_]
-    elif isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 1 << 16:
-        wrong.append(f"metrics_port is {port!r}; expected a whole number from 0 (any free port) to 65535")
+    else:
+        wrong += wrong_port("metrics_port", port)
     if host is not None and not (isinstance(host, str) and host.strip()):
         wrong.append(f"metrics_host is {host!r}; expected a name or an address, 0.0.0.0 for all of this machine")
     return wrong
 
 
-def _serve_metrics(registration: Registration, port: int, host: str, *, partitions: bool) -> None:
+def _serve_metrics(
+    registration: Registration, port: int, host: str, *, partitions: bool, token: str | None = None
+) -> None:
     try:
         # An extra: only who asks for it needs it.
         from evensplit.observe.prometheus import serve
@@ -107,7 +111,7 @@ def _serve_metrics(registration: Registration, port: int, host: str, *, partitio
         log.warning("no metrics are served: %s. Install it: pip install 'evensplit[observe]'", error)
         return
     try:
-        served = serve(registration.recorder, port, host, partitions=partitions)
+        served = serve(registration.recorder, port, host, partitions=partitions, token=token)
         registration.metrics_port = registration.metrics_port if served is None else served
     except Exception:
         log.warning("no metrics are served at %s, port %d", host, port, exc_info=True)
@@ -129,7 +133,7 @@ def _serve_dashboard(registration: Registration, host: str, port: int, token: st
         return
     try:
         served = serve(registration.recorder, host, port, token)
-        registration.dashboard_url = registration.dashboard_url if served is None else served.url
+        registration.dashboard_url = registration.dashboard_url if served is None else served
     except Exception:
         log.warning("no dashboard is served at %s, port %d", host, port, exc_info=True)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from starlette.testclient import TestClient
 
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.group import evensplit
@@ -21,11 +20,9 @@ from evensplit.cli.history.dashboard import look, look_again
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
-from evensplit.observe.dashboard.app import make_app
-from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.recorder import QueryStatus, Recorder
-from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import View
+from tests.support.browsers import client
 from tests.support.histories import line, write_batch
 from tests.support.views import PLANNED_MS, dealt, keys_of, state
 
@@ -70,11 +67,10 @@ def test_the_batches_that_are_kept(checkpoint: Path) -> None:
 def test_what_a_checkpoint_does_not_tell_is_not_known(checkpoint: Path) -> None:
     recorder = Recorder()
     look(CheckpointHistory(checkpoint, recorder))
-    with TestClient(make_app(RecorderGroup(recorder), Feed()), base_url="http://localhost") as browser:
-        text = " ".join(browser.get("/").text.split())
+    text = " ".join(client(recorder).get("/").text.split())
     assert "from a checkpoint" in text
     assert "not known whether it answers" in text
-    assert "4 splits" in text
+    assert "4 partitions" in text
     assert text.count("lag unknown") == 2 * 4
 
 
@@ -144,7 +140,7 @@ def test_a_checkpoint_that_goes_away_is_a_note(checkpoint: Path) -> None:
     look(kept)
     shutil.rmtree(checkpoint)
     (note,) = look_again(kept)
-    assert note.startswith(f"what is shown is as it was before: there is no directory {checkpoint}")
+    assert note.startswith(f"not up to date: there is no directory {checkpoint}")
     assert only(recorder).last.number == 7
 
 

@@ -68,9 +68,9 @@ def test_what_there_is_as_a_page(place: Path) -> None:
     shown, _ = read_checkpoint("inspect", place, "--splits")
     assert "Batches 0 to 5 are kept. The last one, 2023-11-14 22:14:10 UTC, is done." in shown
     assert "removedRetention 7d" in shown
-    assert "less even than possible: the largest load could be 2" in shown
+    assert "less even than possible: the fullest reader has 3 partitions, and 2 would do" in shown
     assert re.search(r"west/clicks/2 +assigned +2 +300 +100", shown)
-    assert "moved from reader 2 to reader 0: 1 new split made the readers uneven" in shown
+    assert "moved from reader 2 to reader 0: 1 new partition made the readers uneven" in shown
     assert re.search(r"east +1 +3 +0 +0 +0 +127.0.0.1:1", shown)
 
 

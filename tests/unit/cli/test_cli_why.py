@@ -124,7 +124,7 @@ def test_forgotten_since_and_come_and_gone_in_between(tmp_path: Path) -> None:
     write(tmp_path, 3, line(state(7, first=7)))
     write(tmp_path, 4, line(state(7, topics=("clicks", "orders"), first=7)))
     write(tmp_path, 5, line(state(7, topics=("clicks",), first=7)))
-    assert "Now, after batch 5: forgotten; it is new if it is seen again." in run(tmp_path, "orders/0")
+    assert "Now, after batch 5: forgotten; it is new if it comes back." in run(tmp_path, "orders/0")
     write(tmp_path, 6, line(state(7, topics=())))
     assert "was forgotten" in run(tmp_path, "east/clicks/0")
 

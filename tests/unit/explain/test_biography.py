@@ -10,7 +10,7 @@ import pytest
 from evensplit.core.model import Cause, Loss, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
-from evensplit.explain.split_history import BatchEnd, Reading, biography, describe_split
+from evensplit.explain.split_history import BatchEnd, Reading, describe_split, split_history
 
 ONE, TWO = SplitId("c", "a", 0), SplitId("c", "a", 1)
 
@@ -26,7 +26,7 @@ def end(batch: int, *splits: Split, readers: int = 2, losses: tuple[Loss, ...] =
 
 
 def told(*ends: BatchEnd, split: SplitId = ONE) -> list[tuple[int, int, tuple[str, ...]]]:
-    found = biography(split, ends)
+    found = split_history(split, ends)
     assert found is not None
     return [(chapter.first.batch, chapter.last.batch, chapter.sentences()) for chapter in found.chapters]
 
@@ -47,7 +47,7 @@ def test_from_the_first_batch_on() -> None:
         (4, 4, ("moved from reader 0 to reader 1: the readers were uneven", "offset 1,009 read by reader 1")),
         (5, 6, ("offsets 1,010 to 1,011 read by reader 1",)),
     ]
-    found = biography(ONE, ends)
+    found = split_history(ONE, ends)
     assert found is not None
     assert (found.known_from, found.before, found.now) == (0, None, ends[-1].state.splits[ONE])
 
@@ -55,7 +55,7 @@ def test_from_the_first_batch_on() -> None:
 def test_what_is_older_than_the_oldest_end_is_known_by_its_outcome() -> None:
     lost = Loss(ONE, Cause.DELETED, 3), Loss(TWO, Cause.DELETED, 4)
     ends = [end(7, Split(ONE, "id", 5, None, 0), losses=lost), end(8, Split(ONE, "id", 6, None, 0), losses=lost)]
-    found = biography(ONE, ends)
+    found = split_history(ONE, ends)
     assert found is not None
     assert (found.known_from, found.before) == (8, Split(ONE, "id", 5, None, 0))
     assert told(*ends) == [
@@ -72,12 +72,12 @@ def test_found_later_and_forgotten() -> None:
         end(10, Split(ONE, "id", 5, removed_at_ms=1)),
         end(11),
     ]
-    found = biography(ONE, ends)
+    found = split_history(ONE, ends)
     assert found is not None
     assert (found.known_from, found.before, found.now) == (8, None, None)
     assert told(*ends) == [
         (8, 8, ("was discovered", "starts at 2", "was given to reader 0", "offsets 2 to 4 read by reader 0")),
-        (9, 9, ("was retained at 5: it is not to be read any more",)),
+        (9, 9, ("was retained at 5: it is no longer read",)),
         (11, 11, ("was forgotten: it was away for longer than positions are kept",)),
     ]
 
@@ -86,7 +86,7 @@ def test_the_last_range_of_a_finished_split() -> None:
     """Its owner is not in the state any more: it is the one before, or, in its only batch, the one with least to do."""
     before, after = Split(ONE, "id", 5, None, 1), Split(ONE, "id", 9, finished=True)
     assert told(end(3, before), end(4, after)) == [
-        (4, 4, ("was finished at 9: it is read to its end", "offsets 5 to 8 read by reader 1"))
+        (4, 4, ("was finished at 9: read to its end", "offsets 5 to 8 read by reader 1"))
     ]
     busy = Split(TWO, "id", 9, 0, 0)
     (chapter,) = told(end(3), end(4, after._replace(first=5), busy))
@@ -117,7 +117,7 @@ def test_a_topic_that_was_created_anew_starts_again() -> None:
             4,
             (
                 "lost records: the topic was deleted and created anew. At most 3 offsets from 5 on were lost",
-                "was created anew: another topic id",
+                "was created anew: its topic has another id",
                 "starts at 0",
                 "offsets 0 to 8 read by reader 0",
             ),
@@ -126,13 +126,13 @@ def test_a_topic_that_was_created_anew_starts_again() -> None:
 
 
 def test_nobody_knows_it() -> None:
-    assert biography(ONE, ()) is None
-    assert biography(ONE, [end(0), end(1, Split(TWO, "id", 1, None, 0))]) is None
+    assert split_history(ONE, ()) is None
+    assert split_history(ONE, [end(0), end(1, Split(TWO, "id", 1, None, 0))]) is None
 
 
 def test_ends_of_other_lives_are_refused() -> None:
     with pytest.raises(CheckpointError):
-        biography(ONE, [end(3, Split(ONE, "id", 5, None, 0)), end(4, Split(ONE, "id", 4, None, 0))])
+        split_history(ONE, [end(3, Split(ONE, "id", 5, None, 0)), end(4, Split(ONE, "id", 4, None, 0))])
 
 
 def test_how_a_split_stands() -> None:
@@ -149,7 +149,7 @@ def test_how_a_split_stands() -> None:
             split._replace(owner=None, finished=True),
         )
     ] == [
-        "forgotten; it is new if it is seen again",
+        "forgotten; it is new if it comes back",
         "next offset 12,345; with reader 3",
         "next offset 12,345; no reader yet",
         "its start is not known yet; no reader yet",
@@ -160,7 +160,7 @@ def test_how_a_split_stands() -> None:
 
 
 def test_as_json() -> None:
-    found = biography(ONE, [end(0, Split(ONE, "id", 5, 5, 0)), end(1, Split(ONE, "id", 8, None, 0))])
+    found = split_history(ONE, [end(0, Split(ONE, "id", 5, 5, 0)), end(1, Split(ONE, "id", 8, None, 0))])
     assert found is not None
     document = json.loads(json.dumps(found.to_json()))
     assert document == {

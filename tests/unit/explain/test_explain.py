@@ -27,7 +27,7 @@ def test_the_first_batch() -> None:
     assert found.clusters == (ClusterView("c", "", None, False, None, {Lifecycle.ASSIGNED: 3}, 5, 4, 1),)
     assert found.sentences() == (
         "discovered c/a: partition 0 → reader 0, 1 → reader 1, 2 → reader 0",
-        "each reader has 1 to 2 splits: as even as possible; nothing moved that could have stayed",
+        "assigned: 1 to 2 partitions per reader, as even as possible; no partition moved that could have stayed",
     )
 
 
@@ -130,7 +130,7 @@ def test_json_has_every_key_always_and_in_order() -> None:
     found = documents[0]
     assert found["discovered"] == [{"split": "d/b/0", "start": 2, "owner": 1}]
     assert found["moved"] == [
-        {"split": "c/a/1", "from": 0, "to": 1, "why": "1 new split made the readers uneven"},
+        {"split": "c/a/1", "from": 0, "to": 1, "why": "1 new partition made the readers uneven"},
     ]
     assert found["lost"] == [
         {
@@ -163,14 +163,14 @@ def test_json_has_every_key_always_and_in_order() -> None:
             "moved": 1,
             "movedBound": 1,
             "promised": True,
-            "statement": "as even as possible; 1 moved that could have stayed, the fewest for that",
+            "statement": "as even as possible; 1 partition moved for that, the minimum",
         }
     ]
     plan = {"kind": "whole", "offsetsMax": 6, "offsetsMaxBound": 6, "offsetsMaxShare": 6, "lent": 0, "cuts": 0}
     assert found["plan"] == plan
     assert found["advice"] is None
     assert found["sentences"][-1] == (
-        "each reader has 2 splits: as even as possible; 1 moved that could have stayed, the fewest for that"
+        "rebalanced: 2 partitions per reader, as even as possible; 1 partition moved for that, the minimum"
     )
 
 
@@ -181,16 +181,16 @@ def test_what_is_lost_and_created_anew_is_told_once() -> None:
     found = changes(before, after)
     assert found.recreated == tuple(after.splits)
     assert found.sentences() == (
-        "recreated c/a: partition 0, 1: the topic was created anew; read from its beginning",
+        "recreated c/a: partition 0, 1: the topic was deleted and created anew; read from its beginning",
         "lost c/a/1: the topic was deleted and created anew. How many offsets from 20 on were lost is not known",
     )
     assert happened(SplitId("c", "a", 1), before, after) == (
         "lost records: the topic was deleted and created anew. How many offsets from 20 on were lost is not known",
-        "was created anew: another topic id",
+        "was created anew: its topic has another id",
         "starts at 5",
     )
     assert why(SplitId("c", "a", 0), [before, after]) == (
-        "c/a/0 was created anew: another topic id",
+        "c/a/0 was created anew: its topic has another id",
         "c/a/0 starts at 5",
     )
 
@@ -208,7 +208,7 @@ def test_long_stories_are_told_in_few_lines() -> None:
     gaps = with_splits(state_of(1, {f"a{2 * number}": 0 for number in range(100)}), removed_at_ms=1)
     (line,) = changes(with_splits(gaps, removed_at_ms=None), gaps).sentences()
     assert "partition 0, 2, 4," in line
-    assert "62, … 100 in all: not" in line
+    assert "62, … 100 in all: no longer" in line
 
 
 def test_more_lines_than_one_can_read_are_counted() -> None:
@@ -217,11 +217,11 @@ def test_more_lines_than_one_can_read_are_counted() -> None:
     after = state_of(9, {name: 1 + int(name[1:]) for name in topics})
     lines = changes(before, after).sentences()
     assert len(lines) == LINES_MAX + 1
-    assert lines[-1] == f"moved {len(topics) - LINES_MAX} more splits"
+    assert lines[-1] == f"moved {len(topics) - LINES_MAX} more partitions"
     lost = tuple(Loss(key, Cause.DELETED, 5) for key in list(before.splits)[: LINES_MAX + 1])
     lines = changes(before, replace(before, losses=lost)).sentences()
     assert len(lines) == LINES_MAX + 1
-    assert lines[-1] == "lost records of 1 more split"
+    assert lines[-1] == "lost records of 1 more partition"
 
 
 def test_a_reader_that_is_not_pinned_to_a_split_any_more_is_why_it_moved() -> None:
@@ -243,4 +243,4 @@ def test_what_is_back_as_another_incarnation_has_not_returned_where_it_was() -> 
     after = EnumeratorState(1, clusters, {key: Split(key, "new", 0, first=0, owner=0)}, generation=1, begun=True)
     found = explain(before, after, Report())
     assert (found.changes.recreated, found.changes.returned) == ((key,), ())
-    assert [line.split(":")[0] for line in found.sentences()] == ["recreated d/t", "each reader has 1 split"]
+    assert [line.split(":")[0] for line in found.sentences()] == ["recreated d/t", "assigned"]

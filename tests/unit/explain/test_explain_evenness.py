@@ -23,17 +23,17 @@ def test_more_moves_than_needed_are_said() -> None:
     before, after = state(2, a0=0, a1=0, a2=1, a3=1), state(2, a0=1, a1=1, a2=0, a3=0)
     one = only(evenness(before, after))
     assert one.even
-    assert one.statement() == "as even as possible; 4 moved that could have stayed, where 0 would do"
+    assert one.statement() == "as even as possible; 4 partitions moved for that, where 0 would do"
     pins: dict[int, tuple[Readable, ...]] = {0: (Topic("c", "a"),), 1: (Topic("c", "a"), Topic("c", "b"))}
     one = only(evenness(before, replace(after, eligible=pins)))
-    assert one.statement() == "as even as possible; 4 moved that could have stayed, where 0 would do"
+    assert one.statement() == "as even as possible; 4 partitions moved for that, where 0 would do"
 
 
 def test_moves_that_had_to_be_do_not_count() -> None:
     """The reader is gone, or may not read it any more."""
     before = state(3, a0=0, a1=1, a2=2, a3=2)
     one = only(evenness(before, state(2, a0=0, a1=1, a2=0, a3=1)))
-    assert one.statement() == "as even as possible; nothing moved that could have stayed"
+    assert one.statement() == "as even as possible; no partition moved that could have stayed"
 
 
 def test_what_is_not_even_says_what_could_be_and_what_was_promised() -> None:
@@ -47,17 +47,22 @@ def test_what_is_not_even_says_what_could_be_and_what_was_promised() -> None:
         one = only(evenness(before, replace(after, settings=settings)))
         assert (one.even, one.settled) == (False, False)
         assert one.statement() == (
-            "less even than possible: the largest load could be 2; nothing moved that could have stayed" + told
+            "less even than possible: the fullest reader has 4 partitions, and 2 would do; "
+            "no partition moved that could have stayed" + told
         )
     after = state(3, Settings(rebalance="on-rescale"), a0=0, a1=0, a2=0, a3=2)
     one = only(evenness(before, after))
     assert one.settled
     assert one.statement() == (
-        "less even than possible: the largest load could be 2; nothing moved, and without a move nothing is more even "
+        "less even than possible: the fullest reader has 3 partitions, and 2 would do; "
+        "no partition moved that could have stayed, and only a move could make it more even "
         "(rebalance on-rescale promises no more)"
     )
     one = only(evenness(before, state(4, a0=0, a1=0, a2=1, a3=1)))
-    assert one.statement() == ("less even than possible: the largest load could be 1; 1 moved that could have stayed")
+    assert one.statement() == (
+        "less even than possible: the fullest reader has 2 partitions, and 1 would do; "
+        "1 partition moved that could have stayed"
+    )
 
 
 def test_the_largest_load_may_be_right_and_the_rest_uneven() -> None:
@@ -65,7 +70,7 @@ def test_the_largest_load_may_be_right_and_the_rest_uneven() -> None:
     one = only(evenness(after, after))
     assert one.statement() == (
         "less even than possible: the sum of squares is 12, and could be 10; "
-        "nothing moved, and without a move nothing is more even"
+        "no partition moved that could have stayed, and only a move could make it more even"
     )
 
 
@@ -76,7 +81,8 @@ def test_clusters_that_are_balanced_on_their_own_are_proven_on_their_own() -> No
     found = explain(before, after, Report())
     assert [(one.cluster, one.even) for one in found.evenness] == [("c", True), ("d", True)]
     assert found.sentences()[-1] == (
-        "each reader has 1 to 2 splits of cluster d: as even as possible; nothing moved that could have stayed"
+        "assigned: cluster d: 1 to 2 partitions per reader, "
+        "as even as possible; no partition moved that could have stayed"
     )
     many = state_of(1, {f"{letter}_a0": 0 for letter in "abcdefgh"}, settings)
     assert explain(EnumeratorState(), many, Report()).sentences()[-1] == (
@@ -88,15 +94,15 @@ def test_where_nothing_can_be_proven_that_is_said() -> None:
     assert evenness(EnumeratorState(), EnumeratorState()) == ()
     assert evenness(EnumeratorState(), state(2)) == ()
     one = only(evenness(EnumeratorState(), state(2, a0=None, a1=0, a2=None)))
-    assert (one.even, one.statement()) == (None, "2 splits have no reader yet")
+    assert (one.even, one.statement()) == (None, "2 partitions have no reader yet")
     assert one.to_json()["even"] is None
     one = only(evenness(EnumeratorState(), replace(state(2, a0=None), dealt_to=())))
-    assert one.statement() == "no reader has splits yet"
+    assert one.statement() == "no reader has partitions yet"
     before = state(2, a0=0, a1=1)
     one = only(evenness(before, replace(before, eligible={0: (), 1: (Topic("c", "b"),)})))
-    assert one.statement() == "2 splits are with readers that may not read them now"
+    assert one.statement() == "2 partitions are with readers that may not read them now"
     found = explain(EnumeratorState(), replace(before, eligible={0: ()}), Report())
-    assert found.sentences()[-1] == "splits: 1 split is with a reader that may not read it now"
+    assert found.sentences()[-1] == "1 partition is with a reader that may not read it now"
 
 
 def test_what_nobody_has_is_no_load() -> None:
@@ -107,13 +113,13 @@ def test_what_nobody_may_read_waits_for_nobody() -> None:
     one = state(2, a0=0, a1=1, b0=None)
     pins: dict[int, tuple[Readable, ...]] = {0: (Topic("c", "a"),), 1: (Topic("c", "a"),)}
     assert only(evenness(one, replace(one, eligible=pins))).statement() == (
-        "as even as possible; nothing moved that could have stayed"
+        "as even as possible; no partition moved that could have stayed"
     )
     nobody = state(2, a0=None)
     assert only(evenness(nobody, replace(nobody, eligible={0: (), 1: ()}))).even
 
 
-EVEN = "as even as possible; nothing moved that could have stayed"
+EVEN = "as even as possible; no partition moved that could have stayed"
 
 SPLITS = st.lists(
     st.builds(SplitId, st.sampled_from("cd"), st.sampled_from("ab"), st.integers(0, 5)), unique=True, max_size=12

@@ -36,8 +36,8 @@ def test_discoveries_and_moves_with_their_reasons() -> None:
     found = changes(state(2, a0=0, a1=0, a2=1), state(2, a0=0, a1=1, a2=1, b0=0, b1=None))
     assert [str(one.split) for one in found.discoveries] == ["c/b/0", "c/b/1"]
     assert found.sentences() == (
-        "discovered c/b: partition 0 → reader 0, 1 → nobody yet",
-        "moved c/a/1 from reader 0 to reader 1: 2 new splits made the readers uneven",
+        "discovered c/b: partition 0 → reader 0, 1 → no reader yet",
+        "moved c/a/1 from reader 0 to reader 1: 2 new partitions made the readers uneven",
     )
 
 
@@ -45,15 +45,15 @@ def test_what_came_and_went() -> None:
     before = state(2, a0=None, a1=None)
     away = with_splits(before, removed_at_ms=7)
     assert changes(before, away).sentences() == (
-        "retained c/a: partition 0, 1: not to be read any more; positions are kept for a time",
+        "retained c/a: partition 0, 1: no longer read; positions are kept for a time",
     )
-    assert changes(away, before).sentences() == ("returned c/a: partition 0, 1: goes on where it was",)
+    assert changes(away, before).sentences() == ("returned c/a: partition 0, 1: continues where it stopped",)
     assert changes(before, with_splits(before, finished=True)).sentences() == (
         "finished c/a: partition 0, 1: read to the end",
     )
     assert changes(away, state(2, a0=None)).sentences() == (
-        "returned c/a: partition 0: goes on where it was",
-        "forgotten c/a: partition 1: away for longer than positions are kept; new if seen again",
+        "returned c/a: partition 0: continues where it stopped",
+        "forgotten c/a: partition 1: away for longer than positions are kept; new if it comes back",
     )
 
 
@@ -67,12 +67,12 @@ def test_reasons_for_a_move() -> None:
     assert reason(state(1, a0=0, a1=0), after) == "the number of readers went from 1 to 2"
     assert reason(replace(before, dealt_to=(0,)), replace(after, dealt_to=(0, 1))) == "reader 1 came back"
     assert reason(replace(before, dealt_to=(0, 2, 3)), replace(after, dealt_to=(0, 1))) == (
-        "readers 2, 3 went; reader 1 came back"
+        "readers 2, 3 left; reader 1 came back"
     )
     assert reason(before, replace(after, settings=Settings("fair"))) == "the settings changed"
-    assert reason(before, state(2, a0=0, a1=1, a2=0)) == "1 new split made the readers uneven"
-    assert reason(state(2, a0=0, a1=0, a2=0), after) == "1 split fewer made the readers uneven"
-    assert reason(state(2, a0=0, a1=0, a2=0, a3=0), after) == "2 splits fewer made the readers uneven"
+    assert reason(before, state(2, a0=0, a1=1, a2=0)) == "1 new partition made the readers uneven"
+    assert reason(state(2, a0=0, a1=0, a2=0), after) == "1 partition fewer made the readers uneven"
+    assert reason(state(2, a0=0, a1=0, a2=0, a3=0), after) == "2 partitions fewer made the readers uneven"
     assert reason(before, after) == "the readers were uneven"
 
 
@@ -120,16 +120,16 @@ def test_why_a_split_is_where_it_is() -> None:
         "east/t/1 starts at 6",
         "east/t/1 was given to reader 0",
         "east/t/1 moved from reader 0 to reader 1: the number of readers went from 1 to 2",
-        "east/t/1 was retained at 9: it is not to be read any more",
-        "east/t/1 returned, and goes on at 9",
+        "east/t/1 was retained at 9: it is no longer read",
+        "east/t/1 returned, and continues at 9",
         "east/t/1 was given to reader 1",
-        "east/t/1 was created anew: another topic id",
+        "east/t/1 was created anew: its topic has another id",
         "east/t/1 starts at 0",
         "east/t/1 was given to reader 0",
         "east/t/1 moved from reader 0 to reader 1: the settings changed",
         "east/t/1 was taken from reader 1: the readers were uneven",
         "east/t/1 was given to reader 0",
-        "east/t/1 was finished at 0: it is read to its end",
+        "east/t/1 was finished at 0: read to its end",
     ]
     told = why(TWO, states, events)
     assert told[3].endswith("(after ParallelismChanged(readers=2))")

@@ -44,14 +44,14 @@ def test_a_cell_for_each_split_with_its_lag_and_its_reader(recorder: Recorder) -
 def test_what_a_reader_has_read_is_its_work(recorder: Recorder) -> None:
     text = shown(recorder).text
     for one in recorder.watched()[0].view.explanation.readers:
-        assert f"reader {one.reader} {one.splits} splits, read {one.offsets:,} offsets" in text
+        assert f"reader {one.reader} {one.splits} partitions, read {one.offsets:,} offsets" in text
 
 
 def test_what_stands_at_the_top(recorder: Recorder) -> None:
     text = shown(recorder).text
     assert "orders ▲ running, west is away batch 11 planned" in text
     assert "took 800 ms 10 rows" in text
-    assert "not known of 10 splits" in text
+    assert "unknown for 10 partitions" in text
     assert "the metadata is 5 min old" in text
 
 
@@ -64,7 +64,7 @@ def test_clusters_say_how_they_are(recorder: Recorder) -> None:
 def test_the_certificate_in_words(recorder: Recorder) -> None:
     text = shown(recorder).text
     (proof,) = recorder.watched()[0].view.explanation.evenness
-    assert f"All splits: {proof.statement()}." in text
+    assert f"All partitions: {proof.statement()}." in text
 
 
 def test_moved_splits_are_marked(recorder: Recorder) -> None:
@@ -112,8 +112,10 @@ def test_the_story_of_a_split(recorder: Recorder) -> None:
 
 def test_the_story_of_nobody(recorder: Recorder) -> None:
     alone = {"HX-Request": "true", "HX-Target": "story"}
-    assert "None of the last batches knows it." in shown(recorder, "/?split=east&split=gone&split=1", **alone).text
-    assert "nothing to tell" in shown(Recorder(), "/?split=east&split=gone&split=1").text
+    assert (
+        "None of the batches that are kept has it." in shown(recorder, "/?split=east&split=gone&split=1", **alone).text
+    )
+    assert "No batch yet." in shown(Recorder(), "/?split=east&split=gone&split=1").text
 
 
 def test_only_what_changes_is_made_anew(recorder: Recorder) -> None:
@@ -129,7 +131,7 @@ def test_retained_and_unread_splits_have_a_row_of_their_own() -> None:
     splits = {**end.splits, keys[3]: end.splits[keys[3]]._replace(removed_at_ms=5)}
     feed(recorder, [end, type(end)(2, end.clusters, splits, end.settings, 1, True, (0, 1))], first=5)
     page = shown(recorder)
-    assert "no reader 1 split east/orders" in page.text
+    assert "no reader 1 partition east/orders" in page.text
     (kept,) = [one for one in page.cells() if one["data-v"] == "kept"]
     assert (kept["aria-label"] or "").startswith("east/orders/3, no reader, retained")
     assert len(shown(recorder, "/?reader=none").cells()) == 1
@@ -174,7 +176,7 @@ def test_the_first_source_is_one_that_runs_and_was_heard_of_last() -> None:
 
 def tile(page: Page, name: str) -> str:
     """What one of the numbers at the top says."""
-    found = re.search(rf"{name} (\S+ ?.*?) (?:Rate|Splits|Clusters Cluster|Busiest reader|Moves|Losses)", page.text)
+    found = re.search(rf"{name} (\S+ ?.*?) (?:Rate|Partitions|Clusters Cluster|Busiest reader|Moves|Losses)", page.text)
     assert found is not None
     return found[1]
 
@@ -188,7 +190,7 @@ def test_what_has_ended_has_no_rate_and_what_is_idle_had_one() -> None:
     for stage in (QueryStatus.ENDED, QueryStatus.FAILED):
         found.query("query-1", stage, 1_790_000_099_000)
         page = shown(found)
-        assert tile(page, "Rate") == "- nothing is read any more"
+        assert tile(page, "Rate") == "- the query has ended"
         assert "/s" not in page.text.split("Clusters Cluster")[1].split("Work per reader")[0]
         assert "last heard" in page.text
 
@@ -211,7 +213,7 @@ def test_losses_whose_size_nobody_knows() -> None:
     known = Loss(keys[1], Cause.AGED_OUT, 5, 6, 1)
     found = Recorder()
     feed(found, [begin, replace(end, losses=(unknown,))], first=5)
-    assert tile(shown(found), "Losses") == "1 of how many offsets is not known"
+    assert tile(shown(found), "Losses") == "1 the number of offsets is unknown"
     both = Recorder()
     feed(both, [begin, replace(end, losses=(unknown, known))], first=5)
     assert tile(shown(both), "Losses") == "2 at most 1 offsets, and 1 of unknown size"
@@ -224,11 +226,10 @@ def test_what_is_said_of_a_plan_holds_for_it_alone() -> None:
     found = Recorder()
     feed(found, [begin, end], first=5)
     text = shown(found).text
-    kind = end.settings.plan
-    assert f"Plan {kind}: the busiest reader has 50,000 of 50,001 offsets, as few as can be with this plan." in text
+    assert "Busiest reader: 50,000 of 50,001 offsets, the best possible without splitting partitions." in text
     said = "The busiest reader has 50,000 of 50,001 offsets, 300% of an equal share, since each partition is read as a"
     assert f"{said} whole; the option plan=level would cut them, and leave it 16,667." in text
     assert tile(shown(found), "Busiest reader") == (
-        "300% of the level 50,000 of 50,001 offsets; plan=level would cut that"
+        "300% of an equal share 50,000 of 50,001 offsets; plan=level would split them"
     )
     assert "could not have fewer" not in text

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.observe.dashboard.app import ASSETS, HERE
-from evensplit.observe.dashboard.guard import HEADERS
+from evensplit.observe.dashboard.app import ASSETS
+from evensplit.observe.dashboard.rendering import HERE
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.web.guard import HEADERS
 from tests.support.browsers import client, shown
 from tests.support.views import recorder_of, small
 

@@ -39,7 +39,7 @@ def test_a_query_that_was_started_is_there_at_once() -> None:
     page = shown(recorder)
     assert status(recorder) == "○ starting since 2026-09-21 14:13:20 UTC"
     assert "clicks" in page.text
-    assert "the query asks east (east-1:9092, east-2:9092) which partitions there are" in page.text
+    assert "the query asks east (east-1:9092, east-2:9092) for partitions and offsets" in page.text
     assert status(recorder, "/?source=0%3Aquery-9") == status(recorder)
 
 
@@ -58,8 +58,8 @@ def test_a_query_that_reads_its_first_batch_asks_nobody() -> None:
     recorder.begins("query-9", "run-1", QueryStatus.RUNNING, AT_MS + 2_000)
     assert status(recorder) == "● reading its first batch since 2026-09-21 14:13:22 UTC"
     page = shown(recorder).text
-    assert "its tasks read it from east (east-1:9092, east-2:9092)" in page
-    assert "which partitions there are" not in page
+    assert "Its tasks read from east (east-1:9092, east-2:9092)" in page
+    assert "for partitions and offsets" not in page
     recorder.begins("query-9", "run-1", QueryStatus.STARTING, AT_MS + 3_000)
     assert status(recorder) == "○ starting since 2026-09-21 14:13:23 UTC"
 
@@ -95,7 +95,7 @@ def test_an_error_of_elsewhere_is_in_the_log() -> None:
     recorder = begun()
     recorder.query("query-9", QueryStatus.FAILED, AT_MS, run_id="run-1", failure="DIVIDE_BY_ZERO")
     assert "failed DIVIDE_BY_ZERO" in status(recorder)
-    assert "What it says is in the log of the driver" in shown(recorder).text
+    assert "The error is in the driver's log" in shown(recorder).text
 
 
 def test_a_query_that_was_stopped_before_its_first_batch() -> None:
@@ -206,7 +206,7 @@ def test_a_checkpoint_whose_cluster_is_away_is_shown_with_its_splits() -> None:
     assert status(found).startswith("▲ waiting for east (east:9092) since 2026-09-21 14:13:20 UTC batch 7")
     assert "planned" not in status(found)
     assert len(page.cells()) == len(end.splits)
-    assert "the query goes on from its checkpoint" in page.text
+    assert "the query continues from its checkpoint" in page.text
     assert found.story(NEW, SplitId("east", "orders", 0)) is None
 
 

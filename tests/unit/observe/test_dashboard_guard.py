@@ -8,9 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from evensplit.observe.dashboard.app import make_app
-from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.recorder_group import RecorderGroup
+from tests.support import browsers
+from tests.support.browsers import guarded
 from tests.support.views import recorder_of, small
 
 TOKEN = "correct-horse"
@@ -19,7 +18,7 @@ PATHS = ("/", "/news", "/assets/htmx.min.js", "/?split=east&split=orders&split=1
 
 
 def client(*, loopback: bool = True, token: str | None = None, base: str = "http://127.0.0.1:4848") -> TestClient:
-    return TestClient(make_app(RecorderGroup(RECORDER), Feed(), loopback=loopback, token=token), base_url=base)
+    return browsers.client(RECORDER, loopback=loopback, token=token, base=base)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_the_address_after_the_token_is_of_this_host(known: bool) -> None:
         sent.append(message)
 
     async def run() -> None:
-        await make_app(RecorderGroup(), Feed(), loopback=False, token=TOKEN)(scope, receive, send)
+        await guarded(loopback=False, token=TOKEN)(scope, receive, send)
 
     asyncio.run(run())
     assert sent[0]["status"] == (303 if known else 200)
@@ -171,7 +170,7 @@ def test_a_page_of_elsewhere_makes_nobody_work(path: str, site: str, mode: str, 
     asked = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
     answer = client().get(path, headers=asked)
     assert answer.status_code == 403
-    assert "elsewhere" in answer.text
+    assert "another site" in answer.text
 
 
 def test_a_link_from_elsewhere_opens_the_page_alone() -> None:

@@ -10,9 +10,9 @@ from evensplit.observe.dashboard.view.chart import HEIGHT, WIDTH, make_chart
 from evensplit.observe.dashboard.view.formatting import exact, lasted, short, stamp, utc
 from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, make_grid
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
-from evensplit.observe.hosts import is_loopback
 from evensplit.observe.source_view import SplitView, Work
 from evensplit.observe.timeline import Kind
+from evensplit.observe.web.address import is_loopback
 from tests.support.views import keys_of
 
 
@@ -113,15 +113,15 @@ WISHES = [
 ]
 
 
-@pytest.mark.parametrize("wish", WISHES)
-def test_an_address_is_all_of_a_wish(wish: PageQuery) -> None:
-    assert PageQuery.of(list(wish.pairs())) == wish
+@pytest.mark.parametrize("params", WISHES)
+def test_an_address_is_all_of_a_wish(params: PageQuery) -> None:
+    assert PageQuery.of(list(params.pairs())) == params
 
 
 def test_kinds_are_chosen_and_taken_back() -> None:
-    wish = PageQuery(older=25).toggled(Kind.LOST).toggled(Kind.MOVED)
-    assert (wish.kinds, wish.older) == ((Kind.MOVED, Kind.LOST), 0)
-    assert wish.toggled(Kind.LOST).kinds == (Kind.MOVED,)
+    params = PageQuery(older=25).toggled(Kind.LOST).toggled(Kind.MOVED)
+    assert (params.kinds, params.older) == ((Kind.MOVED, Kind.LOST), 0)
+    assert params.toggled(Kind.LOST).kinds == (Kind.MOVED,)
 
 
 @pytest.mark.parametrize("text", ["٣", "1_0", " 1", "", "1e3", "9" * 20])
@@ -142,12 +142,12 @@ def many(clusters: int, topics: int, partitions: int, readers: int) -> list[Spli
     return [SplitView(key, Lifecycle.ASSIGNED, at % readers, 5, 9, 4, 1, None) for at, key in enumerate(keys)]
 
 
-def behind_it(splits: list[SplitView], readers: int, wish: PageQuery) -> tuple[list[Cell], int, int]:
-    """The cells of all pages of a wish, and how many splits and rows it has."""
+def behind_it(splits: list[SplitView], readers: int, params: PageQuery) -> tuple[list[Cell], int, int]:
+    """The cells of all pages of a params, and how many splits and rows it has."""
     cells: list[Cell] = []
     loads = dict.fromkeys(range(readers), 1)
     rows = 0
-    following: PageQuery | None = wish
+    following: PageQuery | None = params
     while following is not None:
         grid = make_grid(splits, following, loads)
         here = [cell for row in grid.rows for group in row.groups for cell in group.cells]
@@ -175,24 +175,24 @@ def test_every_cell_leads_to_less_or_to_a_story(clusters: int, topics: int, part
     for begin in (PageQuery(), PageQuery(find="t"), PageQuery(find="0", shade=Shade.RATE), PageQuery(reader=0)):
         todo, told = [begin], set()
         while todo:
-            wish = todo.pop()
-            cells, count, rows = behind_it(splits, readers, wish)
+            params = todo.pop()
+            cells, count, rows = behind_it(splits, readers, params)
             # Of many alike the first and the last.
             for cell in [*cells[:1], *cells[-1:]]:
-                if cell.wish.split is not None:
-                    told.add(cell.wish.split)
+                if cell.params.split is not None:
+                    told.add(cell.params.split)
                     continue
-                _, less, fewer = behind_it(splits, readers, cell.wish)
-                assert 0 < less < count or fewer < rows, (wish, cell.wish)
-                todo.append(cell.wish)
+                _, less, fewer = behind_it(splits, readers, cell.params)
+                assert 0 < less < count or fewer < rows, (params, cell.params)
+                todo.append(cell.params)
         assert told
 
 
 def test_pages_of_groups_have_all_of_them() -> None:
     cells, count, _ = behind_it(many(1, 1_000, 2, 1), 1, PageQuery())
     assert count == 2_000
-    assert [cell.wish.topic for cell in cells] == [f"t{one}" for one in range(1_000)]
+    assert [cell.params.topic for cell in cells] == [f"t{one}" for one in range(1_000)]
     cells, _, _ = behind_it(many(500, 1, 1, 1), 1, PageQuery())
-    assert len({cell.wish.cluster for cell in cells}) == 500
+    assert len({cell.params.cluster for cell in cells}) == 500
     first = make_grid(many(1, 1_000, 2, 1), PageQuery(), {0: 1})
-    assert (first.pages, first.rows[0].note) == (3, "2,000 splits, read 1 offset")
+    assert (first.pages, first.rows[0].note) == (3, "2,000 partitions, read 1 offset")

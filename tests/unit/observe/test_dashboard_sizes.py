@@ -10,11 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from evensplit.observe.dashboard.app import PAGES_MAX, Pages
-from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.dashboard.view import page as page_module
 from evensplit.observe.dashboard.view.query import PageQuery
 from evensplit.observe.recorder import Recorder, SourceStatus
-from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source
 from tests.support.browsers import client, shown
 from tests.support.views import dealt, feed, keys_of, large, recorder_of, small, state, states
@@ -80,13 +78,13 @@ def test_what_many_look_at_is_made_once(recorder: Recorder, monkeypatch: pytest.
     made: list[PageQuery] = []
     live = page_module.live
 
-    def counted(watched: SourceStatus, wish: PageQuery, splits: page_module.Splits) -> dict[str, Any]:
-        made.append(wish)
-        return live(watched, wish, splits)
+    def counted(watched: SourceStatus, params: PageQuery, splits: page_module.Splits) -> dict[str, Any]:
+        made.append(params)
+        return live(watched, params, splits)
 
     monkeypatch.setattr(page_module, "live", counted)
-    news = Feed()
-    pages = Pages(RecorderGroup(recorder), news, tuple)
+    pages = Pages()
+    pages.watch(recorder)
 
     async def look() -> None:
         answers = await asyncio.gather(*(pages._shared(PageQuery(), "live") for _ in range(10)))
@@ -96,7 +94,7 @@ def test_what_many_look_at_is_made_once(recorder: Recorder, monkeypatch: pytest.
         await asyncio.gather(*(pages._shared(PageQuery(page=one), "live") for one in range(1, 100)))
         assert len(made) == 100
         assert len(pages._made) <= PAGES_MAX
-        news.news()
+        pages._feed.news()
         await pages._shared(PageQuery(), "live")
         assert len(made) == 101
 

@@ -49,8 +49,8 @@ def test_the_first_batch() -> None:
         120,
     )
     assert texts(view) == [
-        "the first batch of all",
-        "3 splits of east/orders were discovered",
+        "the first batch",
+        "3 partitions of east/orders were discovered",
         "west/orders/0 was discovered",
     ]
     assert (view.interval_ms, view.rates()) == (None, {})
@@ -171,10 +171,10 @@ def test_a_cluster_that_is_removed_while_it_does_not_answer_is_not_back() -> Non
     script.unreachable.clear()
     script.retain("west")
     view = advance(view, script.batch())
-    assert texts(view, 1) == ["west/orders/0 is not read any more, its position kept"]
+    assert texts(view, 1) == ["west/orders/0 is no longer read; its position is kept"]
     script.restore("west")
     view = advance(view, script.batch())
-    assert texts(view, 2) == ["west/orders/0 returned, and goes on where it was"]
+    assert texts(view, 2) == ["west/orders/0 returned, and continues where it stopped"]
 
 
 def test_a_cluster_that_is_left_out_is_not_back_either() -> None:
@@ -289,13 +289,13 @@ def test_what_moves_comes_goes_and_is_lost_is_told_with_its_reasons() -> None:
     assert (totals.losses, totals.lost_offsets, totals.losses_unknown) == ({"east": 2}, {"east": 7}, {"east": 1})
     script.retain("west")
     view = advance(view, script.batch())
-    assert texts(view, 2) == ["west/orders/0 is not read any more, its position kept"]
+    assert texts(view, 2) == ["west/orders/0 is no longer read; its position is kept"]
     script.restore("west")
     view = advance(view, script.batch())
-    assert texts(view, 3) == ["west/orders/0 returned, and goes on where it was"]
+    assert texts(view, 3) == ["west/orders/0 returned, and continues where it stopped"]
     script.forget("east")
     view = advance(view, script.batch())
-    assert "4 splits of east/orders were away for too long, and are forgotten" in texts(view, 4)
+    assert "4 partitions of east/orders were away for too long and are forgotten" in texts(view, 4)
     assert view.totals.discoveries == {"east": 4, "west": 1}
 
 
@@ -305,8 +305,8 @@ def test_thousands_at_once_are_told_in_few_lines() -> None:
         script.discover("east", f"topic-{number:03}", 3)
     view = viewed(script.batch())
     assert len(view.happenings) == 1 + BATCH_HAPPENINGS_MAX
-    assert texts(view)[1] == "3 splits of east/topic-000 were discovered"
-    assert texts(view)[-1] == "2,943 more splits were discovered"
+    assert texts(view)[1] == "3 partitions of east/topic-000 were discovered"
+    assert texts(view)[-1] == "2,943 more partitions were discovered"
     assert view.happenings[-1].splits == 2_943
     assert view.happenings[-1].clusters == ("east",)
     script.rescale(500)

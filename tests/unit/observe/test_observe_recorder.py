@@ -287,7 +287,7 @@ def test_callbacks_that_fail_are_logged_and_stop_nobody(caplog: pytest.LogCaptur
     script = orders({"east": 1})
     taken(recorder, [script.batch()])
     assert heard == [0]
-    assert "what was to be called with batch 0 failed" in caplog.text
+    assert "a callback failed for batch 0" in caplog.text
     assert "planted" in caplog.text
     unsubscribe()
     unsubscribe()

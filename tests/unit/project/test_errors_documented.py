@@ -27,7 +27,7 @@ PROVOKED = {
     "ES-103": "tests/unit/cli/test_cli_assign.py",
     "ES-104": "tests/unit/metadata/test_metadata_damage.py",
     "ES-105": "tests/unit/spark/test_read_committed.py",
-    "ES-106": "tests/unit/observe/test_dashboard_server.py",
+    "ES-106": "tests/unit/observe/test_web_server.py",
     "ES-107": "tests/unit/metadata/test_metadata_refused.py",
     "ES-200": "tests/unit/spark/test_world.py",
     "ES-201": "tests/unit/spark/test_world.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import urllib.request
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,22 +12,14 @@ import pytest
 
 from evensplit.errors import OptionError
 from evensplit.observe.dashboard import server
-from evensplit.observe.hosts import LOOPBACK
+from evensplit.observe.web.address import LOOPBACK
 from evensplit.spark import session
 from evensplit.spark.listen.listener import Registration
 from evensplit.spark.session import register
 from tests.support.sessions import NoSession
 from tests.support.views import small
 
-
-@pytest.fixture(autouse=True)
-def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing that a test serves is left."""
-    served: dict[Any, Any] = {}
-    monkeypatch.setattr(server, "_served", served)
-    yield
-    for dashboard, _ in served.values():
-        dashboard.close()
+pytestmark = pytest.mark.usefixtures("closed")
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, "4848", 4848.0, True])
@@ -55,15 +46,18 @@ def test_a_port_that_is_taken_is_a_warning(caplog: pytest.LogCaptureFixture) -> 
         port = taken.getsockname()[1]
         session._serve_dashboard(registration, LOOPBACK, port, None)
     assert registration.dashboard_url is None
-    assert f"port {port} of 127.0.0.1: something else listens there. Choose another port" in caplog.text
-    assert "or 0 for one that is free (ES-106). The queries run on without" in caplog.text
+    assert (
+        f"no dashboard: nothing can be served at port {port} of 127.0.0.1: another program listens there" in caplog.text
+    )
+    assert "or 0 for any free one (ES-106). The queries run on without" in caplog.text
 
 
 def test_without_the_extra_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.delitem(sys.modules, "evensplit.observe.dashboard.server")
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    for name in ("server", "app", "rendering"):
+        monkeypatch.delitem(sys.modules, f"evensplit.observe.dashboard.{name}")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     registration = Registration()
     session._serve_dashboard(registration, LOOPBACK, 0, None)
     assert registration.dashboard_url is None

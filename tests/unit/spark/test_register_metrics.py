@@ -10,7 +10,7 @@ import pytest
 
 from evensplit.errors import OptionError
 from evensplit.observe import prometheus
-from evensplit.observe.hosts import LOOPBACK
+from evensplit.observe.web.address import LOOPBACK
 from evensplit.spark import session
 from evensplit.spark.listen.listener import Registration
 from evensplit.spark.session import register

@@ -1,4 +1,4 @@
-"""`evensplit dashboard`: what a query does, in a browser, from the offsets that Spark keeps in its checkpoint."""
+"""`evensplit dashboard`: a query in a browser, from the offsets in its checkpoint."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import batches_bar, ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
-from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
-from evensplit.observe.hosts import LOOPBACK
 from evensplit.observe.recorder import Recorder
+from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
 
 POLL_S = 1.0
 """How often the checkpoint is read."""
@@ -91,7 +90,7 @@ def read_token(path: Path) -> str:
 
 
 def look(kept: CheckpointHistory) -> Sequence[str]:
-    """Take in what is new, and return what one should know of the checkpoint, a sentence each.
+    """Read what is new, and return notes about the checkpoint, a sentence each.
 
     Raises CheckpointError as `CheckpointHistory.look` does.
     """
@@ -101,8 +100,8 @@ def look(kept: CheckpointHistory) -> Sequence[str]:
 
 
 def look_again(kept: CheckpointHistory) -> Sequence[str]:
-    """The same, where a checkpoint that cannot be read is one of the things that one should know."""
+    """The same; a checkpoint that cannot be read becomes a note."""
     try:
         return look(kept)
     except (CheckpointError, OSError) as error:
-        return [f"what is shown is as it was before: {error}"]
+        return [f"not up to date: {error}"]

@@ -1,4 +1,4 @@
-"""`evensplit top`: what a query does now, in a table that follows it."""
+"""`evensplit top`: a live table of a query's clusters, readers and slowest partitions."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ REFRESH_S = 1.0
 SPLITS_MAX = 10
 READERS_MAX = 20
 CLUSTERS_MAX = 20
-"""So many have a row each, where there is room for them."""
+"""The most rows of each table, if there is room for them."""
 
 ROWS_LEAST = 3
 LINES_AROUND = 15
-"""Of a terminal: so many rows each table has at least, and so many lines are not rows of a table."""
+"""The least rows of each table, and the lines of a terminal that are not rows of a table."""
 
 BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
-"""So many of the batches that are there are read at the start: rates are those of so many."""
+"""How many batches are read at the start: as many as rates need."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """What is shown. `trouble`: why what is shown is not new; empty if it is."""
+    """The values that are shown. `trouble`: why they are not up to date; empty if they are."""
 
     kept: CheckpointHistory
     views: Mapping[str, View]
@@ -125,7 +125,7 @@ def _follow(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, form: st
 
 @contextmanager
 def waiting() -> Iterator[Callable[[float], bool]]:
-    """What waits for so many seconds, and says whether this process was told to end meanwhile: by Ctrl-C, or kindly."""
+    """A function that waits for some seconds and returns whether SIGINT or SIGTERM came meanwhile."""
     ended = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -144,7 +144,7 @@ def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds) -> _Now:
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
     except (CheckpointError, OSError) as error:
-        # It may be in the course of being written, copied or moved away; what was known is still worth a look.
+        # It may be being written, copied or moved at this moment; the last values are still worth showing.
         trouble = str(error)
     views = _chosen(kept, chosen)
     ends.poll(views)
@@ -167,7 +167,7 @@ def _now_ms() -> int:
 
 
 def _page(now: _Now, height: int | None = None) -> Group:
-    """`height`: of the terminal, in lines, if no more than that is to be shown."""
+    """The whole page. `height`: of the terminal, in lines; None: show all rows."""
     kept = now.kept
     rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND) // 3)
     ago = "" if kept.planned_ms is None else f", planned {_ago(now.at_ms - kept.planned_ms)} ago"
@@ -187,7 +187,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
         for (_, cluster), why in now.ends.failures.items()
     )
     if now.trouble:
-        parts.append(Text(f"What is shown is as it was before: {plain(now.trouble)}", "yellow"))
+        parts.append(Text(f"Not up to date: {plain(now.trouble)}", "yellow"))
     return Group(*parts)
 
 
@@ -209,7 +209,7 @@ def _clusters(now: _Now, source: str, view: View, splits: list[SplitView], rows:
 
 
 def _readers(view: View, rows: int | None) -> Table:
-    """What each reader had to do in the last batch, beside the level line."""
+    """The work of each reader in the last batch, beside the level line."""
     work = view.work[-1]
     table = Table(box=SIMPLE)
     table.add_column("reader", justify="right")
@@ -233,7 +233,7 @@ def _readers(view: View, rows: int | None) -> Table:
 
 
 def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
-    """The splits that are farthest behind; where nobody was asked, those that had the most to read."""
+    """The splits with the most lag; if no cluster was asked, those that had the most to read."""
     lag = now.ends.asked
     table = Table(box=SIMPLE)
     table.add_column("farthest behind" if lag else "most to read", overflow="fold")

@@ -17,7 +17,7 @@ from rich.text import Text
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.cli.usage import ending, time_of, watched
 from evensplit.core.model import SplitId
-from evensplit.explain.split_history import Entry, SplitHistory, biography, describe_split
+from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
 
 SUGGESTIONS_MAX = 5
 
@@ -89,7 +89,7 @@ def why(checkpoint: Path, split: Wanted, form: str) -> None:
 
 
 def _story(log: OffsetLog, source: str, key: SplitId) -> SplitHistory | None:
-    return biography(key, watched("batches", log.ends(source), len(log.files)))
+    return split_history(key, watched("batches", log.ends(source), len(log.files)))
 
 
 def _unknown(wanted: Wanted, known: Sequence[SplitId], log: OffsetLog) -> str:

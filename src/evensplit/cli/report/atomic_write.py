@@ -1,4 +1,4 @@
-"""One file, written as a whole or not at all."""
+"""Writes a file whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 
 def check_place(path: Path) -> None:
-    """Raise click.ClickException for a path at which no file can be, as far as that can be seen before."""
+    """Raise click.ClickException if it is clear beforehand that no file can be written at `path`."""
     with _told(path):
         target = path.resolve()
         kind = _mode_of(target)
@@ -21,7 +21,7 @@ def check_place(path: Path) -> None:
     if kind is not None and stat.S_ISDIR(kind):
         raise click.ClickException(f"{path} is a directory; expected a file, or a path where nothing is")
     if kind is not None and not stat.S_ISREG(kind):
-        # Something else would be gone for whoever uses it, be it /dev/null.
+        # It would be replaced by a file, even /dev/null.
         raise click.ClickException(
             f"{path} is a device, a pipe or a socket; expected a regular file, or a path where nothing is"
         )
@@ -30,13 +30,12 @@ def check_place(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Let `data` be what is in the file at `path`. What was there before stays until all of it is written.
+    """Write `data` to `path`. An earlier file stays until all of it is written, and passes on its permissions.
 
-    Who may read and write a file that is there stays as it is. Raises click.ClickException if it cannot be written, and
-    leaves nothing behind then.
+    Raises click.ClickException if it cannot be written; nothing has changed then.
     """
     check_place(path)
-    # Where a link leads is what is written.
+    # Write the file that a link leads to.
     target = path.resolve()
     partial = target.with_name(f".{target.name[:200]}.{os.getpid()}.partial")
     kind = None
@@ -59,7 +58,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _mode_of(target: Path) -> int | None:
-    """What stands there, as `st_mode`; None: nothing."""
+    """The `st_mode` of what is there; None: nothing is."""
     try:
         return target.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -68,7 +67,7 @@ def _mode_of(target: Path) -> int | None:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Where it cannot be seen what is at `path`, say so."""
+    """Raise click.ClickException if `path` cannot be looked at."""
     try:
         yield
     except (OSError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""`evensplit report`: what happened in the batches that a checkpoint has kept, as one file for a browser."""
+"""`evensplit report`: the batches that a checkpoint has kept, as one file for a browser."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from evensplit.checkpoint.history import read_history
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import log_ends
 from evensplit.cli.report.atomic_write import check_place, write_whole
-from evensplit.cli.report.report_charts import matplotlib
-from evensplit.cli.report.report_page import page_of
 from evensplit.cli.usage import batches_bar, batches_option, end_with, ending, form_option
 
 
@@ -51,11 +49,15 @@ def report(
 
     It shows rates, loads, moves and losses in the batches that Spark has kept in CHECKPOINT, the checkpointLocation of
     a query, which may be running. The file needs no network to open. A checkpoint has no ends of logs: for the lag,
-    --lag or --bootstrap-servers asks the clusters. Needs matplotlib: pip install 'evensplit[plots]'.
+    --lag or --bootstrap-servers asks the clusters. Needs Jinja: pip install 'evensplit[dashboard]'.
     """
+    try:
+        from evensplit.cli.report.report_page import page_of
+    except ModuleNotFoundError as error:
+        if error.name not in ("jinja2", "markupsafe"):
+            raise
+        raise click.ClickException(f"a report needs {error.name}: pip install 'evensplit[dashboard]'") from error
     check_place(output)
-    # Large checkpoints take a while to be read, which would be for nothing.
-    matplotlib()
     kept = read_history(checkpoint, batches, batches_bar)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
@@ -67,7 +69,7 @@ def report(
     finally:
         ends.close()
     seen = {name: ends.with_ends(name, view) for name, view in views.items()}
-    data = page_of(kept, seen, ends.failures, int(time.time() * 1000)).encode("utf-8", "xmlcharrefreplace")
+    data = page_of(kept, seen, ends.failures, int(time.time() * 1000))
     write_whole(output, data)
     if form == "json":
         click.echo(

@@ -1,13 +1,13 @@
 """The dashboard: one page in a browser that shows what a source does. Needs the extra `dashboard`.
 
-`Dashboard` is loaded when it is asked for, so that who only asks where one would be needs nothing.
+`Dashboard` is loaded when it is first used, so `PORT_DEFAULT` can be had without the extra.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evensplit.observe.dashboard.address import PORT_DEFAULT
+from evensplit.observe.web.address import PORT_DEFAULT
 
 if TYPE_CHECKING:
     from evensplit.observe.dashboard.server import Dashboard

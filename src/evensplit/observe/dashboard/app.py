@@ -1,32 +1,25 @@
-"""What is answered: the page, the part of it that changes, the story of a split, the news, and assets."""
+"""The answers of the dashboard: the page, its changing part, the history of a split, the news, and assets."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
-from evensplit.core.text import counted
 from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.dashboard.guard import Guard
+from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.stories import Stories, Told
-from evensplit.observe.dashboard.view import formatting, page
+from evensplit.observe.dashboard.view import page
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
-from evensplit.observe.recorder import Begun, SourceStatus
+from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
-
-HERE = Path(__file__).parent
 
 ASSETS = {
     "dashboard.css": "text/css",
@@ -38,144 +31,120 @@ ASSETS = {
 }
 
 RENDERED_AT_ONCE_MAX = 2
-"""So many pages are made at a time, however many browsers ask: the driver has other things to do."""
+"""How many pages are made at a time. The driver has other things to do."""
 
 PAGES_MAX = 32
-"""So many of the pages that were made from the latest news are kept, for all who look at the same."""
+"""How many pages made from the latest news are kept, for all browsers that ask for the same."""
 
 Answer = tuple[bytes, int]
-"""What is answered, and the code that says whether it is what was asked for."""
+"""A page and its status code."""
 
 
 class Pages:
-    """Makes the pages of what `shelf` has. `notes`: what stands above each, a sentence each."""
+    """The pages of recorders, each for as long as it lives: they are held weakly."""
 
-    def __init__(self, shelf: RecorderGroup, feed: Feed, notes: Callable[[], Sequence[str]]) -> None:
-        self._shelf = shelf
-        self._feed = feed
-        self._notes = notes
+    def __init__(self) -> None:
+        self._group = RecorderGroup()
+        self._feed = Feed()
+        self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], None]] = WeakKeyDictionary()
+        self._notes: tuple[str, ...] = ()
         self._splits = page.Splits()
         self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
-        self._stories = Stories(shelf)
+        self._stories = Stories(self._group)
         self._revision = ""
         self._made: OrderedDict[tuple[str, str], asyncio.Task[Answer]] = OrderedDict()
-        self._templates = _templates()
+        self.routes = (
+            Route("/", self.show, methods=["GET"]),
+            Route("/news", self.news, methods=["GET"]),
+            Route("/assets/{name}", self.asset, methods=["GET"]),
+        )
+
+    def watch(self, recorder: Recorder) -> None:
+        """Show what `recorder` hears as well. Adding one again changes nothing."""
+        if self._group.add(recorder):
+            self._unsubscribe[recorder] = recorder.subscribe(self._feed.heard, lambda _: self._feed.news())
+            self._feed.news()
+
+    def note(self, notes: Sequence[str]) -> None:
+        """Show these sentences above everything, in place of the earlier ones."""
+        if tuple(notes) != self._notes:
+            self._notes = tuple(notes)
+            self._feed.news()
+
+    def close(self) -> None:
+        """Let go of all browsers and recorders."""
+        for unsubscribe in list(self._unsubscribe.values()):
+            unsubscribe()
+        self._feed.close()
 
     async def show(self, request: Request) -> Response:
         """The page, or the part of it that htmx asks for."""
         try:
-            wish = PageQuery.of(request.query_params.multi_items())
+            params = PageQuery.of(request.query_params.multi_items())
         except BadPageQuery as error:
-            return PlainTextResponse(f"This address is of no page: {error}.\n", 400)
+            return PlainTextResponse(f"No page has this address: {error}.\n", 400)
         part = request.headers.get("hx-target", "") if request.headers.get("hx-request") == "true" else ""
         if part == "story":
-            return await self._told(request, wish)
-        text, code = await self._shared(wish, "live" if part == "live" else "")
+            return await self._told(request, params)
+        text, code = await self._shared(params, "live" if part == "live" else "")
         return HTMLResponse(text, code)
 
-    async def _told(self, request: Request, wish: PageQuery) -> Response:
-        """The story of a split, for as long as somebody waits for it."""
-        watched = page.find(self._shelf, wish)
+    async def _told(self, request: Request, params: PageQuery) -> Response:
+        """The history of a split, made only while its browser waits for it."""
+        watched = page.find(self._group, params)
         told: Told | None = Told()
-        if isinstance(watched, SourceStatus) and wish.split is not None:
-            told = await self._stories.tell(request, watched, wish.split)
+        if isinstance(watched, SourceStatus) and params.split is not None:
+            told = await self._stories.tell(request, watched, params.split)
         if told is None:
-            return PlainTextResponse("Nobody waits for this any longer.\n", 503)
-        text = self._templates.get_template("story.html").render(split=wish.split, told=told)
-        return HTMLResponse(_encoded(text), 404 if watched is None and wish.source is not None else 200)
+            return PlainTextResponse("The browser has gone.\n", 503)
+        text = render("story.html", {"split": params.split, "told": told})
+        return HTMLResponse(text, 404 if watched is None and params.source is not None else 200)
 
-    async def _shared(self, wish: PageQuery, part: str) -> Answer:
-        """What is made once for all who ask for the same, until there is news."""
+    async def _shared(self, params: PageQuery, part: str) -> Answer:
+        """A page that is made once for all browsers that ask for the same, until there is news."""
         if self._revision != self._feed.revision:
             self._revision = self._feed.revision
             self._made.clear()
-        key = (wish.address(), part)
+        key = (params.address(), part)
         task = self._made.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._made[key] = asyncio.ensure_future(self._one_of_few(wish, part))
+            task = self._made[key] = asyncio.ensure_future(self._one_of_few(params, part))
             if len(self._made) > PAGES_MAX:
                 self._made.popitem(last=False)
-        # Who goes takes it from nobody else.
+        # A browser that goes does not cancel it for the others.
         return await asyncio.shield(task)
 
-    async def _one_of_few(self, wish: PageQuery, part: str) -> Answer:
+    async def _one_of_few(self, params: PageQuery, part: str) -> Answer:
         async with self._slots:
-            return await run_in_threadpool(self.make, wish, part, self._revision)
+            return await run_in_threadpool(self.make, params, part, self._revision)
 
     async def news(self, request: Request) -> Response:
         """The stream of news for one browser."""
         if self._feed.full:
-            return PlainTextResponse("Too many browsers look at this dashboard: close some of them.\n", 503)
+            return PlainTextResponse("Too many browsers show this dashboard. Close some of them.\n", 503)
         frames = self._feed.frames(request.query_params.get("since", ""))
         return StreamingResponse(frames, media_type="text/event-stream")
 
     async def asset(self, request: Request) -> Response:
-        """A file that a page is made of."""
+        """A style sheet, a script or an icon."""
         name = request.path_params["name"]
         if name not in ASSETS:
-            return PlainTextResponse("There is no such file.\n", 404)
-        # Asked for anew where it has changed, as with another version of the package.
+            return PlainTextResponse("No such file.\n", 404)
+        # Browsers ask each time whether it has changed, as it does with another version of the package.
         return FileResponse(HERE / "assets" / name, media_type=ASSETS[name], headers={"Cache-Control": "no-cache"})
 
-    def make(self, wish: PageQuery, part: str, revision: str) -> Answer:
-        """The page, or the part of it that changes, from the news `revision` or later."""
-        known = page.find(self._shelf, wish)
+    def make(self, params: PageQuery, part: str, revision: str) -> Answer:
+        """Make the page, or its changing part, from the news `revision` or later."""
+        known = page.find(self._group, params)
         watched = known if isinstance(known, SourceStatus) else None
-        code = 404 if known is None and wish.source is not None else 200
-        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "wish": wish}
-        found |= {"notes": list(self._notes()), "choices": page.choices(self._shelf, known)}
+        code = 404 if known is None and params.source is not None else 200
+        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "params": params}
+        found |= {"notes": list(self._notes), "choices": page.choices(self._group, known)}
         if watched is not None:
-            found |= page.live(watched, wish, self._splits)
+            found |= page.live(watched, params, self._splits)
         elif isinstance(known, Begun):
-            found |= page.begun(known, wish)
+            found |= page.begun(known, params)
         if part != "live":
-            awaited = None if watched is None or wish.split is None else wish.at(watched.view.source)
-            found |= {"revision": revision, "split": wish.split, "told": Told(awaited=awaited)}
-        return _encoded(self._templates.get_template("live.html" if part else "page.html").render(found)), code
-
-
-def _encoded(text: str) -> bytes:
-    """Names can have halves of characters in them."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-@cache
-def _templates() -> Environment:
-    found = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for one in (
-        formatting.exact,
-        formatting.short,
-        counted,
-        formatting.lasted,
-        formatting.utc,
-        formatting.stamp,
-        formatting.attribute,
-    ):
-        found.globals[one.__name__] = one
-    return found
-
-
-def make_app(
-    shelf: RecorderGroup,
-    feed: Feed,
-    *,
-    loopback: bool = True,
-    token: str | None = None,
-    notes: Callable[[], Sequence[str]] = tuple,
-) -> ASGIApp:
-    """The whole application, guarded. `feed` has to be told of the news of `shelf`."""
-    pages = Pages(shelf, feed, notes)
-    app = Starlette(
-        routes=[
-            Route("/", pages.show, methods=["GET"]),
-            Route("/news", pages.news, methods=["GET"]),
-            Route("/assets/{name}", pages.asset, methods=["GET"]),
-        ]
-    )
-    return Guard(app, loopback=loopback, token=token)
+            awaited = None if watched is None or params.split is None else params.at(watched.view.source)
+            found |= {"revision": revision, "split": params.split, "told": Told(awaited=awaited)}
+        return render("live.html" if part else "page.html", found), code

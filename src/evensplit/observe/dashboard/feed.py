@@ -1,7 +1,6 @@
-"""Tells browsers that there is something new, and no more than that: what it is they ask for when they are ready.
+"""Tells browsers that there is something new. They ask for it when they are ready.
 
-So whoever brings the news only sets a flag, a slow browser has one flag and not a queue, and what came meanwhile is
-seen with the next look.
+So a thread that brings news only sets a flag, and a slow browser has one flag rather than a queue.
 """
 
 from __future__ import annotations
@@ -15,25 +14,26 @@ from collections.abc import AsyncGenerator
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 
 GAP_S = 0.5
-"""Between two pieces of news for one browser."""
+"""The least time between two pieces of news for one browser."""
 
 BEAT_S = 5.0
-"""So often a browser hears something, whether there is news or not; it takes a longer silence for a lost server."""
+"""How often a browser hears something without news. It takes a longer silence for a lost server."""
 
 RETRY_MS = 2_000
-"""After so long a browser tries again to reach a server that is gone."""
+"""How long a browser waits before it tries to reach a lost server again."""
 
 BROWSERS_MAX = 64
+"""How many browsers can wait for news; others are refused."""
 
 IDLE_MAX = 1_000
-"""Of so many sources it is known that nothing has changed."""
+"""How many sources' last idle states are remembered, to tell whether anything has changed."""
 
 
 class Feed:
     """The number of the latest news, and the browsers that wait for it. Safe for several threads."""
 
     def __init__(self) -> None:
-        # Another server that is started at the same address has other numbers.
+        # Another server at the same address has other numbers.
         self._server = secrets.token_hex(4)
         self._number = 0
         self._lock = threading.Lock()
@@ -43,21 +43,21 @@ class Feed:
 
     @property
     def revision(self) -> str:
-        """What a page was made from."""
+        """The number of the latest news, for a page that is made from it."""
         return f"{self._server}-{self._number}"
 
     @property
     def browsers(self) -> int:
-        """How many look."""
+        """How many browsers wait for news."""
         return len(self._waiting)
 
     @property
     def full(self) -> bool:
-        """No more browsers are let in."""
+        """Whether no more browsers are let in."""
         return self.browsers >= BROWSERS_MAX
 
     def news(self) -> None:
-        """There is something new. Returns at once, whoever looks."""
+        """Tell all browsers that there is something new. Never blocks."""
         with self._lock:
             self._number += 1
             waiting = [(event, loop) for event, loop in self._waiting.items() if not event.is_set()]
@@ -65,10 +65,10 @@ class Feed:
             _wake(event, loop)
 
     def heard(self, watched: SourceStatus) -> None:
-        """The same of a source; that it still waits for something new is no news."""
+        """Tell all browsers that a source has changed. A source that is still idle is no news."""
         source, last = watched.view.source, watched.view.last
         key = (source.query_id, source.number)
-        # Its clusters are looked at while it waits, too.
+        # An idle source still looks at its clusters.
         found = watched.view.explanation
         stands = (watched.run_id, last.run_id, last.number, found.clusters, found.notices)
         with self._lock:
@@ -82,7 +82,7 @@ class Feed:
         self.news()
 
     def close(self) -> None:
-        """End all that waits."""
+        """End the streams of all browsers."""
         with self._lock:
             self._closed = True
             waiting = list(self._waiting.items())
@@ -90,7 +90,7 @@ class Feed:
             _wake(event, loop)
 
     async def frames(self, since: str) -> AsyncGenerator[str, None]:
-        """What one browser hears whose page was made from `since`; without end, until the server is closed."""
+        """The events for one browser, whose page was made from `since`, until the server is closed."""
         event = asyncio.Event()
         with self._lock:
             self._waiting[event] = asyncio.get_running_loop()

@@ -1,39 +1,28 @@
-"""Serves the dashboard of a recorder from a thread of its own."""
+"""The dashboard at a port: of its own, or shared by the sessions of this process."""
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
-import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from weakref import WeakKeyDictionary
-
-import uvicorn
 
 from evensplit.errors import OptionError, PortError, line_of
-from evensplit.observe.dashboard.address import PORT_DEFAULT, problems
-from evensplit.observe.dashboard.app import make_app
-from evensplit.observe.dashboard.connections import Config
-from evensplit.observe.dashboard.feed import Feed
-from evensplit.observe.hosts import LOOPBACK, is_loopback
+from evensplit.observe.dashboard.app import Pages
 from evensplit.observe.recorder import Recorder
-from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
+from evensplit.observe.web.server import Server, shared
 
 log = logging.getLogger(__name__)
-
-CLOSE_S = 5.0
 
 
 class Dashboard:
     """The dashboard of all that `recorder` hears of, at `url`, until it is closed or the process ends.
 
-    Recorders are not kept by it: what one heard of is shown as long as somebody else keeps that.
+    Recorders are not kept alive by it: their queries are shown as long as something else holds them.
 
-    `host`: what it listens at; one that other machines can reach asks for a `token`, which everyone has to know then.
-    `port`: 0 for one that is free.
+    `host`: where to listen; one that other machines can reach needs a `token`, which every request then has to carry.
+    `port`: 0 for any free one.
 
     Raises:
         OptionError: host, port or token cannot be; all that is wrong at once.
@@ -46,18 +35,10 @@ class Dashboard:
         wrong = problems(host, port, token)
         if wrong:
             raise OptionError(wrong)
-        self._notes: tuple[str, ...] = ()
-        self._socket = _listen(host, port)
-        address = self._socket.getsockname()
-        self._host, self._port = str(address[0]), int(address[1])
-        self._feed = Feed()
-        self._shelf = RecorderGroup()
-        self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], None]] = WeakKeyDictionary()
-        self.watch(recorder)
-        app = make_app(self._shelf, self._feed, loopback=is_loopback(host), token=token, notes=lambda: self._notes)
-        self._server = uvicorn.Server(Config(app))
-        self._thread = threading.Thread(target=self._run, name="evensplit-dashboard", daemon=True)
-        self._thread.start()
+        self._pages = Pages()
+        self._pages.watch(recorder)
+        self._server = Server(host, port, token)
+        self._server.add(*self._pages.routes)
 
     def __enter__(self) -> Dashboard:
         return self
@@ -72,92 +53,59 @@ class Dashboard:
 
     @property
     def url(self) -> str:
-        """Where it is; the token is not in it."""
-        name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{self._port}/"
+        """Where it is, without the token."""
+        return self._server.url
 
     @property
     def port(self) -> int:
         """The port that it listens at."""
-        return self._port
+        return self._server.port
 
     def watch(self, recorder: Recorder) -> None:
-        """Show what `recorder` hears as well; one that is shown already changes nothing."""
-        if self._shelf.add(recorder):
-            self._unsubscribe[recorder] = recorder.subscribe(self._feed.heard, lambda _: self._feed.news())
-            self._feed.news()
+        """Show what `recorder` hears as well. Adding one again changes nothing."""
+        self._pages.watch(recorder)
 
     def note(self, notes: Sequence[str]) -> None:
-        """Let these sentences stand above everything, instead of those before."""
-        if tuple(notes) != self._notes:
-            self._notes = tuple(notes)
-            self._feed.news()
+        """Show these sentences above everything, in place of the earlier ones."""
+        self._pages.note(notes)
 
     def close(self) -> None:
         """Let go of the port and of all browsers. Can be called again."""
-        for unsubscribe in list(self._unsubscribe.values()):
-            unsubscribe()
-        self._feed.close()
-        self._server.should_exit = True
-        self._thread.join(CLOSE_S)
-        self._socket.close()
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
+        self._pages.close()
+        self._server.close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    where = f"port {port} of {host}"
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise PortError(f"the dashboard cannot be served at {where}: {error.strerror}. Choose another host") from error
-    family, kind, protocol, _, address = found[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        if os.name == "posix":
-            # A port that was left a moment ago can be had again; one that somebody listens at cannot.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        if error.errno == errno.EADDRINUSE:
-            why = "something else listens there. Choose another port, or 0 for one that is free"
-        else:
-            why = f"{error.strerror}. Choose another host or port"
-        raise PortError(f"the dashboard cannot be served at {where}: {why}") from error
-    return listener
+def serve(recorder: Recorder, host: str, port: int, token: str | None) -> str | None:
+    """Show what `recorder` hears on the dashboard of this process at `host` and `port`. Return its address.
 
-
-def serve(recorder: Recorder, host: str, port: int, token: str | None) -> Dashboard | None:
-    """The dashboard of this process at `host` and `port`, which shows what `recorder` hears, too; one for each.
-
-    Where that cannot be, None, and a warning says why. Port 0 is any free one, the first time that it is asked for.
-    Raises OptionError as `Dashboard` does.
+    Where that cannot be, return None and log a warning that says why. Port 0 is any free one, the same for all who
+    give it. Raises OptionError as `Dashboard` does.
     """
+    wrong = problems(host, port, token)
+    if wrong:
+        raise OptionError(wrong)
     with _lock:
-        known = _served.get((host, port))
-        if known is not None and known[1] == token:
-            known[0].watch(recorder)
-            return known[0]
-        if known is not None:
+        known = (one for one in _served if one.asked == (host, port))
+        try:
+            server = next(known, None) or shared(host, port, token)
+        except PortError as error:
+            log.warning("no dashboard: %s. The queries run on without it", line_of(error))
+            return None
+        if server.token != token:
             log.warning(
-                "the dashboard at port %d of %s is served with another token. Give the same one, or choose another "
-                "port. The queries run on without",
-                port,
+                "no dashboard: port %d of %s is served with another token. Give the same one, or choose another port. "
+                "The queries run on without it",
+                server.port,
                 host,
             )
             return None
-        try:
-            found = Dashboard(recorder, host, port, token)
-        except PortError as error:
-            log.warning("%s. The queries run on without", line_of(error))
-            return None
-        _served[host, port] = _served[host, found.port] = (found, token)
-        log.info("the dashboard is at %s", found.url)
-        return found
+        if server not in _served:
+            pages = _served[server] = Pages()
+            server.add(*pages.routes)
+            log.info("the dashboard is at %s", server.url)
+        _served[server].watch(recorder)
+        return server.url
 
 
-_served: dict[tuple[str, int], tuple[Dashboard, str | None]] = {}
+_served: dict[Server, Pages] = {}
 _lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The stories of splits: each takes long, so there is one at a time, for those alone who still wait for it."""
+"""The histories of splits. Each takes long, so they are made one at a time, while their browsers wait."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source
 
 STORIES_MAX = 64
-"""So many of those that were told last are kept."""
+"""How many of the latest histories are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A story as it is shown, or why there is none. `awaited`: what to ask for where it is still to be told."""
+    """A history as it is shown, or why there is none."""
 
     story: Mapping[str, Any] | None = None
     problem: str = ""
     awaited: PageQuery | None = None
+    """The params to ask for it with, if it is still to be made."""
 
 
 class Stories:
-    """Tells the stories of what `shelf` has."""
+    """Makes the histories of the splits in `group`."""
 
-    def __init__(self, shelf: RecorderGroup) -> None:
-        self._shelf = shelf
+    def __init__(self, group: RecorderGroup) -> None:
+        self._shelf = group
         self._slot = asyncio.Semaphore(1)
         self._told: OrderedDict[tuple[Source, SplitId, str, int], Told] = OrderedDict()
 
     async def tell(self, request: Request, watched: SourceStatus, split: SplitId) -> Told | None:
-        """The story of `split` as of the last batch of `watched`; None: whoever made `request` has gone."""
+        """The history of `split` up to the last batch of `watched`; None if the browser of `request` has gone."""
         last = watched.view.last
         key = (last.source, split, last.run_id, last.number)
         if key in self._told:
@@ -68,7 +69,7 @@ class Stories:
             found = self._shelf.story(source, split, lambda: not gone.is_set())
         except CheckpointError as error:
             return Told(problem=str(error))
-        return Told(problem="None of the last batches knows it.") if found is None else Told(page.story(found))
+        return Told(problem="None of the batches that are kept has it.") if found is None else Told(page.story(found))
 
 
 async def _until_gone(request: Request, gone: threading.Event) -> None:

@@ -1,7 +1,7 @@
-"""Queries that have had no batch yet: whether they are over this source, and whether they wait for their clusters.
+"""Queries without a batch: whether they read this source, and whether they wait for their clusters.
 
-The source itself is in another process, and has no way to say anything before its first offset. So this is what Spark
-tells of a query: its plan with the options of its sources, where that can be had, and its status.
+The source is in another process, and cannot say anything before its first offset. So this asks Spark for the query's
+plan, which has the options of its sources, and for its status.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from evensplit.spark.source import EvenSplitDataSource
 log = logging.getLogger(__name__)
 
 POLL_S = 0.5
-"""So often the status of such a query is looked at."""
+"""How often the status of such a query is read."""
 
 WAIT_MIN_S = 1.0
-"""A query waits for its clusters if they take longer than that."""
+"""A query counts as waiting if its clusters take longer than this."""
 
 ASKING = re.compile(r"Getting offsets from .*Python")
-"""What Spark's status says while a Python source, as ours is, has not said yet how far a batch goes."""
+"""Spark's status while a Python source, such as this one, has not answered how far a batch goes."""
 
 READING = "Processing new data"
-"""What it says while a batch is read."""
+"""Spark's status while a batch is read."""
 
 RELATION = "StreamingRelation"
-"""What Spark calls a source of a streaming query in its plan; with V2 behind it, one of the newer kind, as ours is."""
+"""Spark's name for a streaming source in a plan; for sources of the newer kind, such as this one, it ends with V2."""
 
 Clusters = Mapping[str, Sequence[str]]
 """Cluster -> its bootstrap servers."""
 
 
 def clusters_of(query: StreamingQuery) -> Clusters | None:
-    """The clusters that the options of a query's sources over this package name; None: it has no such source.
+    """The clusters in the options of a query's sources of this package; None if it has no such source.
 
-    Empty where nobody can know: Spark Connect does not show a plan, and metadata are read by the source alone.
+    Empty if they cannot be known: Spark Connect shows no plan, and only the source itself reads metadata.
     """
     inside = getattr(query, "_jsq", None)
     if inside is None:
@@ -70,9 +70,9 @@ def _kind(leaf: Any) -> str:
 
 
 class Beginnings:
-    """Tells `recorder` which of the queries that it is to follow wait for their clusters, as long as they do.
+    """Tells `recorder` which of the followed queries wait for their clusters.
 
-    `queries`: those that run. There is a thread as long as there is anything to follow; it keeps no program alive.
+    `queries`: returns the running ones. A daemon thread runs while any query is followed.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Beginnings:
         self._thread: threading.Thread | None = None
 
     def follow(self, run_id: str) -> None:
-        """Look at the status of a run that was started, until it is left."""
+        """Watch the status of a run, until `leave`."""
         with self._lock:
             self._followed[run_id] = None
             if self._thread is None:
@@ -97,19 +97,19 @@ class Beginnings:
                 self._thread.start()
 
     def leave(self, run_id: str) -> None:
-        """More is known of a run by now, or it is over."""
+        """Stop watching a run: it has had news of its own, or is over."""
         with self._lock:
             self._followed.pop(run_id, None)
 
     def look(self) -> bool:
-        """Look at all of them once; whether any is left."""
+        """Look at all followed runs once. Return whether any is left."""
         with self._lock:
             followed = dict(self._followed)
         try:
             running = {str(one.runId): one for one in self._queries()}
         except Exception as error:
-            # The session may be about to end; what Spark tells by itself is told all the same.
-            log.info("what queries wait for is not known any more: %s", line_of(error))
+            # The session may be about to end. Spark's own events still come.
+            log.info("the status of queries cannot be read any more: %s", line_of(error))
             running = {}
         for run_id, since_s in followed.items():
             self._look_at(running.get(run_id), run_id, since_s)
@@ -117,20 +117,20 @@ class Beginnings:
             return bool(self._followed)
 
     def _look_at(self, query: StreamingQuery | None, run_id: str, since_s: float | None) -> None:
-        """Look at one run. It is left where it is over, or cannot be asked."""
+        """Look at one run. It is left if it is over, or cannot be asked."""
         if query is None:
             self.leave(run_id)
             return
         try:
             self._take(query, since_s, str(query.status["message"]))
         except Exception as error:
-            log.info("what the run %s of a query waits for is not known any more: %s", run_id, line_of(error))
+            log.info("the status of query run %s cannot be read any more: %s", run_id, line_of(error))
             self.leave(run_id)
 
     def _take(self, query: StreamingQuery, since_s: float | None, message: str) -> None:
-        """Note what a query does, and tell if that has changed.
+        """Tell the recorder the state of a query, from the `message` of its status.
 
-        `since_s`: since when it has asked its clusters. `message`: of its status.
+        `since_s`: since when it has been asking its clusters; None: it was not.
         """
         asks, reads = ASKING.match(message) is not None, message == READING
         run_id, now_s = str(query.runId), self._clock()

@@ -1,4 +1,4 @@
-"""What a query failed with, by the text that Spark has of it."""
+"""The error that a query failed with, from the text that Spark has of it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from evensplit import errors
 
 SAID_MAX = 4_000
-"""So many characters of an error are kept."""
+"""The most characters of an error that are kept."""
 
 
 def failure(error_class: str | None, text: str) -> tuple[str, str]:
-    """Of what class the error was that ended a query, and what it says with its id, if it is one of this package's.
+    """The class of the error that ended a query, and its message with its id if it is one of this package's.
 
-    Of any other error, Spark's or Java's, only the class is told, or nothing: it can say anything, secrets included.
+    The message of any other error is left out, since it can contain anything, secrets included.
     """
     ours = _ours(text)
     if ours is not None:
@@ -25,7 +25,7 @@ def failure(error_class: str | None, text: str) -> tuple[str, str]:
 
 
 def _ours(text: str) -> tuple[str, str] | None:
-    """The last one that is in the text: what comes before it led to it."""
+    """The last error in the text that is one of this package's; those before are its causes."""
     for found in reversed(list(_OURS.finditer(text))):
         kind = getattr(errors, found[1], None)
         if isinstance(kind, type) and issubclass(kind, errors.EvenSplitError):
@@ -34,9 +34,9 @@ def _ours(text: str) -> tuple[str, str] | None:
 
 
 def _said(text: str, error_id: str) -> str:
-    """What follows the name of an error: its message, up to the note with its id that Python writes behind it."""
+    """The message after the name of an error, up to the note with its id that Python writes after it."""
     told, noted, _ = text.partition(f"\n{errors.reference(error_id)}")
-    # Where there is no note, nobody knows where the message ends and another text begins.
+    # Without the note, the end of the message cannot be told from the text after it.
     said = (told if noted else text.partition("\n")[0]).removeprefix(":").strip()
     said = said if len(said) <= SAID_MAX else f"{said[: SAID_MAX - 1]}…"
     return f"{said}\n{errors.reference(error_id)}" if said else errors.reference(error_id)

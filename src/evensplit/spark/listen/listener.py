@@ -1,7 +1,7 @@
 """A listener that turns Spark's events into views and explanations, in the user's process.
 
-The source's own process logs what changes; nothing is logged here but that something cannot be read. Nothing here ever
-fails a query: Spark tells listeners about batches that are done.
+The source's own process logs changes; here only what cannot be read is logged. Nothing here ever fails a query: Spark
+tells listeners about batches that are done.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch of one of this package's sources.
-
-    `query_id` outlives restarts, `run_id` does not. `name`: the query's, if it has one. `source`: which of the query's
-    sources, from 0. `timestamp`: when the batch began, as Spark writes it.
-    """
+    """One batch of one of this package's sources."""
 
     query_id: str
+    """The same after a restart of the query."""
     run_id: str
+    """Another one after each restart."""
     name: str | None
+    """The query's name, if it has one."""
     batch_id: int
     source: int
+    """Which of the query's sources it is, from 0."""
     timestamp: str
+    """When the batch began, as Spark writes it."""
     explanation: Explanation
 
     def to_json(self) -> dict[str, Any]:
@@ -125,10 +126,10 @@ class Registration:
 
 
 class Listener(StreamingQueryListener):
-    """Hands every batch of this package's sources to its registration, and what their queries do."""
+    """Hands every batch of this package's sources, and the states of their queries, to its registration."""
 
     def __init__(self, queries: Callable[[], Iterable[StreamingQuery]] = tuple) -> None:
-        """`queries`: those of the session that run."""
+        """`queries`: returns the running queries of the session."""
         self.registration = Registration()
         self._queries = queries
         self._beginnings = Beginnings(self.registration.recorder, queries)
@@ -136,7 +137,7 @@ class Listener(StreamingQueryListener):
         self._ends: dict[str, dict[int, tuple[object, EnumeratorState]]] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Spark waits for this one, before the query begins. One that is over other sources alone is passed over."""
+        """Add the query, unless it has other sources only. Spark waits for this before the query begins."""
         run_id = str(event.runId)
         awaited = self._awaited(run_id)
         if awaited is not None:
@@ -145,32 +146,32 @@ class Listener(StreamingQueryListener):
             self._beginnings.follow(run_id)
 
     def _awaited(self, run_id: str) -> Clusters | None:
-        """See `clusters_of`; empty too where Spark tells nothing of a query's sources, which its first batch will."""
+        """See `clusters_of`; also empty if Spark does not show the query's sources yet."""
         try:
             query = self._running(run_id)
             return {} if query is None else clusters_of(query)
         except Exception as error:
-            log.info("what run %s is to read is not known yet: %s", run_id, errors.line_of(error))
+            log.info("the sources of query run %s are not known yet: %s", run_id, errors.line_of(error))
             return {}
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing has changed, but that the query has looked, and may have found clusters away, or back."""
+        """Take in that the query looked at its clusters, some of which may be away, or back."""
         run_id = str(event.runId)
         self._beginnings.leave(run_id)
         self._stage(event.id, event.runId, QueryStatus.IDLE)
         try:
-            # The event has no offsets, but what Spark keeps of the same moment has.
+            # The event has no offsets, but `lastProgress` of the same moment has.
             query = self._running(run_id)
             progress = None if query is None else query.lastProgress
-            # Where the listener is late, it is of a later moment, and batches of before are still to be told of.
+            # If the listener is late, `lastProgress` is of a later moment, and earlier batches are still to come.
             if progress is not None and progress.timestamp == event.timestamp:
                 self._look(run_id, progress)
         except Exception as error:
-            # The next event asks again; where the session is about to end, there is none.
-            log.info("what idle query %s sees is not known: %s", event.id, errors.line_of(error))
+            # The next event asks again, unless the session is about to end.
+            log.info("the clusters of idle query %s cannot be read: %s", event.id, errors.line_of(error))
 
     def _look(self, run_id: str, progress: StreamingQueryProgress) -> None:
-        """Take in what the sources of a query saw, as far as they had nothing to do."""
+        """Take in the reports of a query's idle sources."""
         recorder, ends = self.registration.recorder, self._ends.setdefault(run_id, {})
         ours = list(batch_progress({"sources": progress.sources}, self._warner(progress), ends))
         if not ours:
@@ -186,7 +187,7 @@ class Listener(StreamingQueryListener):
                 ends[found.source] = (progress.sources[found.source]["endOffset"], found.end)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """What is known stays."""
+        """Mark the query as ended or failed. Its views stay."""
         self._ends.pop(str(event.runId), None)
         self._unreadable = {one for one in self._unreadable if one[0] != str(event.runId)}
         self._beginnings.leave(str(event.runId))
@@ -198,7 +199,7 @@ class Listener(StreamingQueryListener):
             )
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Explain the batch. Of each source of a run, the first failure to do so is logged, and never raised."""
+        """Explain the batch. The first failure to do so is logged, for each source of a run; nothing is raised."""
         progress = event.progress
         run_id = str(progress.runId)
         self._beginnings.leave(run_id)
@@ -216,12 +217,12 @@ class Listener(StreamingQueryListener):
             unreadable(source, error)
 
     def _dismiss(self, progress: StreamingQueryProgress) -> None:
-        """There is no source of ours in a query, unless it is one that cannot be read."""
+        """Drop a query without a source of this package, unless it has one that cannot be read."""
         if all(run_id != str(progress.runId) for run_id, _ in self._unreadable):
             self.registration.recorder.dismiss(str(progress.id))
 
     def _warner(self, progress: StreamingQueryProgress) -> Callable[[int, Exception], None]:
-        """What logs why a source of a run cannot be explained; only the first time."""
+        """A function that logs why a source of a run cannot be explained, the first time only."""
         run_id = str(progress.runId)
 
         def warn(source: int, error: Exception) -> None:
@@ -240,7 +241,7 @@ class Listener(StreamingQueryListener):
             recorder = self.registration.recorder
             recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what, said=said)
         except Exception as error:
-            log.warning("it cannot be told that query %s is %s now: %s", query_id, stage, error)
+            log.warning("the state of query %s, %s, cannot be recorded: %s", query_id, stage, error)
 
 
 def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
@@ -285,7 +286,7 @@ def _now_ms() -> int:
 
 
 def listen(spark: SparkSession) -> Registration:
-    """The registration of `spark`, whose listener is added the first time. Where Spark refuses it, that is logged."""
+    """The registration of `spark`. The first call adds its listener; if Spark refuses that, it is logged."""
     key = _key(spark)
     with _lock:
         known = _listeners.get(key)
@@ -296,7 +297,7 @@ def listen(spark: SparkSession) -> Registration:
         try:
             _add(spark, listener)
         except Exception as error:
-            log.warning("no progress can be explained here, since Spark takes no listener: %s", error)
+            log.warning("no batch can be explained, since Spark refused the listener: %s", error)
         else:
             _listeners[key] = listener
         return listener.registration
@@ -308,7 +309,7 @@ _lock = threading.Lock()
 
 
 def _add(spark: SparkSession, listener: Listener) -> None:
-    """Add the listener from a thread that the end of the program does not wait for.
+    """Add the listener from a daemon thread.
 
     Spark Connect starts a thread for its listeners, which inherits that. Otherwise a program that ends without
     `spark.stop()` is held up by it, until it breaks with a warning that all listeners are gone.

@@ -1,4 +1,4 @@
-"""What one of Spark's progress events says about this source."""
+"""The batches of this source in one of Spark's progress events."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """One batch of one source: from which state to which, and what the world looked like.
-
-    `source`: which of the query's sources it is, from 0.
-    """
+    """One batch of one source."""
 
     start: EnumeratorState
+    """The state before it."""
     end: EnumeratorState
+    """The state after it."""
     report: Report
+    """What was known of the clusters when it was planned."""
     source: int = 0
+    """Which of the query's sources it is, from 0."""
 
     def changes(self) -> Changes:
-        """What was discovered and what moved in this batch."""
+        """All that this batch changed."""
         return changes(self.start, self.end)
 
     def plan(self) -> BatchPlan:
-        """Which reader read what."""
+        """The ranges of each reader."""
         return plan_batch(self.start, self.end)
 
     def explanation(self) -> Explanation:
-        """What happened and how things stand. Raises CheckpointError if the states are not of one batch."""
+        """The batch explained. Raises CheckpointError if the states are not the start and the end of one batch."""
         return explain(self.start, self.end, self.report)
 
 
 Known = Mapping[int, tuple[object, EnumeratorState]]
-"""Source -> the end of its last batch, as Spark wrote it and as it was read: the next one starts with it."""
+"""Source -> the end of its last batch, as Spark wrote it, and decoded: the start of the next one."""
 
 
 def batch_progress(
@@ -55,9 +56,8 @@ def batch_progress(
 ) -> Iterator[BatchProgress]:
     """The batches of this package's sources in a progress event, as `StreamingQuery.lastProgress` has it.
 
-    Sources of other kinds are passed over. So is what looks like one of ours and cannot be read: `damaged` is called
-    with the number of the source and the error, which is logged as a warning without it. What is `known` is not read
-    again.
+    Other sources are passed over. For a source of this package that cannot be read, `damaged` is called with its number
+    and the error; without `damaged` a warning is logged. States in `known` are not decoded again.
     """
     for number, source in enumerate(progress["sources"]):
         try:
@@ -82,7 +82,7 @@ def _batch(
     else:
         after = decode(end, None if known is None else known[1])
     if not after.readers:
-        # Another source planned it: who read what of it is not in the checkpoint.
+        # Another source planned it, so its readers are not in the checkpoint.
         return None
     if source.get("startOffset") == source.get("endOffset"):
         # There was nothing to do.
@@ -101,7 +101,7 @@ def _batch(
 
 
 def _start(document: Mapping[str, Any], end: EnumeratorState) -> EnumeratorState:
-    """The state at which a batch began, which Spark's own Kafka source may have written, where there is one cluster."""
+    """The state before a batch. Spark's own Kafka source may have written it, if there is one cluster."""
     positions = parse_positions(document)
     if positions is None or len(end.clusters) != 1:
         return decode(document)
@@ -110,7 +110,7 @@ def _start(document: Mapping[str, Any], end: EnumeratorState) -> EnumeratorState
 
 
 def _document(offset: object) -> Mapping[str, Any]:
-    """An offset as an object: PySpark hands some over as JSON text, some as objects, and the first as None or null."""
+    """An offset as an object. PySpark gives some as JSON text, some as objects, and the first as None or null."""
     try:
         found = parse_json(offset) if isinstance(offset, str) else offset
     except ValueError:
@@ -121,11 +121,11 @@ def _document(offset: object) -> Mapping[str, Any]:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two offsets are the same, one as text and the other as an object included."""
+    """Whether two offsets are equal, even if one is text and the other an object."""
     if isinstance(one, str) is isinstance(other, str):
         return one == other
     return _document(one) == _document(other)
 
 
 def _warn(number: int, error: Exception) -> None:
-    log.warning("the progress of source %d of a query cannot be read, and is passed over: %s", number, line_of(error))
+    log.warning("the progress of source %d of a query cannot be read and is skipped: %s", number, line_of(error))

@@ -54,7 +54,7 @@
   document.addEventListener("htmx:responseError", (event) => {
     // Asked for its token again, the page is loaded anew, which says so.
     if (event.detail.xhr.status === 401) window.location.reload();
-    else if (event.detail.target === story()) story().textContent = `The story cannot be told: ${event.detail.xhr.status}.`;
+    else if (event.detail.target === story()) story().textContent = `The history cannot be read: ${event.detail.xhr.status}.`;
   });
 
   // News are shown where somebody looks, and for what is shown: it says itself what that is, with its source.

@@ -1,4 +1,4 @@
-"""The bars: how much each reader had to go through in each of the last batches, with the level line drawn in."""
+"""The bars: the work of each reader in each of the last batches, with the level line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from evensplit.observe.source_view import Work
 RECTANGLES_MAX = 200
 BATCHES_MAX = 20
 WIDTH, HEIGHT = 1000, 100
-"""Of the drawing, which is stretched to the place that it has."""
+"""Of the drawing, which is stretched to fill its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One reader in one batch, from the bottom up; `above`: what is over the level line."""
+    """One reader in one batch. `above`: the height of its part above the level line."""
 
     x: float
     width: float
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One batch. `level`: where the level line is. `left_out`: so many readers have no bar, those with least to do."""
+    """One batch. `level`: the place of the level line. `left_out`: how many readers, the least busy, have no bar."""
 
     batch: int
     x: float
@@ -40,28 +40,23 @@ class Column:
     work: Work
     left_out: int
 
-    @property
-    def busiest(self) -> int:
-        """The offsets of the reader with the most."""
-        return max(self.work.offsets.values(), default=0)
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The last batches, oldest first. `top`: the offsets that a bar has that is as high as the drawing."""
+    """The last batches, oldest first. `top`: the offsets of a bar as high as the drawing."""
 
     columns: tuple[Column, ...]
     top: int
 
 
 def make_chart(works: Sequence[Work]) -> Chart:
-    """The last batches that had something to do, as many as there is place for."""
+    """Draw the last batches that had work, as many as fit."""
     busy = [work for work in works if work.offsets_sum]
     readers = max((len(work.offsets) for work in busy[-BATCHES_MAX:]), default=0)
     # A bar is two rectangles where it is above the line.
     bars_max = RECTANGLES_MAX // 2
     shown = busy[-max(1, min(BATCHES_MAX, bars_max // max(1, readers))) :] if busy else []
-    top = max((max(work.offsets.values()) for work in shown), default=0)
+    top = max((work.busiest for work in shown), default=0)
     width = WIDTH / max(1, len(shown))
     return Chart(tuple(_column(work, at * width, width, top, bars_max) for at, work in enumerate(shown)), top)
 

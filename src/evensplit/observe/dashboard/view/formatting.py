@@ -1,4 +1,4 @@
-"""How numbers and times are written on the page."""
+"""Numbers and times as the page writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 
 
 def exact(number: int | float | None) -> str:
-    """A number with separators: `1,234`; one that is not whole with one digit behind the point, below 10 with two."""
+    """A number with separators: `1,234`; fractions with one decimal, below 10 with two."""
     if number is None:
         return UNKNOWN
     if isinstance(number, int) or number == int(number):
@@ -22,7 +22,7 @@ def exact(number: int | float | None) -> str:
 
 
 def short(number: int | float | None) -> str:
-    """A number in at most five characters, cut off and never rounded up: `999`, `1.2k`, `34k`, `5.6M`."""
+    """A number in at most five characters, rounded down: `999`, `1.2k`, `34k`, `5.6M`."""
     if number is None:
         return "?"
     left, power = Decimal(str(number)), 0
@@ -36,7 +36,7 @@ def short(number: int | float | None) -> str:
 
 
 def attribute(value: str) -> Markup:
-    """A value of an attribute; a browser makes newlines of carriage returns that are not written as references."""
+    """The value of an attribute. Browsers turn carriage returns into newlines unless they are references."""
     return escape(value).replace("\r", Markup("&#13;"))
 
 
@@ -65,7 +65,7 @@ def stamp(at_ms: int | None) -> str:
 
 
 def _moment(at_ms: int | None) -> datetime | None:
-    """None where there is none, also for a number that no calendar has, which a damaged file can hold."""
+    """The moment; None for None, and for numbers outside the calendar, which a damaged file can have."""
     try:
         return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

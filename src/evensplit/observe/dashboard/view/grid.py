@@ -1,7 +1,6 @@
-"""The grid of readers and splits, in as few cells as a page can have: single splits, or topics, clusters, readers.
+"""The grid of readers and splits. Cells are splits, or topics, clusters or readers if there are too many splits.
 
-Whatever there is, at most `ELEMENTS_MAX` cells and labels are shown at a time; what is behind a cell is shown when that
-is chosen.
+At most `ELEMENTS_MAX` cells and labels are shown at a time. Choosing a cell shows its parts.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from evensplit.observe.dashboard.view.query import PageQuery, Shade
 from evensplit.observe.source_view import SplitView
 
 ELEMENTS_MAX = 420
-"""Cells and labels of groups."""
+"""The most cells and labels of groups on a page."""
 
 ROWS_MAX = 40
-"""Readers on a page."""
+"""The most readers on a page."""
 
 STEPS = 5
-"""Shades beside the one for nothing; each is for values ten times those of the one before."""
+"""The number of shades, without the one for zero. Each stands for values ten times those of the one before."""
 
 MARKS = {Lifecycle.RETAINED: "kept", Lifecycle.FINISHED: "done", Lifecycle.UNASSIGNED: "waits"}
-"""What stands in the cell of a split that nobody reads."""
+"""The text in the cell of a split that is not read."""
 
 
 class Level(StrEnum):
-    """What one cell is."""
+    """The kind of thing that a cell stands for."""
 
     SPLIT = "split"
     TOPIC = "topic"
@@ -41,22 +40,24 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell. `id`: the same as long as it stands for the same thing. `value`: lag or rate, in few characters.
-
-    `label`: all of it in words. `shade`: the classes that it is coloured by. `wish`: what choosing it shows.
-    """
+    """One cell."""
 
     id: str
+    """The same as long as it stands for the same thing."""
     name: str
     value: str
+    """Lag or rate, in few characters."""
     label: str
+    """All of it in words."""
     shade: str
-    wish: PageQuery
+    """Its classes in the style sheet."""
+    params: PageQuery
+    """The page that choosing it opens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cells under one label; without label, a row's only ones."""
+    """Cells under one label. Without a label it is the only group of its row."""
 
     label: str
     cells: tuple[Cell, ...]
@@ -64,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader, or what has none. `note`: how much it has."""
+    """One reader, or the splits without one. `note`: how much it has."""
 
     name: str
     note: str
@@ -73,17 +74,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is shown. `legend`: class and meaning of each shade. `splits`: so many are in it, of `known`.
-
-    `crumbs`: the way back to all, with the wish for each step. `earlier`, `later`: the pages before and after.
-    """
+    """One page of the grid."""
 
     level: Level
     rows: tuple[Row, ...]
     legend: tuple[tuple[str, str], ...]
+    """The class and the meaning of each shade."""
     splits: int
+    """How many splits match, on all pages."""
     known: int
+    """How many splits there are."""
     crumbs: tuple[tuple[str, PageQuery], ...]
+    """The steps back to all splits."""
     page: int
     pages: int
     earlier: PageQuery | None
@@ -94,23 +96,23 @@ Splits = Sequence[SplitView]
 
 
 def make_grid(
-    splits: Splits, wish: PageQuery, readers: Mapping[int, int], moved: frozenset[SplitId] = frozenset()
+    splits: Splits, params: PageQuery, readers: Mapping[int, int], moved: frozenset[SplitId] = frozenset()
 ) -> Grid:
-    """The part of the grid that is wished for.
+    """The part of the grid that `params` ask for.
 
-    `readers`: those that there are, with the offsets that each had to go through; `moved`: in the last batch.
+    `readers`: all readers -> their offsets in the last batch. `moved`: the splits that moved in it.
     """
-    chosen = [one for one in splits if _wanted(one, wish)]
+    chosen = [one for one in splits if _wanted(one, params)]
     by_reader: dict[int, list[SplitView]] = {}
-    if not (wish.cluster or wish.topic or wish.find):
-        by_reader.update({reader: [] for reader in readers if wish.reader in (None, reader)})
+    if not (params.cluster or params.topic or params.find):
+        by_reader.update({reader: [] for reader in readers if params.reader in (None, reader)})
     for one in chosen:
         by_reader.setdefault(-1 if one.owner is None else one.owner, []).append(one)
-    # Those that nobody has come last.
+    # Splits without a reader come last.
     order = sorted(by_reader, key=lambda reader: (reader < 0, reader))
     have = {reader: len(by_reader[reader]) for reader in order}
     pages = max(1, -(-len(order) // ROWS_MAX))
-    page = min(wish.page, pages - 1)
+    page = min(params.page, pages - 1)
     order = order[page * ROWS_MAX : (page + 1) * ROWS_MAX]
     shown: dict[int, Splits] = {reader: by_reader[reader] for reader in order}
     level = next((one for one in Level if _cost(shown, one) <= ELEMENTS_MAX), Level.READER)
@@ -118,21 +120,21 @@ def make_grid(
         ((reader, alone),) = shown.items()
         level, parts = _paged(alone)
         pages = len(parts)
-        page = min(wish.page, pages - 1)
+        page = min(params.page, pages - 1)
         shown = {reader: parts[page]}
-    scale = _scale(shown, level, wish.shade)
-    draw = _Draw(wish, scale, readers, moved)
+    scale = _scale(shown, level, params.shade)
+    draw = _Draw(params, scale, readers, moved)
     return Grid(
         level,
         tuple(draw.row(reader, shown[reader], level, have[reader]) for reader in order),
         scale.legend(),
         len(chosen),
         len(splits),
-        tuple(_crumbs(wish)),
+        tuple(_crumbs(params)),
         page,
         pages,
-        replace(wish, page=page - 1) if page else None,
-        replace(wish, page=page + 1) if page + 1 < pages else None,
+        replace(params, page=page - 1) if page else None,
+        replace(params, page=page + 1) if page + 1 < pages else None,
     )
 
 
@@ -145,35 +147,35 @@ class Scale:
 
     @classmethod
     def of(cls, values: Iterable[int | float | None], unit: str) -> Scale:
-        """The one for these values."""
+        """The scale for these values."""
         most = max((value for value in values if value is not None), default=0)
-        # Little is light, also where nothing has more.
+        # Small values are light, even if there are no larger ones.
         return cls(max(STEPS - 1, _power(most)), unit)
 
     def shade(self, value: int | float | None) -> str:
-        """The class of a value; `q0` for none at all, `qx` for one that is not known."""
+        """The class of a value; `q0` for zero, `qx` for None, a value that is not known."""
         if value is None:
             return "qx"
         return f"q{min(STEPS, max(1, STEPS - self.top + _power(value)))}" if value > 0 else "q0"
 
     def legend(self) -> tuple[tuple[str, str], ...]:
-        """Class and meaning of each shade, the ones for little first."""
+        """The class and the meaning of each shade, lightest first."""
         above = [(f"q{step}", f"≥ {short(10 ** (self.top - STEPS + step))}") for step in range(2, STEPS + 1)]
         return (("q0", f"0 {self.unit}"), ("q1", "> 0"), *above, ("qx", UNKNOWN))
 
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    wish: PageQuery
+    params: PageQuery
     scale: Scale
     readers: Mapping[int, int]
     moved: frozenset[SplitId]
 
     def row(self, reader: int, splits: Splits, level: Level, have: int) -> Row:
-        """The row of a reader that has so many splits, of which these are on this page."""
+        """The row of a reader with `have` splits, of which `splits` are on this page."""
         name = "no reader" if reader < 0 else f"reader {reader}"
-        note = counted(have, "split")
-        # Not what its splits had: ranges are lent to others.
+        note = counted(have, "partition")
+        # Not the offsets of its splits: ranges can be lent to other readers.
         if reader in self.readers:
             note += f", read {counted(self.readers[reader], 'offset')}"
         groups: tuple[Group, ...]
@@ -188,7 +190,7 @@ class _Draw:
         return Row(name, note, groups)
 
     def split(self, one: SplitView) -> Cell:
-        value = _value(one, self.wish.shade)
+        value = _value(one, self.params.shade)
         mark = MARKS.get(one.stands)
         shade = self.scale.shade(value) if mark is None else f"mark {one.stands}"
         moved = one.id in self.moved
@@ -208,19 +210,19 @@ class _Draw:
             mark or short(value),
             ", ".join(parts),
             f"{shade} moved" if moved else shade,
-            replace(self.wish, split=one.id),
+            replace(self.params, split=one.id),
         )
 
     def group(self, reader: int, key: tuple[str, ...], splits: Splits) -> Cell:
-        value = _sum(splits, self.wish.shade)
+        value = _sum(splits, self.params.shade)
         what = "/".join(key) or ("no reader" if reader < 0 else f"reader {reader}")
-        unit = "offsets of lag" if self.wish.shade is Shade.LAG else "offsets per second"
-        ends_unknown = sum(_value(one, self.wish.shade) is None for one in splits if one.stands not in MARKS)
+        unit = "offsets of lag" if self.params.shade is Shade.LAG else "offsets per second"
+        ends_unknown = sum(_value(one, self.params.shade) is None for one in splits if one.stands not in MARKS)
         moved = sum(one.id in self.moved for one in splits)
         said = [
             what,
             "no reader" if reader < 0 else f"reader {reader}",
-            counted(len(splits), "split"),
+            counted(len(splits), "partition"),
             f"{unit}: {exact(value)}" + (f", {ends_unknown:,} unknown" if value is not None and ends_unknown else ""),
             *([f"{moved:,} moved in the last batch"] if moved else []),
         ]
@@ -231,21 +233,23 @@ class _Draw:
             f"{len(splits):,} · {short(value)}",
             ", ".join(said),
             f"wide {shade} moved" if moved else f"wide {shade}",
-            self.wish.zoomed(reader, *key) if key else self.wish.zoomed(reader, self.wish.cluster, self.wish.topic),
+            self.params.zoomed(reader, *key)
+            if key
+            else self.params.zoomed(reader, self.params.cluster, self.params.topic),
         )
 
 
 def cell_id(*parts: object) -> str:
-    """An id for the page that names nothing: names can have quotes, blanks and newlines in them."""
+    """An id for HTML. It holds no name: names can have quotes, blanks and newlines."""
     return "c" + blake2s(repr(parts).encode(errors="surrogatepass"), digest_size=9).hexdigest()
 
 
-def _wanted(one: SplitView, wish: PageQuery) -> bool:
+def _wanted(one: SplitView, params: PageQuery) -> bool:
     return (
-        (wish.reader is None or wish.reader == (-1 if one.owner is None else one.owner))
-        and (wish.cluster is None or wish.cluster == one.id.cluster)
-        and (wish.topic is None or wish.topic == one.id.topic)
-        and (not wish.find or wish.find.casefold() in str(one.id).casefold())
+        (params.reader is None or params.reader == (-1 if one.owner is None else one.owner))
+        and (params.cluster is None or params.cluster == one.id.cluster)
+        and (params.topic is None or params.topic == one.id.topic)
+        and (not params.find or params.find.casefold() in str(one.id).casefold())
     )
 
 
@@ -254,7 +258,7 @@ def _value(one: SplitView, shade: Shade) -> int | float | None:
 
 
 def _sum(splits: Splits, shade: Shade) -> int | float | None:
-    """Of those that are known; None where none is, though some should be. Those that nobody reads have none."""
+    """The sum of the known values; None if some should be known and none is. Splits that are not read have no value."""
     values = [_value(one, shade) for one in splits if one.stands not in MARKS]
     known = [value for value in values if value is not None]
     return None if values and not known else sum(known)
@@ -269,7 +273,7 @@ def _grouped(splits: Splits, level: Level) -> Mapping[tuple[str, ...], list[Spli
 
 
 def _cost(by_reader: Mapping[int, Splits], level: Level) -> int:
-    """Elements that the grid has with cells of this kind."""
+    """How many elements the grid has with cells of this kind."""
     if level is Level.SPLIT:
         groups = sum(len({one.id[:2] for one in splits}) for splits in by_reader.values())
         return sum(map(len, by_reader.values())) + 2 * groups
@@ -277,10 +281,10 @@ def _cost(by_reader: Mapping[int, Splits], level: Level) -> int:
 
 
 def _paged(splits: Splits) -> tuple[Level, list[Splits]]:
-    """What the cells of the only row are, and the splits on each of its pages.
+    """The kind of the cells of the only row, and the splits on each of its pages.
 
-    They are the smallest groups that fit on one page, and several pages of the largest ones, of which there are at
-    least two, where none fit: so each has less behind it than there is.
+    It is the smallest kind that fits on one page. If none does, it is the largest with at least two cells, on several
+    pages, so that choosing a cell always narrows the view.
     """
     levels = [one for one in (Level.SPLIT, Level.TOPIC, Level.CLUSTER) if len(_grouped(splits, one)) > 1]
     for level in levels:
@@ -309,16 +313,16 @@ def _power(value: int | float) -> int:
     return len(str(int(value))) - 1 if value >= 1 else 0
 
 
-def _crumbs(wish: PageQuery) -> Iterator[tuple[str, PageQuery]]:
-    if wish.reader is None and wish.cluster is None and not wish.find:
+def _crumbs(params: PageQuery) -> Iterator[tuple[str, PageQuery]]:
+    if params.reader is None and params.cluster is None and not params.find:
         return
-    everything = replace(wish, reader=None, cluster=None, topic=None, find="", page=0)
+    everything = replace(params, reader=None, cluster=None, topic=None, find="", page=0)
     yield "all readers", everything
-    if wish.reader is not None:
-        yield "no reader" if wish.reader < 0 else f"reader {wish.reader}", everything.zoomed(wish.reader)
-    if wish.cluster is not None:
-        yield wish.cluster, everything.zoomed(wish.reader, wish.cluster)
-    if wish.topic is not None:
-        yield wish.topic, everything.zoomed(wish.reader, wish.cluster, wish.topic)
-    if wish.find:
-        yield f"“{wish.find}”", replace(wish, page=0)
+    if params.reader is not None:
+        yield "no reader" if params.reader < 0 else f"reader {params.reader}", everything.zoomed(params.reader)
+    if params.cluster is not None:
+        yield params.cluster, everything.zoomed(params.reader, params.cluster)
+    if params.topic is not None:
+        yield params.topic, everything.zoomed(params.reader, params.cluster, params.topic)
+    if params.find:
+        yield f"“{params.find}”", replace(params, page=0)

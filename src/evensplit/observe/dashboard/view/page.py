@@ -1,4 +1,4 @@
-"""What one page shows: everything that a template needs, in the words and numbers that stand there."""
+"""The values of a page: everything that its template needs, in the words and numbers that are shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evensplit.core.state.settings import LEVEL
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
 from evensplit.explain.split_history import SplitHistory, describe_split
@@ -24,17 +25,17 @@ from evensplit.observe.timeline import Kind
 CLUSTERS_MAX = 12
 HAPPENINGS_MAX = 25
 LINES_MAX = 12
-"""Of notices, and of proofs."""
+"""The most lines of notices, and of proofs."""
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
 
 OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
-"""Nothing is read any more."""
+"""The states in which nothing is read any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One of the numbers at the top. `more`: what one should know with it. `until_ms`: it held until then."""
+    """One of the numbers at the top. `more`: a short comment. `until_ms`: the time that the comment ends with."""
 
     name: str
     value: str
@@ -54,13 +55,13 @@ class Health:
     said: str
     lag: int | None
     rate: float | None
-    wish: PageQuery
+    params: PageQuery
 
 
 class Splits:
-    """The splits of the views that are looked at, so that they are made once for each batch and not for each look.
+    """The splits of the views that are shown, made once for each batch rather than for each page.
 
-    They are kept for the `VIEWS_MAX` sources that were looked at last.
+    They are kept for the `VIEWS_MAX` sources that were shown last.
     """
 
     def __init__(self) -> None:
@@ -79,43 +80,43 @@ class Splits:
             return made[1]
 
 
-def find(shelf: RecorderGroup, wish: PageQuery) -> SourceStatus | Begun | None:
-    """The source that is wished for, or that of which there was news last; None if there is none yet.
+def find(group: RecorderGroup, params: PageQuery) -> SourceStatus | Begun | None:
+    """The source that `params` ask for, or the one with the latest news; None if there is none yet.
 
     A query without a batch stands for its first source, until it is known which of its sources are ours.
     """
-    known = _all(shelf)
-    if wish.source is None:
+    known = _all(group)
+    if params.source is None:
         return known[-1] if known else None
-    exact = [one for one in known if (_source(one).query_id, _source(one).number) == wish.source]
-    return next(iter(exact or [one for one in known if wish.source == (_source(one).query_id, 0)]), None)
+    exact = [one for one in known if (_source(one).query_id, _source(one).number) == params.source]
+    return next(iter(exact or [one for one in known if params.source == (_source(one).query_id, 0)]), None)
 
 
-def _all(shelf: RecorderGroup) -> Sequence[SourceStatus | Begun]:
+def _all(group: RecorderGroup) -> Sequence[SourceStatus | Begun]:
     """All sources, and all queries without a batch, in the order of `RecorderGroup.watched`."""
-    return sorted((*shelf.begun(), *shelf.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
+    return sorted((*group.begun(), *group.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
 
 
 def _source(one: SourceStatus | Begun) -> Source:
     return one.source if isinstance(one, Begun) else one.view.source
 
 
-def begun(one: Begun, wish: PageQuery) -> dict[str, Any]:
-    """All that is to be said of a query without a batch."""
+def begun(one: Begun, params: PageQuery) -> dict[str, Any]:
+    """The values for a query without a batch."""
     return {
         "begun": one,
         "source": one.source,
-        "wish": replace(wish.at(one.source), split=None),
+        "params": replace(params.at(one.source), split=None),
         "status": status_of_begun(one),
         "over": one.stage in OVER,
         "awaited": awaited(one),
     }
 
 
-def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, Any]:
-    """All that changes from batch to batch."""
+def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, Any]:
+    """The values of the part that changes from batch to batch."""
     view, explanation = watched.view, watched.view.explanation
-    here = replace(wish.at(view.source), split=None)
+    here = replace(params.at(view.source), split=None)
     moved = frozenset(move.split for move in explanation.changes.moves)
     found = splits.of(view)
     kinds = [one for one in view.happenings if not here.kinds or one.kind in here.kinds]
@@ -125,17 +126,17 @@ def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, An
         "view": view,
         "source": view.source,
         "last": view.last,
-        "wish": here,
+        "params": here,
         "status": status_of(watched),
         "over": watched.stage in OVER,
         "heard_ms": watched.heard_ms,
-        "tiles": tuple(_tiles(watched, len(found))),
+        "tiles": tuple(tiles(watched, len(found))),
         "notices": _few(explanation.notices, "more notices"),
         "clusters": _clusters(watched, here),
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
-        "proofs": _proofs(view),
+        "proofs": proofs(view),
         "happenings": happenings,
         "happenings_known": len(kinds),
         "kinds": [(kind, kind in here.kinds, here.toggled(kind)) for kind in _kinds(view, here)],
@@ -145,9 +146,9 @@ def live(watched: SourceStatus, wish: PageQuery, splits: Splits) -> dict[str, An
     }
 
 
-def choices(shelf: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
-    """Name, what it is in an address, and whether it is the one that is shown, of each source; latest news first."""
-    sources = [_source(one) for one in _all(shelf)[::-1]]
+def choices(group: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
+    """Name, value in an address, and whether it is shown, of each source; the one with the latest news first."""
+    sources = [_source(one) for one in _all(group)[::-1]]
     names = list(map(str, sources))
     return [
         # Two queries of one name are told apart by their ids.
@@ -160,29 +161,30 @@ def choices(shelf: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequenc
     ]
 
 
-def story(biography: SplitHistory) -> dict[str, Any]:
-    """What is shown of the life of a split; of a long one the latest, and how much there is before."""
-    chapters = biography.chapters[-CHAPTERS_MAX:]
+def story(history: SplitHistory) -> dict[str, Any]:
+    """The values of the history of a split: its latest chapters, and how many there are before."""
+    chapters = history.chapters[-CHAPTERS_MAX:]
     before = ""
-    if biography.known_from:
-        stood = "not there" if biography.before is None else f"already there; {describe_split(biography.before)}"
-        before = f"Before batch {biography.known_from:,} it was {stood}."
+    if history.known_from:
+        stood = "not there" if history.before is None else f"already there; {describe_split(history.before)}"
+        before = f"Before batch {history.known_from:,} it was {stood}."
     return {
-        "split": biography.split,
-        "now": describe_split(biography.now),
+        "split": history.split,
+        "now": describe_split(history.now),
         "chapters": chapters[::-1],
-        "left": len(biography.chapters) - len(chapters),
+        "left": len(history.chapters) - len(chapters),
         "before": before,
     }
 
 
-def _tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
+def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
+    """The numbers at the top, for a source with so many splits."""
     view = watched.view
     explanation, totals = view.explanation, view.totals
     work = view.work[-1] if view.work else None
     unknown = sum(one.lag_unknown for one in explanation.clusters)
     lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
-    # What is retained or was read to its end is not waited for: without any other split there is no lag.
+    # Splits that are retained or were read to their ends have no lag.
     lag = sum(lags) if lags or not unknown else None
     lost = sum(totals.losses.values())
     return [
@@ -190,26 +192,25 @@ def _tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
             "Lag",
             short(lag),
             "offsets",
-            f"not known of {counted(unknown, 'split')}" if unknown else "when the query last looked",
-            f"{exact(lag)} offsets are still to be read",
+            f"unknown for {counted(unknown, 'partition')}" if unknown else "when the query last looked",
+            f"{exact(lag)} offsets to read",
             "warn" if unknown else "",
         ),
         _rate(watched),
         Tile(
-            "Splits",
+            "Partitions",
             f"{splits:,}",
             "",
             f"on {counted(len(explanation.readers), 'reader')}",
-            f"{counted(splits, 'split')}, the fullest reader has {explanation.spread:,} more than the emptiest",
+            f"{counted(splits, 'partition')}; the fullest reader has {explanation.spread:,} more than the emptiest",
         ),
         Tile(
             "Busiest reader",
             f"{explanation.plan.offsets_max / work.share:.0%}" if work is not None and work.share else "-",
-            "of the level" if work is not None and work.share else "",
+            "of an equal share" if work is not None and work.share else "",
             f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets"
-            f"{'; plan=level would cut that' if explanation.plan.levels else ''}",
-            explanation.advice()
-            or "What the busiest reader had to go through in the last batch, against an equal share",
+            f"{'; plan=level would split them' if explanation.plan.levels else ''}",
+            explanation.advice() or "Offsets of the busiest reader in the last batch, against an equal share",
         ),
         Tile(
             "Moves",
@@ -230,9 +231,9 @@ def _tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
 
 
 def _rate(watched: SourceStatus) -> Tile:
-    """How fast it goes; what has ended does not, and what has nothing to read did when there was something."""
+    """The rate: none for a query that has ended, and for an idle one 0, with its last rate."""
     if watched.stage in OVER:
-        return Tile("Rate", "-", "", "nothing is read any more", "The query has ended")
+        return Tile("Rate", "-", "", "the query has ended", "Nothing is read any more")
     rates = _rates(watched)
     if rates and not _reads(watched):
         before = sum(watched.view.rates().values())
@@ -244,7 +245,7 @@ def _rate(watched: SourceStatus) -> Tile:
 
 
 def _rates(watched: SourceStatus) -> Mapping[str, float]:
-    """cluster -> offsets per second; 0 of what is not read at the moment."""
+    """Cluster -> offsets per second; 0 for clusters that are not read at the moment."""
     if watched.stage in OVER:
         return {}
     away = watched.view.away
@@ -257,25 +258,25 @@ def _reads(watched: SourceStatus) -> bool:
 
 
 def _lag(one: ClusterView) -> int | None:
-    """Of all splits whose end is known; 0 where there is none of which it should be."""
+    """The lag of the splits whose end is known; 0 if no split should have one, None if it is not known."""
     return one.lag_sum if one.lag_sum is not None or one.lag_unknown else 0
 
 
 def _lost(view: View) -> str:
-    """How many offsets were lost, as far as that is known."""
+    """How many offsets were lost, in words."""
     totals = view.totals.lost_offsets
     unknown = sum(view.totals.losses_unknown.values())
     if not totals:
-        return "of how many offsets is not known"
+        return "the number of offsets is unknown"
     said = f"at most {short(sum(totals.values()))} offsets"
     return f"{said}, and {unknown:,} of unknown size" if unknown else said
 
 
-def _clusters(watched: SourceStatus, wish: PageQuery) -> Sequence[Health]:
-    """Those with trouble first, then those with most lag."""
+def _clusters(watched: SourceStatus, params: PageQuery) -> Sequence[Health]:
+    """Clusters with trouble first, then those with the most lag."""
     rates, known = _rates(watched), watched.view.explanation.reported
     found = [
-        Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), wish.zoomed(None, one.id))
+        Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), params.zoomed(None, one.id))
         for one in watched.view.explanation.clusters
     ]
     order = {"bad": 0, "good": 1, "off": 2}
@@ -291,11 +292,11 @@ def _tone(one: ClusterView, known: bool) -> str:
     return "good" if known else "off"
 
 
-def _proofs(view: View) -> Sequence[tuple[str, str]]:
-    """What is proven, each with its tone."""
+def proofs(view: View) -> Sequence[tuple[str, str]]:
+    """The lines about proofs and the plan, each with its tone."""
     lines: list[tuple[str, str]] = []
     for one in view.explanation.evenness:
-        where = "All splits" if one.cluster is None else f"Cluster {one.cluster}"
+        where = "All partitions" if one.cluster is None else f"Cluster {one.cluster}"
         tone = "good" if one.even else "off" if one.even is None or not one.promised else "bad"
         lines.append((tone, f"{where}: {one.statement()}."))
     left = len(lines) - LINES_MAX
@@ -305,24 +306,25 @@ def _proofs(view: View) -> Sequence[tuple[str, str]]:
 
 
 def _planned(view: View) -> Sequence[tuple[str, str]]:
-    """How the batch was shared out, each line with its tone; and what another plan would do where that is much."""
+    """How evenly the batch was shared out, each line with its tone; and the plan that would do much better, if any."""
     plan, offsets = view.explanation.plan, view.explanation.offsets
     if not offsets:
         return []
+    have = f"Busiest reader: {plan.offsets_max:,} of {counted(offsets, 'offset')}"
+    how = "with plan=level" if plan.kind == LEVEL else "without splitting partitions"
     proven = plan.offsets_max <= plan.bound
-    least = "as few as can be with this plan" if proven else f"at least {plan.bound:,} with this plan"
+    best = f", the best possible {how}." if proven else f". Best possible {how}: {plan.bound:,}."
     lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
-    have = f"the busiest reader has {plan.offsets_max:,} of {counted(offsets, 'offset')}, {least}."
-    found = [("good" if proven else "off", f"Plan {plan.kind}: {have}{lent if plan.lent or plan.cuts else ''}")]
+    found = [("good" if proven else "off", f"{have}{best}{lent if plan.lent or plan.cuts else ''}")]
     if advice := view.explanation.advice():
         found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
     return found
 
 
-def _kinds(view: View, wish: PageQuery) -> Sequence[Kind]:
-    """Those that there are, and those that are chosen."""
+def _kinds(view: View, params: PageQuery) -> Sequence[Kind]:
+    """The kinds that occur, and those that are chosen."""
     there = {one.kind for one in view.happenings}
-    return [kind for kind in Kind if kind in there or kind in wish.kinds]
+    return [kind for kind in Kind if kind in there or kind in params.kinds]
 
 
 def _few(lines: Sequence[str], what: str) -> Sequence[str]:

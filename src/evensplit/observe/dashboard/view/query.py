@@ -1,4 +1,4 @@
-"""What somebody wants to see: all of it is in the address, so a page can be sent to a colleague."""
+"""The parameters of a page. All of them are in its address, so a page can be sent to a colleague."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evensplit.observe.source_view import Source
 from evensplit.observe.timeline import Kind
 
 NOBODY = "none"
-"""How the readers' column is called where splits have no reader."""
+"""The value of `reader` for splits without one."""
 
 NUMBER_MAX = 2**63 - 1
 
@@ -21,11 +21,11 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class BadPageQuery(ValueError):
-    """An address that nobody could have got from the page; the message says which part of it."""
+    """An address that no link of the page has. The message names the wrong part."""
 
 
 class Shade(StrEnum):
-    """What the grid is shaded by."""
+    """The value that the grid is shaded by."""
 
     LAG = "lag"
     RATE = "rate"
@@ -33,28 +33,29 @@ class Shade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """What is shown.
-
-    `source`: id of the query and number of the source; None: the one of which there was news last. `shade`: what the
-    grid is shaded by. `reader`: of this one alone, -1: of those without one; None: of all. `cluster`, `topic`: the
-    same. `find`: of those alone in whose names that is. `page`: of the grid, from 0. `kinds`: of happenings; none: all.
-    `older`: so many of the latest happenings are left out. `split`: whose story is told.
-    """
+    """The parameters of a page."""
 
     source: tuple[str, int] | None = None
+    """Query id and number of the source; None: the one with the latest news."""
     shade: Shade = Shade.LAG
     reader: int | None = None
+    """Only splits of this reader; -1: those without one; None: all."""
     cluster: str | None = None
     topic: str | None = None
     find: str = ""
+    """Only splits whose names contain this."""
     page: int = 0
+    """Of the grid, from 0."""
     kinds: tuple[Kind, ...] = ()
+    """The kinds of events that are shown; empty: all."""
     older: int = 0
+    """How many of the latest events are skipped."""
     split: SplitId | None = None
+    """The split whose history is shown."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> PageQuery:
-        """The wish that the parameters of an address are. Raises BadWish."""
+        """Read the parameters of an address. Raises BadPageQuery."""
         known = {"source", "by", "reader", "cluster", "topic", "find", "page", "kind", "older", "split"}
         found: dict[str, list[str]] = {}
         for name, value in pairs:
@@ -77,12 +78,12 @@ class PageQuery:
         )
 
     def address(self) -> str:
-        """The address that this wish has, from the root on."""
+        """The address of the page, from the root on."""
         pairs = list(self.pairs())
         return "/?" + urlencode(pairs, errors="surrogatepass") if pairs else "/"
 
     def pairs(self) -> Sequence[tuple[str, str]]:
-        """Names and values of the address, as `of` takes them."""
+        """The names and values in the address, as `of` takes them."""
         split = () if self.split is None else (self.split.cluster, self.split.topic, str(self.split.partition))
         query: Mapping[str, str | None] = {
             "source": f"{self.source[1]}:{self.source[0]}" if self.source else None,
@@ -101,19 +102,19 @@ class PageQuery:
         )
 
     def at(self, source: Source) -> PageQuery:
-        """The same of this source."""
+        """The same page for this source."""
         return replace(self, source=(source.query_id, source.number))
 
     def zoomed(self, reader: int | None, cluster: str | None = None, topic: str | None = None) -> PageQuery:
-        """The same, with this part of the grid alone."""
+        """The same page with only this part of the grid."""
         return replace(self, reader=reader, cluster=cluster, topic=topic, page=0)
 
     def shaded(self, shade: str) -> PageQuery:
-        """The same, shaded by this."""
+        """The same page, shaded by this."""
         return replace(self, shade=Shade(shade))
 
     def toggled(self, kind: Kind) -> PageQuery:
-        """The same, with happenings of this kind too, or without them."""
+        """The same page with this kind of events switched on or off."""
         kinds = tuple(one for one in Kind if (one in self.kinds) != (one is kind))
         return replace(self, kinds=kinds, older=0)
 

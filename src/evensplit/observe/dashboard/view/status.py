@@ -1,4 +1,4 @@
-"""What a query does, in the words that stand at the top."""
+"""The state of a query, in the words at the top of the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evensplit.observe.recorder import RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.source_view import View
 
 SHOWN_MAX = 3
-"""So many clusters, and so many servers of each, are named."""
+"""How many clusters, and how many servers of each, are named."""
 
 _STAGES: Mapping[QueryStatus, tuple[str, str]] = {
     QueryStatus.STARTING: ("off", "starting"),
@@ -23,7 +23,7 @@ _STAGES: Mapping[QueryStatus, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`tone`: good, bad or off. `since_ms`: since when that is so, where it is said."""
+    """The state in words. `tone`: good, bad or off. `since_ms`: since when; None: not shown."""
 
     tone: str
     said: str
@@ -31,7 +31,7 @@ class Status:
 
 
 def status_of(watched: SourceStatus) -> Status:
-    """What the query of a source does: it waits if it can read nothing, and says which clusters it goes on without."""
+    """The state of a source's query. It waits if it can read nothing; else clusters that are away are named."""
     view, stage = watched.view, watched.stage
     if stage is QueryStatus.WAITING:
         return Status("bad", f"waiting for {_named(_servers(view, _read(view)))}", watched.heard_ms)
@@ -46,7 +46,7 @@ def status_of(watched: SourceStatus) -> Status:
 
 
 def status_of_begun(begun: Begun) -> Status:
-    """The same of a query that has had no batch."""
+    """The same for a query without a batch."""
     if begun.stage is QueryStatus.WAITING:
         return Status("bad", f"waiting for {awaited(begun)}", begun.since_ms)
     if begun.stage is QueryStatus.RUNNING:
@@ -56,7 +56,7 @@ def status_of_begun(begun: Begun) -> Status:
 
 
 def awaited(begun: Begun) -> str:
-    """The clusters that a query has to hear of before its first batch, with their servers."""
+    """The clusters that have to answer before the first batch, with their servers."""
     return _named(begun.awaited) or "its clusters"
 
 

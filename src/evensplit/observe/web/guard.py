@@ -1,7 +1,8 @@
-"""Who is let in, and what a browser may do with a page.
+"""Who may ask, and what a browser may do with an answer.
 
-Without a token, only this machine is: the server listens there alone, and a page of elsewhere that makes a browser come
-here under another name (DNS rebinding) is refused by that name. A page of elsewhere may link here, and no more.
+A page on another site can make a browser come here under a name of its own (DNS rebinding), and read the answer. So a
+server that listens on this machine alone answers only requests that call it by a name that only this machine has. A
+page on another site may link to the dashboard, and no more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evensplit.observe.hosts import is_meant
+from evensplit.observe.web.address import names_this_machine
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -32,16 +33,16 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-ASKED = "This dashboard asks for its token: add ?token=... to the address, or send Authorization: Bearer ...\n"
-WRONG = "That is not the token of this dashboard.\n"
-ELSEWHERE = "A page of elsewhere asks for this: open the dashboard itself.\n"
+ASKED = "This server needs its token: add ?token=... to the address, or send Authorization: Bearer ...\n"
+WRONG = "That is not the token of this server.\n"
+ELSEWHERE = "A page on another site asks for this: open the dashboard itself.\n"
 
 
 class Guard:
-    """An application that passes on to `app` only what may be answered, and adds `HEADERS` to every answer.
+    """Pass on to `app` only what may be answered, and add `HEADERS` to every answer.
 
-    `loopback`: the server listens on this machine alone, so requests have to name it. `token`: what everyone has to
-    know; None: nothing.
+    `loopback`: the server listens on this machine alone, so requests have to name it. `token`: what every request has
+    to carry; None: nothing.
     """
 
     def __init__(self, app: ASGIApp, *, loopback: bool, token: str | None) -> None:
@@ -67,29 +68,29 @@ class Guard:
         await (refusal or self._app)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """What is answered instead; None: the request is let through."""
+        """The answer to a request that is not let through."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._loopback and not is_meant(host):
+        if self._loopback and not names_this_machine(host):
             return PlainTextResponse(
-                f"This dashboard is for this machine alone, and is not known as {host[:260]!r}: "
-                "open it as http://127.0.0.1 or http://localhost with its port.\n",
+                f"This server is for this machine alone, and is not known as {host[:260]!r}: ask http://127.0.0.1 or "
+                "http://localhost with its port. To serve others, set dashboard_host or metrics_host.\n",
                 403,
             )
-        if _of_elsewhere(headers, scope["path"]):
+        if _from_elsewhere(headers, scope["path"]):
             return PlainTextResponse(ELSEWHERE, 403)
         if self._token is None:
             return None
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        said = [value for name, value in pairs if name == "token"]
-        if said and _same(said[-1], self._token) and scope["method"] == "GET":
+        given = [value for name, value in pairs if name == "token"]
+        if given and _same(given[-1], self._token) and scope["method"] == "GET":
             # There is one page; a path would have to be kept from meaning another host.
             left = [(name, value) for name, value in pairs if name != "token"]
             address = f"/?{urlencode(left)}" if left else "/"
             return RedirectResponse(address, 303) if self._knows(headers) else self._welcome(scope, address)
-        if not said and self._knows(headers):
+        if not given and self._knows(headers):
             return None
-        tried = bool(said) or "authorization" in headers
+        tried = bool(given) or "authorization" in headers
         return PlainTextResponse(WRONG if tried else ASKED, 401, {"WWW-Authenticate": 'Bearer realm="evensplit"'})
 
     def _knows(self, headers: Headers) -> bool:
@@ -104,9 +105,9 @@ class Guard:
         return cookie is not None and _same(cookie.value, _derived(self._token))
 
     def _welcome(self, scope: Scope, address: str) -> Response:
-        """A page that goes on to the wished one with a cookie instead of the token.
+        """Set a cookie in place of the token, and go on to `address`.
 
-        No redirection: of one that begins at a link on a page of elsewhere, a browser sends no strict cookie on.
+        No redirection: where one began at a link on another site, a browser sends no strict cookie along.
         """
         assert self._token is not None
         response = HTMLResponse(
@@ -121,19 +122,19 @@ class Guard:
 
 
 def cookie_name(host: str) -> str:
-    """A browser has the same cookies for all ports of a host, so each has one of its own."""
+    """Name the cookie after the port: a browser shares the cookies of a host among its ports."""
     port = host.rpartition(":")[2]
     return f"evensplit-{port}" if port.isascii() and port.isdecimal() and len(port) <= 5 else "evensplit"
 
 
-def _of_elsewhere(headers: Headers, path: str) -> bool:
-    """Whether a browser says that another site asks, and not by a link that opens the page itself."""
+def _from_elsewhere(headers: Headers, path: str) -> bool:
+    """Whether a browser says that another site asks, other than by a link to the page."""
     opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"), path) == ("navigate", "document", "/")
     return headers.get("sec-fetch-site") in ("cross-site", "same-site") and not opened
 
 
 def _derived(token: str) -> str:
-    """What the cookie has: it opens this dashboard alone, and does not tell the token."""
+    """The cookie's value: it opens this server alone, and does not tell the token."""
     return hmac.new(token.encode(), b"evensplit dashboard", hashlib.sha256).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How uvicorn is used: without a change for others in the process, and with an end for who connects and is silent."""
+"""How uvicorn is used: nothing of the process is changed, and connections that only wait are closed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from evensplit.observe.dashboard.feed import BROWSERS_MAX
+CONNECTIONS_MAX = 256
+"""Above this, those that have waited longest without a request are closed: the driver needs its files itself."""
 
-CONNECTIONS_MAX = 4 * BROWSERS_MAX
-"""Of more, those that have waited longest without asking are closed: the driver needs its files for other things."""
-
-REQUEST_S = 10.0
-"""So long a connection is kept whose next request is not there as a whole."""
+WAIT_S = 10.0
+"""How long a connection may wait: for a whole request, or for a client that takes nothing of its answer."""
 
 
 class Config(uvicorn.Config):
-    """How the dashboard `app` is served."""
+    """How `app` is served."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
@@ -37,11 +35,11 @@ class Config(uvicorn.Config):
         )
 
     def configure_logging(self) -> None:
-        """Loggers belong to the whole process, in which somebody else can serve with uvicorn, too."""
+        """Leave the loggers alone: they belong to the whole process, which may use uvicorn elsewhere."""
 
 
 class Connection(H11Protocol):
-    """One connection, which is closed if it asks for nothing."""
+    """One connection. It is closed when it waits for longer than `WAIT_S`."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -49,16 +47,17 @@ class Connection(H11Protocol):
         self.access_log = False
         self.since_s = self.loop.time()
         self._deadline: asyncio.TimerHandle | None = None
+        self._untaken_bytes = 0
 
     @property
     def waits(self) -> bool:
-        """Whether nothing is asked for."""
+        """Whether no request is being answered."""
         # uvicorn has None here until the first request, though it does not say so.
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take it, instead of the one that has waited longest if there are too many."""
+        """Take it; if there are too many, close the one that has waited longest."""
         super().connection_made(transport)
         self._wait()
         if len(self.connections) >= CONNECTIONS_MAX:
@@ -70,7 +69,7 @@ class Connection(H11Protocol):
                 self.connections.discard(oldest)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; what is begun has to be there as a whole in time."""
+        """Take a part of a request. The deadline is the whole request's: more parts do not move it."""
         super().data_received(data)
         if not self.waits:
             self._stop()
@@ -78,18 +77,40 @@ class Connection(H11Protocol):
             self._wait()
 
     def on_response_complete(self) -> None:
-        """From now on it waits for the next request."""
-        self.since_s = self.loop.time()
+        """Wait until the answer is taken, and for the next request."""
+        self._wait()
         super().on_response_complete()
+        if not self.waits:
+            self._stop()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to take more of its answer."""
+        super().pause_writing()
+        self._wait()
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        if not self.waits:
+            self._stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any longer."""
+        """Wait for nothing any longer."""
         self._stop()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
+        self._stop()
         self.since_s = self.loop.time()
-        self._deadline = self.loop.call_later(REQUEST_S, self.transport.abort)
+        self._untaken_bytes = self.transport.get_write_buffer_size()
+        self._deadline = self.loop.call_later(WAIT_S, self._expire)
+
+    def _expire(self) -> None:
+        if self.transport.get_write_buffer_size() < self._untaken_bytes:
+            # Slow, but the answer is being taken.
+            self._wait()
+        else:
+            self.transport.abort()
 
     def _stop(self) -> None:
         if self._deadline is not None:
