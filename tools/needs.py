@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, NamedTuple, Tuple  # noqa: UP035  (read at run time, where Python may be old)
 
 
@@ -83,16 +84,21 @@ ANSWER_TIMEOUT_S = 60.0
 
 def main() -> int:
     """The exit code."""
-    said = [trouble(tool, program_of(tool)) for tool in OTHERS]
-    missing = [(tool, found) for tool, found in zip(OTHERS, said) if found]  # noqa: B905  (3.8)
-    pythons = {name: trouble(PYTHON, name) for name in (sys.executable, *NEWER_PYTHONS) if shutil.which(name)}
-    usable = [name for name, found in pythons.items() if not found]
-    if not usable:
-        missing.insert(0, (PYTHON, "; ".join(pythons.values())))
+    pythons = [sys.executable, *filter(shutil.which, NEWER_PYTHONS)]
+    with ThreadPoolExecutor() as pool:
+        others = pool.map(lambda tool: trouble(tool, program_of(tool)), OTHERS)
+        # Those after the first one that will do are not asked.
+        said = []
+        while pythons and (found := trouble(PYTHON, pythons[0])):
+            said.append(found)
+            pythons.pop(0)
+        missing = [(tool, found) for tool, found in zip(OTHERS, others) if found]  # noqa: B905  (3.8)
+    if not pythons:
+        missing.insert(0, (PYTHON, "; ".join(said)))
     if missing:
         print(describe(missing), file=sys.stderr)
         return 2
-    print(shutil.which(usable[0]))
+    print(shutil.which(pythons[0]))
     return 0
 
 
