@@ -24,8 +24,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test test-slow test-matrix coverage check bench bench-driver bench-migrate \
-	bench-assign bench-peer docs wheel release changelog lock clean
+.PHONY: help setup demo test test-fast test-slow test-matrix coverage check bench bench-driver \
+	bench-migrate bench-assign bench-peer docs wheel release changelog lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -33,8 +33,12 @@ help: ## This list
 demo: setup ## Two Kafka clusters, read evenly through Spark, counted live and checked (about a minute)
 	@$(py) examples/demo.py $(ARGS)
 
-test: setup ## Every test that is not slow, on real brokers and real Spark (at most 10 minutes)
+test: setup ## Every test that is not slow, on real brokers and real Spark (at most 8 minutes)
 	@$(py) -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --durations=15 $(ARGS)
+
+test-fast: setup ## Unit and property tests, few examples of each law, nothing that takes long (at most a minute)
+	@$(py) -m pytest tests/unit tests/property -q -m "not slow and not lengthy" --hypothesis-profile=fast \
+		-n $(WORKERS) $(ARGS)
 
 test-slow: setup ## The slow tests; some need the Spark of `make bench-peer`, which is made first
 	@$(py) -m tools.peer_environment
@@ -94,7 +98,7 @@ offline := || { echo "If something could not be fetched: is there a network? Beh
 	"own set SSL_CERT_FILE. The next \`make\` goes on from here." >&2; exit 1; }
 
 # An environment holds absolute paths and belongs to one Python: it is made anew where either has changed.
-ifneq ($(shell .venv/bin/python -c '$(identity)' 2>&1),$(shell cat .venv/identity 2>&1))
+ifneq ($(shell { .venv/bin/python -c '$(identity)'; } 2>/dev/null),$(shell cat .venv/identity 2>/dev/null))
 .PHONY: .venv/identity
 endif
 # The cache of the user may have been emptied.
@@ -107,7 +111,7 @@ tools-are-there:
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "There is no '$(PYTHON)' on PATH, and Python 3.11 or later is needed. Debian, Ubuntu: apt-get install" \
 		"python3 python3-venv; Fedora: dnf install python3; macOS: brew install python@3.13" >&2; exit 2; }
-	@$(PYTHON) -m tools.needs >/dev/null
+	@$(or $(wildcard $(py)),$(PYTHON)) -m tools.needs >/dev/null
 
 .venv/identity: requirements/uv.txt | tools-are-there
 	@echo "[1/4] Making .venv"

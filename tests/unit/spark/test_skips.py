@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from evensplit.spark.driver.skipped_records import SkippedRecords
 
 from evensplit.core.model import (
     Cause,
@@ -20,7 +21,6 @@ from evensplit.core.model import (
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
-from evensplit.spark.driver.skipped_records import SkippedRecords
 from evensplit.spark.poll.snapshot import ClusterSnapshot
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock

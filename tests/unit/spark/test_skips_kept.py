@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from evensplit.spark.driver.skipped_records import SkippedRecords
 
 from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.model import Cause, HandedOut, Loss, Split, SplitId
@@ -12,7 +13,6 @@ from evensplit.core.state.settings import DECLARE, FAIL
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable, DataLossError
 from evensplit.spark.driver import coordinator
-from evensplit.spark.driver.skipped_records import SkippedRecords
 from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
