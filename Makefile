@@ -16,13 +16,16 @@ export PYSPARK_PYTHON := $(CURDIR)/$(py)
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(py)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 export UV_PYTHON_DOWNLOADS := never
-unexport PYTHONPATH PYTHONHOME
+# Nothing is installed into another environment that may be active.
+export VIRTUAL_ENV := $(CURDIR)/.venv
+unexport PYTHONPATH PYTHONHOME CONDA_PREFIX PIP_USER UV_PYTHON UV_SYSTEM_PYTHON
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test test-slow test-matrix coverage check bench bench-driver bench-migrate \
-	bench-assign bench-peer docs wheel release changelog lock clean
+.PHONY: help setup demo test test-fast test-slow test-matrix coverage check bench bench-driver \
+	bench-migrate bench-assign bench-peer docs wheel release changelog lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -30,8 +33,12 @@ help: ## This list
 demo: setup ## Two Kafka clusters, read evenly through Spark, counted live and checked (about a minute)
 	@$(py) examples/demo.py $(ARGS)
 
-test: setup ## Every test that is not slow, on real brokers and real Spark (at most 10 minutes)
+test: setup ## Every test that is not slow, on real brokers and real Spark (at most 8 minutes)
 	@$(py) -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --durations=15 $(ARGS)
+
+test-fast: setup ## Unit and property tests, few examples of each law, nothing that takes long (at most a minute)
+	@$(py) -m pytest tests/unit tests/property -q -m "not slow and not lengthy" --hypothesis-profile=fast \
+		-n $(WORKERS) $(ARGS)
 
 test-slow: setup ## The slow tests; some need the Spark of `make bench-peer`, which is made first
 	@$(py) -m tools.peer_environment
@@ -80,11 +87,57 @@ release: setup ## The sdist and wheels for Linux on x86-64 and aarch64, in dist,
 changelog: setup ## What the next release changes, from changelog.d (ARGS="--version X.Y.Z --yes" writes CHANGELOG.md)
 	@$(py) -m towncrier build $(if $(ARGS),$(ARGS),--draft --version Unreleased)
 
-setup: ## All that the other commands need: .venv, the compiled kernel, Kafka's jars
+setup: .venv/jars ## All that the other commands need: .venv, the compiled kernel, Kafka's jars
+
+# Each step of the set-up ends with the file that it is named after, so an interrupted one is done again, and a change of
+# its inputs repeats it and the steps after it. Where nothing changed, only the tools of the machine are looked for.
+kernel := src/evensplit/_kernel.abi3.so
+identity := import os, sys, uv; print(os.getcwd(), sys.version)
+offline := || { echo "If something could not be fetched: is there a network? Behind a proxy set HTTPS_PROXY; with a mirror" \
+	"of your own set PIP_INDEX_URL and UV_DEFAULT_INDEX, for crates cargo's config; with a certificate authority of your" \
+	"own set SSL_CERT_FILE. The next \`make\` goes on from here." >&2; exit 1; }
+
+# An environment holds absolute paths and belongs to one Python: it is made anew where either has changed.
+ifneq ($(shell { .venv/bin/python -c '$(identity)'; } 2>/dev/null),$(shell cat .venv/identity 2>/dev/null))
+.PHONY: .venv/identity
+endif
+# The cache of the user may have been emptied.
+ifeq ($(wildcard $(shell cat .venv/jars 2>/dev/null)/kafka_*.jar),)
+.PHONY: .venv/jars
+endif
+
+.PHONY: tools-are-there
+tools-are-there:
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "There is no '$(PYTHON)' on PATH, and Python 3.11 or later is needed. Debian, Ubuntu: apt-get install" \
 		"python3 python3-venv; Fedora: dnf install python3; macOS: brew install python@3.13" >&2; exit 2; }
-	@$(PYTHON) -m tools.setup
+	@$(or $(wildcard $(py)),$(PYTHON)) -m tools.needs >/dev/null
+
+.venv/identity: requirements/uv.txt | tools-are-there
+	@echo "[1/4] Making .venv"
+	@rm -rf .venv
+	@"$$($(PYTHON) -m tools.needs)" -m venv .venv
+	@$(py) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+		-r requirements/uv.txt $(offline)
+	@$(py) -c '$(identity)' >$@
+
+.venv/packages: .venv/identity requirements/dev.txt requirements/sdist.txt
+	@echo "[2/4] Installing the locked packages"
+	@rm -f $@
+	@$(py) -m uv pip sync --python $(py) --require-hashes requirements/dev.txt \
+		--build-constraints requirements/sdist.txt $(offline)
+	@touch $@
+
+$(kernel): .venv/packages $(shell find native) Cargo.toml Cargo.lock pyproject.toml
+	@echo "[3/4] Compiling the Rust kernel"
+	@rm -f $@
+	@$(py) -m maturin develop --uv --release --locked $(offline)
+	@touch $@
+
+.venv/jars: $(kernel) src/evensplit/testing/process/jars.py
+	@echo "[4/4] Fetching Kafka's jars, unless they are in the user's cache"
+	@rm -f $@
+	@$(py) -m tools.kafka_jars >$@
 
 lock: setup ## Compile the locks in requirements anew (ARGS=--upgrade takes newer versions)
 	@$(compile) --extra spark --extra cli --extra dashboard --extra keystores --extra observe --extra plots \

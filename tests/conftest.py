@@ -32,6 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=100)
+settings.register_profile("fast", settings.get_profile("dev"), max_examples=5)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # A Spark that lives for minutes gains little from the second compiler, and shares two processors with it.

@@ -8,9 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.setup.needs import answer
-from tools.setup.running import environment_for
-from tools.setup.stamps import digest_of
+from tools.needs import answer
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = "requirements/sdist.txt"
@@ -37,7 +35,7 @@ class Environment:
         return stamp.exists() and stamp.read_text() == self._wanted()
 
     def make(self) -> str:
-        """Make it anew, whatever was there. The command that failed, if one did; else nothing."""
+        """Make it anew, whatever was there. Return the command that failed; empty if none did."""
         # Spark waits ten seconds for a worker to start; compiling all that it imports can take longer.
         sync = ("--compile-bytecode", "--python", self.python, "--require-hashes", self.lock)
         commands = (
@@ -57,6 +55,18 @@ class Environment:
         return self.place / "stamp"
 
     def _wanted(self) -> str:
-        """A digest of all that it is made of. It holds absolute paths: a checkout that was moved needs a new one."""
+        """All that it is made of. It holds absolute paths, so a checkout that was moved needs a new one."""
         _, version = answer([self.base, "-c", "import sys; print(sys.version)"])
-        return digest_of([ROOT / self.lock, ROOT / BUILD], ROOT, str(ROOT), version)
+        return "\n".join([str(ROOT), version, *((ROOT / lock).read_text() for lock in (self.lock, BUILD))])
+
+
+def environment_for(venv: Path) -> dict[str, str]:
+    """The variables of this process for programs in `venv`, without those of another environment that may be active."""
+    others = {"CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "UV_PYTHON", "UV_SYSTEM_PYTHON", "PIP_USER"}
+    return {
+        **{name: value for name, value in os.environ.items() if name not in others},
+        "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "VIRTUAL_ENV": str(venv),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "PYTHONUNBUFFERED": "1",
+    }

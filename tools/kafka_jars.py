@@ -1,4 +1,7 @@
-"""Resolve Kafka's jars into the cache, and say each that arrives as `<done> <total> <name>`; the last line is where."""
+"""Fetch Kafka's jars into the user's cache, unless they are there, and print the directory. Progress goes to stderr.
+
+Exit code 1 with the reason on failure.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,19 @@ from evensplit.testing.process.jars import Progress, resolve_jars
 
 
 def report(progress: Progress) -> None:
-    """One line for a program that watches."""
-    print(progress.done, progress.total, progress.doing, flush=True)
+    """On a terminal one line that is written anew, else nothing."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[2K    {progress.done} of {progress.total}: {progress.doing}", end="", file=sys.stderr)
 
 
 def main() -> int:
-    """Exit code 1 with the reason on failure."""
+    """The exit code."""
     try:
         libs = resolve_jars(progress=report)
     except LocalKafkaError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"in {libs}")
+    print(libs)
     return 0
 
 

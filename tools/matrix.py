@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from tools.environments import ROOT, UV, Environment
-from tools.setup.needs import answer
-from tools.setup.running import environment_for
+from tools.environments import ROOT, UV, Environment, environment_for
+from tools.needs import answer
 
 PLACE = ROOT / "build" / "matrix"
 # By their releases, oldest first. The last one is what everything is developed with.

@@ -8,7 +8,7 @@ L: KafkaMicroBatchSourceSuite
 
 | | Spark's test | here |
 |---|---|---|
-| 1 | maxOffsetsPerTrigger: shared in proportion, over a restart, ignored by Once | peer_suite/test_limits.py::test_the_limit_is_shared_in_proportion_also_over_a_restart_and_once_ignores_it unit/test_plan.py::test_the_limit_is_shared_as_spark_shares_it |
+| 1 | maxOffsetsPerTrigger: shared in proportion, over a restart, ignored by Once | peer_suite/test_limits.py::test_the_limit_is_shared_in_proportion_also_over_a_restart_and_once_ignores_it unit/core/test_plan.py::test_the_limit_is_shared_as_spark_shares_it |
 | 2 | minOffsetsPerTrigger and maxTriggerDelay | peer_suite/test_min_offsets.py::test_a_batch_waits_for_enough_offsets_or_for_the_delay |
 | 3 | compositeReadLimit | peer_suite/test_min_offsets.py::test_a_batch_waits_and_is_limited |
 | 4 | SPARK-26718 rate limit set to Long.Max | peer_suite/test_limits.py::test_the_greatest_limit_there_is_does_not_overflow |

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def test_it_changes_neither_levels_nor_moves_and_is_least(instance: Instance, ha
     check_beside(instance, base_of(instance, had), policy)
 
 
+@pytest.mark.lengthy
 def test_it_is_least_on_larger_problems() -> None:
     for seed in range(60):
         rng = random.Random(seed)

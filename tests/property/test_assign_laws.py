@@ -102,6 +102,7 @@ def test_fair_is_as_even_as_possible_whatever_was_before(instance: Instance) -> 
     assert result.owner == instance.assign("fair", previous={}).owner
 
 
+@pytest.mark.lengthy
 def test_sticky_and_fair_are_exact_on_larger_problems() -> None:
     for seed in range(150):
         instance = random_instance(random.Random(seed))
@@ -331,6 +332,7 @@ print(json.dumps(made))
 """
 
 
+@pytest.mark.lengthy
 def test_the_hash_seed_is_of_no_matter() -> None:
     """Scopes come as frozensets, whose order is that of the hashes."""
     made = [

@@ -176,6 +176,7 @@ def _value(split: Split, name: str) -> int | None:
     return None if split.read_from is None else (split.position or 0) - split.read_from
 
 
+@pytest.mark.lengthy
 @given(states().filter(lambda state: bool(state.splits)), st.data())
 def test_no_state_can_be_read_from_two_documents(state: EnumeratorState, data: st.DataObject) -> None:
     """A document with one column in another form is another state's, or damage, however right its checksum is."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,6 +151,7 @@ beginning: tuple[Event, ...] = (
 )
 
 
+@pytest.mark.lengthy
 @settings(max_examples=300)
 @given(st.booleans(), st.lists(events | st.none(), max_size=40))
 def test_the_laws_hold_after_any_event(begun: bool, told: list[Event | None]) -> None:

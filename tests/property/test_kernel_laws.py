@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
@@ -135,6 +136,7 @@ def test_every_choice_of_columns_has_the_cells_of_all_of_them(
     assert table(names) == table(COLUMNS).select(names)
 
 
+@pytest.mark.lengthy
 @settings(max_examples=300)
 @given(log=logs, at=st.integers(min_value=0), mask=st.integers(1, 255), cut=st.integers(min_value=0))
 def test_a_damaged_frame_raises_or_gives_rows_that_were_in_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.release.building import TARGETS, missing, own_machine
+from tools.release.__main__ import TARGETS
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -63,10 +64,8 @@ def run(*command: object, cwd: Path, active: Path | None = None) -> None:
 
 
 def test_a_wheel_is_all_it_takes(tmp_path: Path) -> None:
-    targets = [target for target in TARGETS if target.machine == own_machine()]
-    # A Rust that did not come from rustup may have no library for what is released.
-    released = bool(targets) and not missing(targets)
-    what = ("--machine", own_machine()) if released else ("--native",)
+    released = sys.platform == "linux" and platform.machine() in TARGETS
+    what = ("--machine", platform.machine()) if released else ("--native",)
     run(sys.executable, "-m", "tools.release", "--out", tmp_path / "dist", *what, cwd=ROOT)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert not released or "manylinux2014" in wheel.name

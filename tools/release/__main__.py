@@ -2,34 +2,33 @@
 
     python -m tools.release [--tag vX.Y.Z] [--out DIRECTORY] [--machine NAME ... | --native | --check FILE ...]
 
---tag: the tag that this must be the release of. --out: where to put them instead of dist. --machine: wheels for these
-only. --native: only a wheel for machines like this one, with the linker and the glibc that are here. --check: nothing
-is built; what is named is checked as if it had been.
+Wheels are made by maturin from the unpacked sdist, so a file that it lacks is found out. Zig is the linker: it brings
+the symbols of every glibc, so the result does not depend on the machine that it is built on.
 
 Exit code 0 when all that was built is in dist and has passed every check; 1 when something failed, and then dist is as
-it was before; 2 when something is missing on this machine, or the version is not the one that was asked for.
+it was before; 2 when the version is not the one that was asked for.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.environments import ROOT
-from tools.release.building import TARGETS, Target, build_sdist, build_wheel, environment, missing, unpack
-from tools.release.checking import check, table
-from tools.release.fragments import unreleased
-from tools.release.tree import export
-from tools.release.version import NoVersion, Version, find, written
-from tools.setup.display import Display
-from tools.setup.running import Runner, StepFailed
+from tools.environments import ROOT, Environment, environment_for
+from tools.release.checks import Refused, check
+from tools.release.version import NoVersion, export, find, wrong
 
+TOOLS = Environment(ROOT / "build" / "release-tools", "requirements/release.txt")
 DIST = ROOT / "dist"
-LOG = ROOT / "build" / "release.log"
+# Machine, as the tags of wheels call it -> Rust's name for it.
+TARGETS = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+MATURIN = (sys.executable, "-m", "maturin")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,109 +37,92 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tag", metavar="vX.Y.Z", help="the tag that this must be the release of")
     parser.add_argument("--out", type=Path, default=DIST, metavar="DIRECTORY", help="where to put them instead of dist")
     only = parser.add_mutually_exclusive_group()
-    machines = [target.machine for target in TARGETS]
-    only.add_argument("--machine", action="append", choices=machines, help="wheels for these only; again for another")
+    only.add_argument("--machine", action="append", choices=TARGETS, help="wheels for these only; again for another")
     only.add_argument("--native", action="store_true", help="only a wheel for machines like this one, without zig")
     only.add_argument("--check", nargs="+", type=Path, metavar="FILE", help="check these files and build nothing")
     given = parser.parse_args(arguments)
     try:
         version = find(ROOT)
     except NoVersion as error:
-        return refused([str(error)])
+        print(f"Nothing was built: {error}", file=sys.stderr)
+        return 2
     print(f"Version {version.text}, by {version.because}.", flush=True)
-    if problems := wrong(version, given.tag):
-        return refused(problems)
-    if given.check:
-        return check_only(version.text, given.check)
-    chosen = given.machine or machines
-    targets = () if given.native else [target for target in TARGETS if target.machine in chosen]
-    if targets and (lacking := missing(targets)):
-        return refused(lacking)
-    return release(version.text, targets, given.out)
-
-
-def refused(problems: Sequence[str]) -> int:
-    """Say why nothing was built. The exit code."""
-    print("Nothing was built:", *(f"  {problem}" for problem in problems), sep="\n", file=sys.stderr)
-    return 2
-
-
-def wrong(version: Version, tag: str | None) -> list[str]:
-    """Why this is not the release that was asked for. A release has its changelog, wherever it is made."""
-    problems = []
-    if tag is not None and tag != f"v{version.text}":
-        problems.append(f"--tag {tag} was asked for, and this is {version.text}, by {version.because}.")
-    if version.released:
-        problems += unreleased(ROOT, version.text)
-        if (said := written(ROOT)) != version.text:
-            problems.append(
-                f"Cargo.toml says {said}: an archive of {tag or 'this tag'} without git would be that. Write "
-                f"{version.text} there, `cargo update --workspace` for the lock, commit, and tag that commit."
-            )
-    return problems
-
-
-def release(version: str, targets: Sequence[Target], dist: Path) -> int:
-    """Build, check, and put it into `dist`, where it takes the place of what was built before. The exit code."""
-    display = Display.for_output()
-    # Outside of the checkout: maturin and cargo leave out what a repository around them ignores.
+    if problems := wrong(ROOT, version, given.tag):
+        print("Nothing was built:", *(f"  {problem}" for problem in problems), sep="\n", file=sys.stderr)
+        return 2
+    if not given.native and not TOOLS.is_there and (failed := TOOLS.make()):
+        print(f"`{failed}` failed. Is there a network? It fetches zig and twine.", file=sys.stderr)
+        return 1
+    # Outside of the checkout: maturin and cargo leave out what a repository around them ignores. Compilers see the path
+    # without links.
     with tempfile.TemporaryDirectory(prefix="evensplit-release-") as name:
-        # Compilers see the path without links.
         place = Path(name).resolve()
-        tree = place / "sources"
-        export(ROOT, tree, version)
-        runner = Runner(tree, LOG, environment(), display)
         try:
-            built = build(targets, place, runner, display)
-        except StepFailed as failure:
-            display.end("FAILED")
-            print(f"\n{failure}. The end of its output:\n\n{runner.tail()}\n", file=sys.stderr)
-            print(f"The whole output is in {LOG.relative_to(ROOT)}.", file=sys.stderr)
+            machines = () if given.native else given.machine or tuple(TARGETS)
+            files = [file.resolve() for file in given.check or build(version.text, machines, place)]
+            if not given.native:
+                command(TOOLS.python, "-m", "twine", "check", "--strict", *map(str, files))
+            for file in files:
+                done = check(file, version.text, place, (crates(), str(place)), portable=not given.native)
+                print(f"{file.name}, {file.stat().st_size // 1000} kB. Checked: {done}", flush=True)
+        except (Refused, subprocess.CalledProcessError) as error:
+            print(f"FAILED: {error}\nNothing was put into {given.out}.", file=sys.stderr)
             return 1
-        display.begin("Checking what was built")
-        checked = [check(file, version, place, portable=bool(targets)) for file in built]
-        failed = any(one.problems for one in checked)
-        display.end("FAILED" if failed else "done")
-        print("\n" + table(checked))
-        if failed:
-            print(f"\nNothing was put into {dist}.", file=sys.stderr)
-            return 1
-        dist.mkdir(parents=True, exist_ok=True)
-        for old in [*dist.glob("evensplit-*.whl"), *dist.glob("evensplit-*.tar.gz")]:
-            old.unlink()
-        for file in built:
-            shutil.copy(file, dist)
+        if not given.check:
+            put(files, given.out)
     return 0
 
 
-def build(targets: Sequence[Target], place: Path, runner: Runner, display: Display) -> list[Path]:
-    """The sdist and, from it, a wheel for each of `targets`; without any, one for this machine. Raises `StepFailed`."""
-    out, again = place / "out", place / "again"
-    display.begin("Building the sdist")
-    sdist = build_sdist(runner, out)
-    display.end()
-    runner.root = unpack(sdist, place / "unpacked")
-    built = []
-    if targets:
-        built.append(sdist)
-        display.begin("Building the sdist from the sdist")
-        second = build_sdist(runner, again)
-        if second.name != sdist.name:
-            raise StepFailed(f"the sdist that is built from {sdist.name} is another one, {second.name}")
-        display.end()
-    for target in targets or (None,):
-        display.begin(f"Building the wheel for {target.machine if target else 'machines like this one'}")
-        built.append(build_wheel(runner, out, target))
-        display.end()
-    return built
+def build(version: str, machines: Sequence[str], place: Path) -> list[Path]:
+    """The sdist and, from it, a wheel for each of `machines`; without any, only one wheel for this machine."""
+    tree, out, unpacked = (place / name for name in ("sources", "out", "unpacked"))
+    export(ROOT, tree, version)
+    command(*MATURIN, "sdist", "--out", str(out), at=tree)
+    (sdist,) = out.iterdir()
+    shutil.unpack_archive(sdist, unpacked)
+    (tree,) = unpacked.iterdir()
+    wheel = (*MATURIN, "build", "--release", "--locked", "--out", str(out))
+    for machine in machines:
+        command(*wheel, "--zig", "--target", TARGETS[machine], "--compatibility", "manylinux2014", at=tree)
+    if not machines:
+        sdist.unlink()
+        command(*wheel, at=tree)
+    return sorted(out.iterdir())
 
 
-def check_only(version: str, files: Sequence[Path]) -> int:
-    """Check files that are there. The exit code."""
-    with tempfile.TemporaryDirectory(prefix="evensplit-release-") as name:
-        checked = [check(file.resolve(), version, Path(name).resolve(), portable=True) for file in files]
-    print("\n" + table(checked))
-    return 1 if any(one.problems for one in checked) else 0
+def command(*words: str, at: Path = ROOT) -> None:
+    """Run what makes or checks files, without a path of this machine getting into the kernel."""
+    print("$", *words, flush=True)
+    log = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    epoch_s = subprocess.run(log, capture_output=True, text=True, check=False).stdout.strip()
+    environment = {
+        # The same commit gives the same archives.
+        **({"SOURCE_DATE_EPOCH": epoch_s} if epoch_s else {}),
+        **environment_for(ROOT / ".venv"),
+        # Messages of panics name the crates' files. Nothing that changes from run to run may be here, or all crates are
+        # compiled each time.
+        "CARGO_ENCODED_RUSTFLAGS": f"--remap-path-prefix={crates()}=/crates",
+        # Not `target`: what is compiled there in the checkout has the same names.
+        "CARGO_TARGET_DIR": str(ROOT / "build" / "release-target"),
+        "CARGO_ZIGBUILD_PYTHON_PATH": TOOLS.python,
+        "CARGO_ZIGBUILD_CACHE_DIR": str(ROOT / "build" / "zig-wrappers"),
+        "ZIG_GLOBAL_CACHE_DIR": str(ROOT / "build" / "zig-cache"),
+    }
+    subprocess.run(words, cwd=at, env=environment, check=True)
+
+
+def crates() -> str:
+    """Where cargo keeps the sources of crates."""
+    return os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
+
+
+def put(files: Sequence[Path], dist: Path) -> None:
+    """Copy `files` to `dist`, in the place of those that were built before."""
+    dist.mkdir(parents=True, exist_ok=True)
+    for old in [*dist.glob("evensplit-*.whl"), *dist.glob("evensplit-*.tar.gz")]:
+        old.unlink()
+    for file in files:
+        shutil.copy(file, dist)
 
 
 if __name__ == "__main__":

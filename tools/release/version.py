@@ -1,115 +1,138 @@
-"""Which version a checkout is: by the newest tag of a release, or as it is written where there is none.
+"""The version of a checkout, by its tags, and a copy of its sources with that version written into it.
 
-On the tag `vX.Y.Z` it is X.Y.Z. N commits later it is X.Y.(Z+1).devN+gCOMMIT, the next patch before its time, since
-what comes next is at least that. Changes that are not committed add `.dirty`, and are no release even on a tag. Without
-any such tag, or without git, it is what Cargo.toml says. Versions are those of PEP 440; Cargo has another form of them.
+On the tag `vX.Y.Z` it is X.Y.Z. N commits later it is X.Y.(Z+1).devN+gCOMMIT, the least that comes next. Changes that
+are not committed add `.dirty`, and are no release even on a tag. Without such a tag, or without git, it is what
+Cargo.toml says. Versions are those of PEP 440; Cargo has another form of them.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-RELEASE = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
-# Releases alone: neither v1.0.0rc1 nor v1.0, so that a tag for another purpose changes nothing.
-TAGS = ("--match", "v[0-9]*.[0-9]*.[0-9]*", "--exclude", "*[!v0-9.]*")
-COMMIT_DIGITS = 9
+import dunamai
+
+# Releases alone: a tag for another purpose changes nothing.
+TAG = r"^v(?P<base>(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*))$"
+NO_TAG = "0.0.0"
+FRAGMENTS = "changelog.d"
+# All that a build reads.
+INPUTS = ("Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "native", "pyproject.toml", "src")
+# A build leaves these, and where there is no git nothing else tells them from sources.
+MADE = ("__pycache__", ".DS_Store", "_kernel*.so")
 
 
 class NoVersion(Exception):
-    """Which version this is cannot be told; the message says why, and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What git says of a checkout: the newest release before it, commits since, and whether all is committed."""
-
-    tag: str
-    since: int
-    commit: str
-    dirty: bool
+    """The version cannot be told; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as PEP 440 writes it, and where it comes from, in words. `released`: exactly what a tag names."""
+    """A version as PEP 440 writes it, and where it comes from."""
 
     text: str
     because: str
     released: bool = False
-
-
-def version_of(described: Described) -> Version:
-    """The rule. Raises `NoVersion` for a tag that is not vX.Y.Z."""
-    match = RELEASE.fullmatch(described.tag.removeprefix("v"))
-    if match is None:
-        raise NoVersion(
-            f"The tag {described.tag} is expected to be vX.Y.Z, numbers without leading zeros. Delete it "
-            f"(`git tag -d {described.tag}`), and tag anew."
-        )
-    if described.since == 0 and not described.dirty:
-        return Version(match[0], f"the tag {described.tag}", released=True)
-    major, minor, patch = map(int, match.groups())
-    number = f"{major}.{minor}.{patch + 1}.dev{described.since}+g{described.commit}"
-    after = {0: "", 1: "1 commit after "}.get(described.since, f"{described.since} commits after ")
-    because = f"{after}the tag {described.tag}"
-    if described.dirty:
-        return Version(f"{number}.dirty", f"{because}, and changes that are not committed")
-    return Version(number, because)
+    """Whether it is exactly what a tag names."""
 
 
 def find(root: Path) -> Version:
     """The version of the checkout `root`. Raises `NoVersion`."""
-    # Looked for here alone: sources that were unpacked inside somebody else's repository are none of its commits.
+    # Only here: sources that were unpacked inside another repository do not belong to its commits.
     if not (root / ".git").exists():
         return Version(written(root), "Cargo.toml; this is no git repository")
-    described = describe(root)
-    if described is None:
-        return Version(written(root), "Cargo.toml; there is no tag vX.Y.Z before this commit")
-    return version_of(described)
-
-
-def describe(root: Path) -> Described | None:
-    """What git says of the checkout, None where no commit before it has the tag of a release. Raises `NoVersion`."""
-    commit = git(root, "rev-parse", "--verify", f"--short={COMMIT_DIGITS}", "HEAD")
-    dirty = bool(git(root, "status", "--porcelain", "--untracked-files=no"))
-    code, said, _ = ask_git(root, "describe", "--tags", "--long", *TAGS)
-    tag, since = said.strip().rsplit("-", 2)[:2] if code == 0 else ("", "0")
-    if (not tag or since != "0") and git(root, "rev-parse", "--is-shallow-repository") == "true":
+    try:
+        found = dunamai.Version.from_git(pattern=TAG, path=root, ignore_untracked=True)
+    except (RuntimeError, ValueError) as error:
+        raise NoVersion(f"{root} is a git repository, so its tags decide the version, but: {error}") from error
+    if (found.base == NO_TAG or found.distance) and dunamai.Concern.ShallowRepository in found.concerns:
         raise NoVersion(
             f"{root} is a shallow clone: tags and commits that decide the version may be missing. "
             "`git fetch --unshallow --tags` gets them."
         )
-    return Described(tag, int(since), commit, dirty) if tag else None
-
-
-def git(root: Path, *arguments: str) -> str:
-    """What git says to that, without the white space around it. Raises `NoVersion` when it fails."""
-    code, said, complaint = ask_git(root, *arguments)
-    if code != 0:
-        raise NoVersion(
-            f"{root} is a git repository, so its tags decide the version, but `git {' '.join(arguments)}` failed: "
-            f"{complaint.strip()}"
-        )
-    return said.strip()
-
-
-def ask_git(root: Path, *arguments: str) -> tuple[int, str, str]:
-    """Its exit code, what it says, and what it complains of; 127 where there is no git."""
-    try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
-    except OSError as error:
-        return 127, "", str(error)
-    return done.returncode, done.stdout, done.stderr
+    if found.base == NO_TAG:
+        return Version(written(root), "Cargo.toml; there is no tag vX.Y.Z before this commit")
+    if found.distance == 0 and not found.dirty:
+        return Version(found.base, f"the tag v{found.base}", released=True)
+    because = f"{found.distance} commits after the tag v{found.base}"
+    text = f"{found.bump().base}.dev{found.distance}+g{found.commit}"
+    if found.dirty:
+        return Version(f"{text}.dirty", f"{because}, and changes that are not committed")
+    return Version(text, because)
 
 
 def written(root: Path) -> str:
-    """What Cargo.toml says, as PEP 440 writes it."""
+    """The version in Cargo.toml, as PEP 440 writes it."""
     text: str = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     return text.replace("-dev", ".dev")
+
+
+def wrong(root: Path, version: Version, tag: str | None) -> list[str]:
+    """Why this is not the release `tag`. A release has its changelog and its version in Cargo.toml."""
+    problems = []
+    if tag is not None and tag != f"v{version.text}":
+        problems.append(f"--tag {tag} was asked for, and this is {version.text}, by {version.because}.")
+    if not version.released:
+        return problems
+    title = rf"^## \[{re.escape(version.text)}\] - \d{{4}}-\d\d-\d\d$"
+    if not re.search(title, (root / "CHANGELOG.md").read_text(), re.M):
+        problems.append(
+            f"CHANGELOG.md has no part `## [{version.text}] - DATE`. `make changelog ARGS='--version {version.text}'` "
+            "writes it; commit that, and tag that commit."
+        )
+    if left := fragments(root):
+        problems.append(f"{FRAGMENTS} still holds changes that are in no release: {', '.join(p.name for p in left)}")
+    if (said := written(root)) != version.text:
+        problems.append(
+            f"Cargo.toml says {said}: an archive of this tag without git would be that. Write {version.text} there, "
+            "`cargo update --workspace` for the lock, commit, and tag that commit."
+        )
+    return problems
+
+
+def fragments(root: Path) -> list[Path]:
+    """The changes since the last release, one file each."""
+    return sorted(path for path in (root / FRAGMENTS).iterdir() if path.name != "README.md")
+
+
+def sources(root: Path) -> list[str]:
+    """The files of INPUTS, relative to `root`: those that git tracks and that are there; without git, all."""
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "ls-files", "-z", "--", *INPUTS]
+        names = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
+        return sorted(name for name in names if name and (root / name).is_file())
+    found = [path for name in INPUTS for path in (root / name, *(root / name).rglob("*"))]
+    relative = [path.relative_to(root) for path in found if path.is_file()]
+    return sorted(
+        str(path) for path in relative if not any(Path(part).match(made) for part in path.parts for made in MADE)
+    )
+
+
+def export(root: Path, place: Path, version: str) -> None:
+    """Copy the sources of `root`, with changes that are not committed, to `place`, and write `version` there."""
+    for name in sources(root):
+        copy = place / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, copy)
+    number = for_cargo(version)
+    replace(place / "Cargo.toml", r'(?ms)(^\[workspace\.package\]$[^\[]*?^version = ")[^"\n]*', number)
+    lock = place / "Cargo.lock"
+    # Those without a source are the crates of the workspace; cargo refuses a lock that has another version for them.
+    for package in tomllib.loads(lock.read_text())["package"]:
+        if "source" not in package:
+            replace(lock, rf'(?m)(^name = "{re.escape(package["name"])}"\nversion = ")[^"\n]*', number)
+
+
+def replace(path: Path, pattern: str, number: str) -> None:
+    """Put `number` after the group of `pattern`, which has to be there once."""
+    changed, count = re.subn(pattern, lambda match: match[1] + number, path.read_text())
+    if count != 1:
+        raise ValueError(f"{path}: expected one place for the version, `{pattern}`, found {count}")
+    path.write_text(changed)
 
 
 def for_cargo(version: str) -> str:

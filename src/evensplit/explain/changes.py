@@ -19,7 +19,7 @@ _stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished",
 """All of a split but how far it was read."""
 
 PARTITIONS_SHOWN_MAX = 32
-"""How many partitions of one topic are shown in one line, where neighbours count as one: people search logs for them."""
+"""How many partitions of one topic one line shows, where neighbours count as one: people search logs for them."""
 
 LINES_MAX = 100
 """How many moves, and how many losses, have a line; of the others only their number."""

@@ -167,6 +167,7 @@ def test_the_workers_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name, text, status, told in (
         ("none", None, Status.FAILED, "there is no such program"),
         ("broken", "exit 3", Status.FAILED, "it is no Python: it ended with 3"),
+        ("another", "printf '\\377'", Status.FAILED, "it is no Python: it ended with 0"),
         ("old", f"echo '{json.dumps(other)}'", Status.FAILED, "Python 3.2, where the driver has 3."),
         (
             "bare",

@@ -114,6 +114,7 @@ def test_a_report_says_what_helps_where_a_reader_has_far_more_than_its_share(tmp
     assert "as even as possible" in shown
 
 
+@pytest.mark.lengthy
 def test_many_clusters_have_a_line_together(tmp_path: Path) -> None:
     ends = [state({(f"c{number:03}", "t"): [at * number] for number in range(40)}) for at in (0, 5, 9)]
     view = read_history(write(tmp_path / "kept", ends)).views["0"]

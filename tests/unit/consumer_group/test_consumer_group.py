@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import pytest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from evensplit.consumer_group import BalancedAssignor
@@ -103,6 +104,7 @@ def test_partitions_and_topics_that_come_and_go() -> None:
     assert loads(shrunk) == [3, 3]
 
 
+@pytest.mark.lengthy
 def test_ten_thousand_partitions_and_a_hundred_members() -> None:
     group = Group({f"t{number}": 100 for number in range(100)})
     for number in range(100):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -157,6 +158,7 @@ def kept_topics(owned: Owned, group: Group) -> Owned:
 subscriptions = st.lists(st.sets(st.sampled_from("tuv"), min_size=1), min_size=2, max_size=5)
 
 
+@pytest.mark.lengthy
 @settings(max_examples=100)
 @given(
     st.fixed_dictionaries({"t": st.integers(1, 6), "u": st.integers(1, 6), "v": st.integers(1, 6)}),

@@ -26,6 +26,7 @@ def test_ranks_in_runs() -> None:
     assert rank_in_runs(np.array([], dtype=np.int64)).tolist() == []
 
 
+@pytest.mark.lengthy
 def test_more_pairs_of_class_and_reader_than_can_be_counted_in_an_array() -> None:
     """1,300 topics with readers of their own each, and one reader of all: classes x readers is above a million."""
     count = 1300

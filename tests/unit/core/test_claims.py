@@ -140,6 +140,7 @@ def test_the_order_of_the_claims_does_not_matter(claims: list[Claim], shuffle: r
     assert list(resolve_claims(claims, anything).items()) == held
 
 
+@pytest.mark.lengthy
 @given(claims_of_few, st.frozensets(st.sampled_from(["a", "b", "c", "d"])))
 def test_it_is_the_definition(claims: list[Claim], gone: frozenset[str]) -> None:
     held = resolve_claims(claims, lambda reader, owned: reader not in gone)
@@ -154,6 +155,7 @@ def test_it_is_the_definition(claims: list[Claim], gone: frozenset[str]) -> None
         assert held.get(owned) == (latest.pop() if len(latest) == 1 else None)
 
 
+@pytest.mark.lengthy
 def test_a_hundred_thousand_splits_are_quick() -> None:
     splits = [SplitId("", f"topic-{number % 100}", number // 100) for number in range(100_000)]
     claims = [Claim(f"m{reader}", tuple(splits[reader::500]), 7) for reader in range(500)]

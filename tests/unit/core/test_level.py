@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def works(draw: st.DrawFn) -> list[Kind]:
     return kinds
 
 
+@pytest.mark.lengthy
 @settings(max_examples=400)
 @given(works(), st.integers(1, 30))
 def test_the_bound_is_the_least_by_halls_condition_and_few_shares_change(kinds: list[Kind], bound_min: int) -> None:
@@ -101,6 +103,7 @@ def test_a_cycle_is_undone() -> None:
     assert without_cycles(kinds, [{0: 13, 1: 7}, {0: 7, 1: 13}]) == [{0: 10, 1: 10}] * 2
 
 
+@pytest.mark.lengthy
 @settings(max_examples=300)
 @given(st.data())
 def test_cycles_are_broken_and_nothing_else_changes(data: st.DataObject) -> None:

@@ -46,6 +46,7 @@ def most_and_least(arcs: list[tuple[int, int, int, int]], excess: list[int]) -> 
     return sent, int(cost) + 1_000 * sent
 
 
+@pytest.mark.lengthy
 def test_it_sends_the_most_at_the_least_cost() -> None:
     for seed in range(1_500):
         arcs, excess = random_network(seed)

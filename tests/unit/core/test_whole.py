@@ -54,6 +54,7 @@ def works(draw: st.DrawFn) -> tuple[list[Piece], list[tuple[int, ...]]]:
     return pieces, able
 
 
+@pytest.mark.lengthy
 @settings(max_examples=300)
 @given(works(), st.integers(1, 60))
 def test_it_is_allowed_never_worse_than_the_owners_and_near_the_best(

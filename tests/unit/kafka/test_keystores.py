@@ -216,6 +216,7 @@ def test_pkcs12_needs_a_package_and_says_which(made: Certificates, monkeypatch: 
     tls_context("east", TlsOptions(trust=trust(made.truststore_jks, "", made.password)))
 
 
+@pytest.mark.lengthy
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(data=st.data())
 def test_a_damaged_jks_is_an_error_or_what_it_was(made: Certificates, data: st.DataObject) -> None:
@@ -246,6 +247,7 @@ def test_a_jks_that_claims_to_be_endless_takes_no_time(tmp_path: Path) -> None:
 CERTIFICATE = "-----BEGIN CERTIFICATE-----{}-----END CERTIFICATE-----"
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text",

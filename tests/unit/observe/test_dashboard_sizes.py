@@ -30,6 +30,7 @@ def crowded() -> Recorder:
     return recorder_of(large, 2)
 
 
+@pytest.mark.lengthy
 def test_ten_thousand_splits_in_few_elements(crowded: Recorder) -> None:
     page = shown(crowded)
     assert len(page.elements) < ELEMENTS_MAX
@@ -51,6 +52,7 @@ def test_ten_thousand_splits_in_few_elements(crowded: Recorder) -> None:
     assert seen == {one for one in wanted if one.split("/")[0] in named}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("topics, readers", [(1, 1), (1, 300), (1_500, 3), (30, 50)])
 def test_few_elements_whatever_there_is(topics: int, readers: int) -> None:
     recorder = Recorder()

@@ -184,6 +184,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.lengthy
 def test_nothing_is_loaded_before_something_is_drawn_and_where_it_is_missing_that_is_said() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -299,6 +299,7 @@ def test_what_moves_comes_goes_and_is_lost_is_told_with_its_reasons() -> None:
     assert view.totals.discoveries == {"east": 4, "west": 1}
 
 
+@pytest.mark.lengthy
 def test_thousands_at_once_are_told_in_few_lines() -> None:
     script = Script(readers=1)
     for number in range(1_000):

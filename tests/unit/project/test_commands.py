@@ -82,7 +82,7 @@ def test_all_that_was_promised_is_checked() -> None:
         assert part in said
 
 
-def test_jars_that_are_there_are_told_in_the_last_line(
+def test_the_directory_of_the_jars_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EVENSPLIT_KAFKA_LIBS", str(tmp_path))
@@ -90,4 +90,4 @@ def test_jars_that_are_there_are_told_in_the_last_line(
     assert "EVENSPLIT_KAFKA_LIBS" in capsys.readouterr().err
     (tmp_path / "kafka_2.13-4.3.0.jar").touch()
     assert kafka_jars.main() == 0
-    assert capsys.readouterr().out == f"in {tmp_path}\n"
+    assert capsys.readouterr().out == f"{tmp_path}\n"

@@ -13,9 +13,7 @@ from click.testing import CliRunner
 import evensplit
 from evensplit.cli.group import evensplit as command
 from tools.environments import ROOT
-from tools.release.__main__ import wrong
-from tools.release.tree import export, sources
-from tools.release.version import Described, NoVersion, Version, find, for_cargo, version_of, written
+from tools.release.version import NoVersion, Version, export, find, for_cargo, sources, written, wrong
 
 CARGO = '[workspace]\nmembers = ["native/kernel"]\n\n[workspace.package]\nedition = "2021"\nversion = "0.3.0"\n'
 LOCK = """version = 4
@@ -57,7 +55,7 @@ class Repository:
 
     @property
     def head(self) -> str:
-        return self("rev-parse", "--short=9", "HEAD")
+        return self("rev-parse", "--short", "HEAD")
 
 
 @pytest.fixture
@@ -65,44 +63,25 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "tag, since, dirty, expected",
-    [
-        ("v0.1.0", 0, False, "0.1.0"),
-        ("v12.0.30", 0, False, "12.0.30"),
-        ("v0.1.0", 3, False, "0.1.1.dev3+gabc12"),
-        ("v0.1.9", 1, True, "0.1.10.dev1+gabc12.dirty"),
-        ("v0.1.0", 0, True, "0.1.1.dev0+gabc12.dirty"),
-    ],
-)
-def test_the_rule(tag: str, since: int, dirty: bool, expected: str) -> None:
-    version = version_of(Described(tag, since, "abc12", dirty))
-    assert version.text == expected
-    assert version.released == (since == 0 and not dirty)
-    assert tag in version.because
-
-
-@pytest.mark.parametrize("tag", ["v1.0", "v01.2.3", "v1.2.3.4", "1.2.3rc1"])
-def test_a_tag_that_is_no_release_is_refused(tag: str) -> None:
-    with pytest.raises(NoVersion, match=re.escape(tag)):
-        version_of(Described(tag, 0, "abc12", False))
-
-
 def test_a_checkout_is_the_version_that_its_tags_say(repository: Repository) -> None:
     seen = [find(repository.root).text]
+    first = repository.head
     repository("tag", "v0.4.0rc1")
     repository("tag", "nightly")
+    repository("tag", "v0.04.0")
     seen.append(find(repository.root).text)
-    repository("tag", "v0.4.0")
+    repository("tag", "v0.4.9")
+    seen.append(find(repository.root).text)
+    (repository.root / "notes").write_text("changed")
     seen.append(find(repository.root).text)
     repository.commit()
     seen.append(find(repository.root).text)
     (repository.root / "not-added").touch()
     seen.append(find(repository.root).text)
-    (repository.root / "notes").write_text("changed")
+    (repository.root / "notes").write_text("changed again")
     seen.append(find(repository.root).text)
-    later = f"0.4.1.dev1+g{repository.head}"
-    assert seen == ["0.3.0", "0.3.0", "0.4.0", later, later, f"{later}.dirty"]
+    later = f"0.4.10.dev1+g{repository.head}"
+    assert seen == ["0.3.0", "0.3.0", "0.4.9", f"0.4.10.dev0+g{first}.dirty", later, later, f"{later}.dirty"]
 
 
 def test_what_is_no_repository_is_the_version_that_is_written(repository: Repository) -> None:
@@ -126,7 +105,7 @@ def test_a_shallow_clone_is_refused_unless_it_is_a_release(repository: Repositor
 
 def test_a_repository_that_git_cannot_read_is_no_reason_to_guess(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    with pytest.raises(NoVersion, match="its tags decide the version, but `git rev-parse"):
+    with pytest.raises(NoVersion, match="its tags decide the version, but: "):
         find(tmp_path)
 
 
@@ -160,15 +139,21 @@ def test_the_projects_own_files_have_their_places(tmp_path: Path) -> None:
     assert for_cargo(written(ROOT)) in (ROOT / "Cargo.toml").read_text()
 
 
-def test_a_release_is_what_was_asked_for_and_has_its_changelog(monkeypatch: pytest.MonkeyPatch) -> None:
-    later = Version("0.4.1.dev1+gabc12", "1 commit after the tag v0.4.0")
-    assert wrong(later, None) == []
-    (said,) = wrong(later, "v0.4.0")
+def test_a_release_is_what_was_asked_for_and_has_its_changelog(repository: Repository) -> None:
+    root = repository.root
+    (root / "changelog.d").mkdir()
+    (root / "changelog.d" / "README.md").touch()
+    (root / "CHANGELOG.md").write_text("# Changelog\n\n## [0.3.0] - 2026-01-02\n")
+    later = Version("0.4.1.dev1+gabc12", "1 commits after the tag v0.4.0")
+    assert wrong(root, later, None) == []
+    (said,) = wrong(root, later, "v0.4.0")
     assert "--tag v0.4.0 was asked for, and this is 0.4.1.dev1+gabc12" in said
-    monkeypatch.setattr("tools.release.__main__.unreleased", lambda root, version: ["no changelog"])
-    problems = wrong(Version("7.8.9", "the tag v7.8.9", released=True), "v7.8.9")
-    assert problems[0] == "no changelog"
-    assert "Write 7.8.9 there" in problems[1]
+    assert wrong(root, Version("0.3.0", "the tag v0.3.0", released=True), "v0.3.0") == []
+    (root / "changelog.d" / "+pins.fixed.md").touch()
+    part, left, cargo = wrong(root, Version("0.4.0", "the tag v0.4.0", released=True), "v0.4.0")
+    assert "no part `## [0.4.0] - DATE`" in part
+    assert left.endswith("+pins.fixed.md")
+    assert "Write 0.4.0 there" in cargo
 
 
 def test_the_package_says_its_version() -> None:

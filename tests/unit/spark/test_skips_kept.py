@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from evensplit.spark.driver.skipped_records import SkippedRecords
 
 from evensplit.core.model import Cause, HandedOut, Loss, SplitId
 from evensplit.core.state.state import EnumeratorState

@@ -153,6 +153,7 @@ def test_the_keeper_asked_to_end(tmp_path: Path, number: signal.Signals) -> None
         wait_for(lambda: not is_alive(child.pid), what="the child is gone")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "how, number",
     [

@@ -188,6 +188,7 @@ def test_every_form_can_be_loaded(certificates: Certificates) -> None:
         pkcs12.load_pkcs12(own, b"wrong")
 
 
+@pytest.mark.lengthy
 def test_java_takes_the_pkcs12_stores_and_writes_jks(certificates: Certificates) -> None:
     def first_entry(store: Path) -> tuple[bytes, int, int]:
         content = store.read_bytes()
@@ -214,6 +215,7 @@ def test_certificates_are_made_once_and_read_by_their_owner_alone(tmp_path: Path
     assert not list(tmp_path.glob("*.draft"))
 
 
+@pytest.mark.lengthy
 def test_without_the_package_for_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "evensplit.testing.secured._authority", raising=False)
     monkeypatch.delattr("evensplit.testing.secured._authority", raising=False)

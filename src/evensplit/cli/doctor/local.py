@@ -122,12 +122,11 @@ def _workers() -> str:
     if path is None:
         raise Wrong(f"{where}, and there is no such program", cure)
     try:
-        done = subprocess.run(
-            [path, "-c", _PROBE], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
-        )
-        found = parse_json(done.stdout)
+        done = subprocess.run([path, "-c", _PROBE], capture_output=True, timeout=PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Wrong(f"{where}, and it does not run: {error}", cure) from None
+    try:
+        found = parse_json(done.stdout.decode())
     except ValueError:
         raise Wrong(f"{where}, and it is no Python: it ended with {done.returncode}", cure) from None
     version, own = ".".join(map(str, found["python"])), ".".join(map(str, sys.version_info[:2]))

@@ -19,7 +19,9 @@ ROWS_MAX = 200
 """How many clusters, and how many changes, have a row each."""
 
 
-def page_of(kept: CheckpointHistory, views: Mapping[str, View], failures: Mapping[tuple[str, str], str], made_ms: int) -> bytes:
+def page_of(
+    kept: CheckpointHistory, views: Mapping[str, View], failures: Mapping[tuple[str, str], str], made_ms: int
+) -> bytes:
     """The whole file, of `views`: source -> its view, with the ends of the logs as far as they are known.
 
     `failures`: source and cluster -> why they are not known there.
