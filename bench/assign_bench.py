@@ -1,11 +1,11 @@
-"""How long an assignment takes, beside Kafka's own two assignors on the same instances.
+"""How long an assignment takes, compared with Kafka's own two assignors on the same instances.
 
     make bench-assign                       all sizes, about eight minutes
     make bench-assign ARGS=--quick          the small ones, less than a minute
 
-Everyone has a process of their own, which makes the instance once and then assigns whenever it is its turn, so that a
-machine whose speed drifts slows all of them. The first round does not count: it warms up Java's compiler. Ratios
-are taken round by round. Kafka's jars are those that LocalKafka resolves.
+Each assignor has its own process, which makes the instance once and then assigns when it is its turn, so that a change
+in the machine's speed affects all of them. The first round does not count: it warms up Java's compiler. Ratios are
+taken per round. Kafka's jars are those that LocalKafka resolves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WHO = {
 
 @dataclass(frozen=True)
 class Plan:
-    """One instance, and who is to be measured on it: those of `who`, each `rounds` times and once before."""
+    """One instance and the assignors to measure on it, each `rounds` times after one that does not count."""
 
     shape: Shape
     who: tuple[str, ...] = (CLIENT, SERVER, IDS, INTERNED)
@@ -81,7 +81,7 @@ PLANS = [
 
 @dataclass
 class Result:
-    """What one of them did, round by round; nothing where it took longer than the limit."""
+    """The figures of one assignor per round; empty if it took longer than the limit."""
 
     who: str
     milliseconds: list[float] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Result:
 
 
 class Worker:
-    """A process that answers a line with a line."""
+    """A process that answers each line with a line."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -112,7 +112,7 @@ class Worker:
             raise RuntimeError(f"{' '.join(command)} did not start: {self._said()}")
 
     def ask(self, what: str) -> dict[str, Any] | None:
-        """Its answer; None if there is none within the limit, after which the process is gone."""
+        """Send a command and return the answer, or None after the limit, when the process is killed."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()
@@ -122,7 +122,7 @@ class Worker:
         return None if answer is None else dict(answer)
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.kill()
         self._process.communicate()
 
@@ -143,7 +143,7 @@ class Worker:
 
 @contextmanager
 def workers(plan: Plan, java: list[str]) -> Iterator[dict[str, tuple[str, Worker]]]:
-    """For each of `plan.who`: what to ask, and whom."""
+    """For each of `plan.who`: the command to send, and the process."""
     shape = [str(part) for part in (plan.shape.splits, plan.shape.readers, plan.shape.classes, plan.shape.prior)]
     started: dict[str, Worker] = {}
     with ExitStack() as stack:
@@ -160,7 +160,7 @@ def workers(plan: Plan, java: list[str]) -> Iterator[dict[str, tuple[str, Worker
 
 
 def measure(plan: Plan, java: list[str]) -> list[Result]:
-    """All rounds of a plan."""
+    """Run all rounds of a plan."""
     results = {who: Result(who) for who in plan.who}
     with workers(plan, java) as ready:
         for turn in range(plan.rounds + 1):
@@ -190,7 +190,7 @@ def measure(plan: Plan, java: list[str]) -> list[Result]:
 
 
 def ratio(result: Result, results: Sequence[Result], other: str) -> str:
-    """How many times faster than another one, as the median over the rounds."""
+    """How many times faster than another assignor: the median over the rounds."""
     beside = next((one for one in results if one.who == other), None)
     if beside is None or result.who not in (IDS, INTERNED, SERVER) or result.who == other:
         return ""
@@ -201,12 +201,12 @@ def ratio(result: Result, results: Sequence[Result], other: str) -> str:
 
 
 def shown(number: float) -> str:
-    """With a digit behind the point where that says something."""
+    """With a decimal place if that means something."""
     return f"{number:,.1f}" if number < 10 else f"{number:,.0f}"
 
 
 def verdict(result: Result, results: Sequence[Result]) -> str:
-    """Whether it is the optimum, by our certificate of the same instance."""
+    """Whether the result is optimal, by our certificate of the same instance."""
     if result.who == "weighted":
         return f"gap {result.last['gap']:.3%}"
     if "proven" in result.last:
@@ -219,7 +219,7 @@ def verdict(result: Result, results: Sequence[Result]) -> str:
 
 
 def show(console: Console, outcome: Sequence[tuple[Plan, list[Result]]]) -> None:
-    """The table."""
+    """Print the table."""
     table = Table(
         "splits x readers", "classes", "before", "who", "ms", "min to max", "CPU", "x client", "x server", "loads",
         "moved", "optimal", "MB", box=box.SIMPLE_HEAD, pad_edge=False,
@@ -250,18 +250,18 @@ def show(console: Console, outcome: Sequence[tuple[Plan, list[Result]]]) -> None
                 f"{min(result.memory_peak_bytes) / 1e6:,.0f}",
                 end_section=end,
             )
-    # In a narrow window its lines run over, which can be read; columns of three letters cannot.
+    # In a narrow window, wrapped lines can be read; columns of three letters cannot.
     Console(width=max(console.width, TABLE_WIDTH_MIN)).print(table)
     console.print(
-        "ids: through `assign`, from SplitIds and names to the proof. interned: solver and proof, from arrays.\n"
-        "CPU: milliseconds of the thread that assigns, hardly stretched by a busy machine; without Java's collector.\n"
-        "x client, x server: how many times faster than these. MB: ours, all memory of the process at its peak; "
-        f"Kafka's, the heap at its peak ({JAVA_HEAP_MAX})."
+        "ids: by `assign`, from SplitIds and names to the proof. interned: solver and proof, from arrays.\n"
+        "CPU: milliseconds of the assigning thread, hardly affected by other load; without Java's collector.\n"
+        "x client, x server: how many times faster than these. MB: peak memory of the process; "
+        f"for Kafka, peak heap ({JAVA_HEAP_MAX})."
     )
 
 
 def write(outcome: Sequence[tuple[Plan, list[Result]]]) -> None:
-    """All figures as JSON."""
+    """Write all figures as JSON."""
     RESULTS.parent.mkdir(exist_ok=True)
     document = {
         "machine": f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}",
@@ -272,7 +272,7 @@ def write(outcome: Sequence[tuple[Plan, list[Result]]]) -> None:
 
 
 def main() -> int:
-    """Run what was asked for, print the table and write it as JSON."""
+    """Run the benchmark, print the table and write it as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="only the small sizes: less than a minute")
     parser.add_argument("--rounds", type=int, help="counted rounds of each (default 3 to 5)")

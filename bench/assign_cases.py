@@ -1,4 +1,4 @@
-"""How often Kafka's assignors and ours find the optimum of the cases from Kafka's and Flink's own tests."""
+"""How often Kafka's assignors and evensplit find the optimum in the cases of Kafka's and Flink's own tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTCOMES = ("even with the fewest moves", "even, more moves", "uneven", "no answ
 
 
 def cases_table(java: Sequence[str]) -> Table:
-    """For each of the three, how many cases end how. `java`: the command that runs KafkaAssignors.java."""
+    """For each of the three assignors, how many cases have which outcome. `java`: runs KafkaAssignors.java."""
     text = CASES.read_text()
     cases = {case.id: case for case in read_cases(text, str(CASES))}
     best = {case["id"]: case["optimum"] for case in json.loads(text)}
@@ -38,14 +38,14 @@ def cases_table(java: Sequence[str]) -> Table:
 
 
 def answers(java: Sequence[str], who: str) -> dict[str, dict[str, str] | None]:
-    """Case -> the owners that Kafka gives, None where it fails."""
+    """Case -> the owners that Kafka assigns, None if it fails."""
     command = [*java, "cases", who, str(CASES)]
     said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S).stdout
     return {answer["id"]: None if "error" in answer else answer["owners"] for answer in json.loads(said)}
 
 
 def ours(case: Case) -> dict[str, str]:
-    """The same for ours."""
+    """Case -> the owners that evensplit assigns."""
     result = assign(case.splits(), list(case.members), previous=case.previous(), eligible=case.eligible())
     return {name_of(split): str(reader) for split, reader in result.owner.items()}
 

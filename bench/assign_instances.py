@@ -17,11 +17,11 @@ WEIGHT_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class Shape:
-    """How large an instance is, who may read what, and what was before.
+    """The size of an instance, which reader may read what, and previous owners.
 
-    `classes`: with one, every reader reads everything; else reader m reads the topics t with t % classes equal to
-    m % classes or (m + 1) % classes. `prior`: "fresh" (nobody owned anything), "random", "stable" (dealt round, which
-    is even), "joins" (dealt round to all but the last reader), "leaves" (dealt round to one reader more).
+    `classes`: with one, every reader may read everything; else reader m may read the topics t with t % classes equal to
+    m % classes or (m + 1) % classes. `prior`: "fresh" (no previous owners), "random", "stable" (dealt in turn, which is
+    even), "joins" (dealt in turn to all but the last reader), "leaves" (dealt in turn to one more reader).
     """
 
     splits: int
@@ -31,7 +31,7 @@ class Shape:
 
     @property
     def topics(self) -> int:
-        """How many topics there are, all of the same size."""
+        """The number of topics, which are of equal size."""
         return max(self.classes, self.splits // TOPIC_SPLITS)
 
     def topic_of(self) -> IntArray:
@@ -39,7 +39,7 @@ class Shape:
         return np.repeat(np.arange(self.topics), self.splits // self.topics)
 
     def owner_of(self) -> IntArray:
-        """(splits,) the number of each split's previous owner; NOBODY without one."""
+        """(splits,) the number of each split's previous owner, or NOBODY."""
         topic = self.topic_of()
         owner = np.full(len(topic), NOBODY, dtype=np.int64)
         if self.prior == "fresh":
@@ -58,7 +58,7 @@ class Shape:
         return here
 
     def problem(self) -> Problem:
-        """All of it as arrays."""
+        """The instance as arrays."""
         topic, owner = self.topic_of().astype(np.int32), self.owner_of()
         owner[owner >= self.readers] = NOBODY
         cluster = np.zeros(self.topics, dtype=np.int32)
@@ -70,23 +70,23 @@ class Shape:
         return Problem(self.readers, topic, cluster, owner, (topic % self.classes).astype(np.int32), kind, may_read)
 
     def names(self) -> list[str]:
-        """The readers."""
+        """The names of the readers."""
         return [f"m{number}" for number in range(self.readers)]
 
     def split_ids(self) -> list[SplitId]:
-        """The splits, topic by topic. Each call makes new ones, as they come from different places in real life."""
+        """The splits, topic by topic; new objects in each call, as if they came from different places."""
         size = self.splits // self.topics
         names = [f"t{topic}" for topic in range(self.topics)]
         return [SplitId(CLUSTER, name, partition) for name in names for partition in range(size)]
 
     def previous(self) -> dict[SplitId, str]:
-        """Split -> the reader that had it."""
+        """Split -> its previous owner."""
         names = [f"m{number}" for number in range(self.readers + 1)]
         owned = zip(self.split_ids(), self.owner_of().tolist(), strict=True)
         return {split: names[owner] for split, owner in owned if owner != NOBODY}
 
     def eligible(self) -> dict[str, list[Topic]]:
-        """What each reader may read, topic by topic; nothing is said where all read everything."""
+        """What each reader may read, topic by topic; None if all may read everything."""
         if self.classes == 1:
             return {}
         topics = [Topic(CLUSTER, f"t{number}") for number in range(self.topics)]

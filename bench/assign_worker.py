@@ -1,8 +1,8 @@
-"""Assigns once for each line that it reads, in a process of its own, so that its memory can be told.
+"""Assigns once for each line it reads, in a process of its own, so that its memory can be measured.
 
     python -m bench.assign_worker ids|interned|weighted|increments SPLITS READERS CLASSES PRIOR
 
-It says "ready", and answers each line "assign" or "verify" with one line of JSON, as KafkaAssignors.java does.
+It prints "ready", and answers each line "assign" or "verify" with a line of JSON, as KafkaAssignors.java does.
 
 ids: the public function, from ids and names to the certified assignment. interned: solver and certificate, on arrays.
 weighted: as ids, with weights. increments: `after` with a single split added or removed, in turn.
@@ -30,7 +30,7 @@ RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
 def described(certificate: Certificate, load_min: int) -> Answer:
-    """What the driver compares."""
+    """What the benchmark compares."""
     return {
         "load_max": certificate.load_max,
         "load_min": load_min,
@@ -42,7 +42,7 @@ def described(certificate: Certificate, load_min: int) -> Answer:
 
 
 class Ids:
-    """Through the public function."""
+    """By the public function."""
 
     def __init__(self, shape: Shape, *, weighted: bool = False) -> None:
         self._splits, self._readers = shape.split_ids(), shape.names()
@@ -78,7 +78,7 @@ class Interned:
 
 
 class Increments:
-    """One split more, then one less, from an even assignment on."""
+    """One split more, then one less, starting from an even assignment."""
 
     def __init__(self, shape: Shape) -> None:
         self._made = assign(shape.split_ids(), shape.names(), previous=shape.previous(), eligible=shape.eligible())
@@ -94,7 +94,7 @@ class Increments:
 
 
 def main() -> None:
-    """Serve until there are no more lines."""
+    """Answer until there are no more lines."""
     mode, splits, readers, classes, prior = sys.argv[1:]
     shape = Shape(int(splits), int(readers), int(classes), prior)
     made: dict[str, Callable[[], Ids | Interned | Increments]] = {

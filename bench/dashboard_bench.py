@@ -1,12 +1,12 @@
-"""What the dashboard costs: a batch on the driver, the first paint, and an update in the browser, at 10,000 splits.
+"""What the dashboard costs: a batch on the driver, the first paint, and an update in the browser, with 10,000 splits.
 
     .venv/bin/python -m bench.dashboard_bench              10,000 splits, about half a minute
     .venv/bin/python -m bench.dashboard_bench --splits 1000
 
-On the driver: what telling the recorder of a batch takes, without a dashboard, with one, and with a browser that looks
-at it; and what the pages for that browser take beside it, in the server's thread. In Chromium, without a window:
-from asking for the page to its first contentful paint, and from the answer with an update until it is painted. Goals:
-1 s for the first, 200 ms for the second. Needs Chromium on PATH.
+On the driver: what adding a batch to the recorder takes, without a dashboard, with one, and with a browser that shows
+it; and the time for that browser's pages in the server's thread. In headless Chromium: from requesting the page to its
+first contentful paint, and from receiving an update until it is painted. Goals: 1 s for the first, 200 ms for the
+second. Needs Chromium on PATH.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WATCH = """
 
 
 class Load:
-    """Batches of so many splits, told one after another."""
+    """Batches with many splits, added one after another."""
 
     def __init__(self, splits: int) -> None:
         topics = {(f"cluster-{one}", f"topic-{other}"): splits // 100 for one in range(10) for other in range(10)}
@@ -67,7 +67,7 @@ class Load:
         self.add()
 
     def add(self) -> float:
-        """Tell the next batch; the milliseconds that took."""
+        """Add the next batch, and return the milliseconds it took."""
         number, (start, end) = self._left.pop(0)
         batch = self._batch(number, start, end, self._reports[number + 1])
         document = encode(end)
@@ -80,7 +80,7 @@ class Load:
 
 
 def wait(page: Page, condition: str) -> None:
-    """Wait until something is true of the page, whose policy forbids it to look by itself."""
+    """Wait until something is true of the page, whose content policy forbids it to evaluate that itself."""
     deadline_s = time.monotonic() + WAIT_S
     while not page.evaluate(condition):
         if time.monotonic() > deadline_s:
@@ -89,14 +89,14 @@ def wait(page: Page, condition: str) -> None:
 
 
 def first_paint(page: Page, url: str) -> float:
-    """Milliseconds from asking for the page until there is something to be seen of it."""
+    """Milliseconds from requesting the page to its first paint."""
     page.goto(url)
     wait(page, "performance.getEntriesByName('first-contentful-paint').length > 0")
     return float(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
 
 
 def measure(splits: int) -> dict[str, Sequence[float]]:
-    """What was measured, in milliseconds."""
+    """Run the measurements; in milliseconds."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("There is no Chromium on PATH; Debian, Ubuntu: apt-get install chromium")
@@ -129,7 +129,7 @@ def measure(splits: int) -> dict[str, Sequence[float]]:
 
 
 def main() -> None:
-    """Measure and show."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=10_000)
     splits = parser.parse_args().splits

@@ -1,15 +1,15 @@
-"""What one batch costs on the driver, in the process that Spark asks for offsets and partitions.
+"""What a batch costs on the driver, in the process that Spark asks for offsets and partitions.
 
     make bench                                       after the rates of reading
     .venv/bin/python -m bench.driver_bench --quick   1,000 partitions only, less than half a minute
 
-On a real broker with that many partitions, the reader is asked in Spark's order and handed what Spark hands it: offsets
-as JSON text, parsed anew for every call, what comes back as text again, and each input partition pickled. The wire to
-the JVM is not in it. Each batch finds records that were written since the one before, and is asked for when the cluster
-has been left in peace for long enough, so a look at the cluster is in every figure.
+With a real broker and that many partitions, the reader is called in Spark's order with what Spark passes: offsets as
+JSON text, parsed anew for every call; results as text again; input partitions pickled. The connection to the JVM is
+not included. Each batch finds records written since the previous one, and is asked for when the cluster may be polled
+again, so every figure includes a poll.
 
-An idle query is asked every 10 ms, as Spark does. Beside all that, `listener` is what watching a batch costs in the
-process that has called `register`; no batch waits for it.
+An idle query is asked every 10 ms, as Spark does. `listener` is what watching a batch costs in the process that has
+called `register`; no batch waits for it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ALL, FEW, NONE = "all", "10", "none"
 
 @dataclass(frozen=True)
 class Size:
-    """So many topics of 100 partitions each. `goal_ms`: latestOffset and partitions together, at most."""
+    """A number of topics with 100 partitions each. `goal_ms`: the most for latestOffset and partitions together."""
 
     topics: int
     goal_ms: float
@@ -74,7 +74,7 @@ SIZES = (Size(10, 60.0), Size(100, 600.0))
 
 @dataclass
 class Batch:
-    """One batch: milliseconds of each call, by the clock and of the processor, and how much had been written."""
+    """One batch: wall-clock and processor milliseconds of each call, and how many partitions had new records."""
 
     wall_ms: dict[str, float] = field(default_factory=dict)
     cpu_ms: dict[str, float] = field(default_factory=dict)
@@ -82,18 +82,18 @@ class Batch:
 
     @property
     def both_ms(self) -> float:
-        """Latest offset and partitions."""
+        """latestOffset and partitions, wall clock."""
         return self.wall_ms["latestOffset"] + self.wall_ms["partitions"]
 
     @property
     def both_cpu_ms(self) -> float:
-        """The same, of the processor."""
+        """latestOffset and partitions, processor."""
         return self.cpu_ms["latestOffset"] + self.cpu_ms["partitions"]
 
 
 @dataclass
 class Result:
-    """All batches of one size, by how many partitions had records in them; and what an idle query takes."""
+    """All batches of one size, by how many partitions had new records; and what an idle query takes."""
 
     size: Size
     batches: dict[str, list[Batch]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Result:
 
 
 class Spark:
-    """Asks a stream reader as Spark does."""
+    """Calls a stream reader as Spark does."""
 
     def __init__(self, reader: EvenSplitStreamReader) -> None:
         self._reader = reader
@@ -116,7 +116,7 @@ class Spark:
         self.report = ""
 
     def batch(self) -> Batch:
-        """Ask for one batch, and take it as done."""
+        """Plan one batch, and treat it as done."""
         made = Batch()
         start, end = self.offset, ""
 
@@ -149,9 +149,9 @@ class Spark:
 
 
 def write_records(bootstrap: str, topics: int, orders: Connection) -> None:
-    """Write one record to each partition that is ordered, and answer when all of them are there; nothing ends it.
+    """Write one record to each requested partition, and answer when all are written; runs until it is killed.
 
-    In a process of its own, so that what it takes is not counted.
+    In a process of its own, so that its time is not counted.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
     while order := orders.recv():
@@ -168,7 +168,7 @@ def write_records(bootstrap: str, topics: int, orders: Connection) -> None:
 
 
 class Writer:
-    """Writes records when it is told to."""
+    """Writes records on request."""
 
     def __init__(self, bootstrap: str, topics: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -177,20 +177,20 @@ class Writer:
         self._process.start()
 
     def write(self, partitions: int) -> None:
-        """One record to each of so many partitions."""
+        """Write one record to each of so many partitions."""
         self._orders.send(partitions)
         left = self._orders.recv()
         if left:
             raise RuntimeError(f"{left} of {partitions} records could not be written")
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._orders.send(0)
         self._process.join(30)
 
 
 def measure(size: Size, runs: int, say: Callable[[str], None], *, query: bool) -> Result:
-    """A broker, its topics, and all batches of one size."""
+    """Start a broker, create the topics, and run all batches of one size."""
     result = Result(size)
     with LocalKafka(jvm_options=BROKER) as kafka:
         say(f"{size.partitions:,} partitions: creating {size.topics} topics")
@@ -238,7 +238,7 @@ def measure(size: Size, runs: int, say: Callable[[str], None], *, query: bool) -
 
 
 def idle(spark: Spark, result: Result, idle_s: float) -> None:
-    """Ask as an idle query does, for so long."""
+    """Call the reader as an idle query does, for a given time."""
     began, cpu_began = time.perf_counter(), time.process_time()
     polls: list[float] = []
     while time.perf_counter() - began < idle_s:
@@ -258,7 +258,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def show(console: Console, results: Sequence[Result]) -> None:
-    """The tables: what a batch takes, and what the rest is."""
+    """Print the tables: what a batch takes, and the rest."""
     table = Table(
         "partitions", "with records", *PARTS, "latestOffset + partitions", "min to max", "CPU", "goal", "",
         "listener CPU", box=box.SIMPLE_HEAD, pad_edge=False,
@@ -286,7 +286,7 @@ def show(console: Console, results: Sequence[Result]) -> None:
         count = result.size.partitions
         each = result.offset_bytes / count
         console.print(
-            f"{count:,} partitions: offset {result.offset_bytes:,} bytes of JSON ({each:.1f} for each of them), "
+            f"{count:,} partitions: offset {result.offset_bytes:,} bytes of JSON ({each:.1f} each), "
             f"report {result.report_bytes:,}; first batch {result.first.both_ms:,.0f} ms. Idle: "
             f"{result.idle_cpu_share:.0%} of a processor, {result.idle_polls_per_s:.0f} polls/s of "
             f"{result.idle_poll_ms:.2f} ms (median)."
@@ -294,13 +294,13 @@ def show(console: Console, results: Sequence[Result]) -> None:
         if result.query is not None:
             console.print(f"{count:,} partitions: {result.query.sentence()}")
     console.print(
-        "Milliseconds, medians. CPU: of the process, with the thread that looks at the cluster. Listener: in the "
-        "user's process; no batch waits for it."
+        "Milliseconds, medians. CPU: of the process, with the polling thread. Listener: in the user's process; no "
+        "batch waits for it."
     )
 
 
 def write(results: Sequence[Result]) -> None:
-    """All figures as JSON."""
+    """Write all figures as JSON."""
     RESULTS.parent.mkdir(exist_ok=True)
     document: dict[str, Any] = {
         "machine": f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}",
@@ -311,11 +311,11 @@ def write(results: Sequence[Result]) -> None:
 
 
 def main() -> int:
-    """Run what was asked for, print the tables and write them as JSON."""
+    """Run the benchmark, print the tables and write them as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="only 1,000 partitions: less than half a minute")
     parser.add_argument("--runs", type=int, default=9, help="counted batches of each kind (default 9)")
-    parser.add_argument("--query", action="store_true", help="a real query beside it, on Linux")
+    parser.add_argument("--query", action="store_true", help="also a real query, on Linux")
     arguments = parser.parse_args()
     # Spark says on standard error which change of topics it found; here it is known.
     logging.getLogger("evensplit").setLevel(logging.WARNING)

@@ -1,7 +1,7 @@
-"""What it costs to watch: the listener and the model of what happened, in the process of whoever called `register`.
+"""What watching costs: the listener and the model of what happened, in the process that called `register`.
 
-That is another process than the one that Spark asks for offsets, and Spark tells listeners about batches that are done,
-so no batch waits for it.
+This is another process than the one that Spark asks for offsets, and Spark reports batches to listeners after they are
+done, so no batch waits for it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from evensplit.spark.listen.listener import Listener
 
 
 class Watching:
-    """A listener that is told of batches as Spark tells it."""
+    """A listener that gets batches as from Spark."""
 
     def __init__(self) -> None:
         self._listener = Listener()
         self._batches = 0
 
     def take(self, start: str, end: str, report: str) -> tuple[float, float]:
-        """Tell it of a batch: offsets and report as JSON text. Milliseconds by the clock, and of the processor."""
+        """Pass a batch to it: offsets and report as JSON text. Returns wall-clock and processor milliseconds."""
         document: dict[str, Any] = {
             "id": str(UUID(int=1)),
             "runId": str(UUID(int=2)),

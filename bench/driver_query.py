@@ -1,7 +1,7 @@
-"""A real query beside the figures of `driver_bench`: what Spark itself says that it waited for, and what idling takes.
+"""A real query next to the figures of `driver_bench`: how long Spark says it waited, and what idling takes.
 
-What Spark calls `latestOffset` is this source's latest offset and its report, the wire to the JVM, and for a query that
-was just started, nothing else. The processor time is that of the process that Spark asks, as Linux counts it.
+Spark's `latestOffset` is this source's latestOffset and report, and the connection to the JVM; for a query that was
+just started, nothing else. Processor time is that of the process that Spark asks, as Linux counts it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class QueryResult:
-    """Of each batch with records: milliseconds of latestOffset, and of all of it; and the idle planner's processor."""
+    """Of each batch with records, milliseconds of latestOffset and in all; and the processor time of idling."""
 
     latest_offset_ms: list[int]
     batch_ms: list[int]
     idle_cpu_share: float
 
     def sentence(self) -> str:
-        """For people."""
+        """The result as a sentence."""
         latest, batch = statistics.median(self.latest_offset_ms), statistics.median(self.batch_ms)
         return (
-            f"A real query: latestOffset {latest:,.0f} ms ({min(self.latest_offset_ms):,} to "
-            f"{max(self.latest_offset_ms):,}), of {batch:,.0f} ms for the whole batch; idle, the process that Spark "
-            f"asks takes {self.idle_cpu_share:.0%} of a processor."
+            f"Real query: latestOffset {latest:,.0f} ms ({min(self.latest_offset_ms):,} to "
+            f"{max(self.latest_offset_ms):,}), of {batch:,.0f} ms for the whole batch. Idle: {self.idle_cpu_share:.0%} "
+            f"of a processor, in the process that Spark asks."
         )
 
 
 def run_query(options: dict[str, str], write: Callable[[], None], runs: int, idle_s: float) -> QueryResult:
-    """Run a query over records that `write` writes, `runs` times and once before, and then idle for so long."""
+    """Run a query over records that `write` writes, `runs` times after one uncounted, then let it idle."""
     with directory_and_session("local[2]") as (directory, spark):
         frame = spark.readStream.format("evensplit").options(**options).load()
         sink = frame.writeStream.format("noop").option("checkpointLocation", f"{directory}/checkpoint")
@@ -59,6 +59,6 @@ def run_query(options: dict[str, str], write: Callable[[], None], runs: int, idl
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of the processor that a process has used, as Linux counts them, in hundredths."""
+    """Seconds of processor time that a process has used, as Linux counts them, in hundredths."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S

@@ -1,8 +1,8 @@
-"""What a Fetch request outside of fetch sessions costs against one within a session (KIP-227), on both sides.
+"""What a Fetch request costs outside of fetch sessions and within one (KIP-227), on both sides.
 
 Three kinds of request over 200 and 1,000 partitions with one small record batch each: all partitions have something
 new, none has, ten have. Prints for each the round trip and the processor time of this process and of the broker, per
-request. `python -m bench.fetch_sessions`; Linux alone, for the broker's time.
+request. Run `python -m bench.fetch_sessions`; Linux only, for the broker's time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fetch(topic: str, partitions: Sequence[int], offset: int, session: tuple[int
 
 
 class Client:
-    """One connection, within a session over all partitions at their ends or without one."""
+    """A connection, with a session over all partitions at their ends, or without a session."""
 
     def __init__(self, kafka: LocalKafka, topic: str, partitions: int, *, session: bool) -> None:
         settings = ClientSettings((kafka.bootstrap_servers,))
@@ -64,7 +64,7 @@ class Client:
             assert self._session
 
     def ask(self, partitions: Sequence[int], offset: int) -> FetchedResponse:
-        """One request and its response."""
+        """Send a request and read its response."""
         build = partial(fetch, self._topic, partitions, offset, (self._session, self._epoch))
         version = self._connection.send(FETCH, build, Deadline.after(TIMEOUT_S))
         length = self._connection.receive_into(self._frame, Deadline.after(TIMEOUT_S))
@@ -79,7 +79,7 @@ class Client:
 
 
 def processor_s(pid: int) -> float:
-    """What a process has used of processors."""
+    """The processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -87,7 +87,7 @@ def processor_s(pid: int) -> float:
 def measure(kafka: LocalKafka, topic: str, partitions: int, new: int, *, session: bool) -> str:
     """The line for requests in which `new` partitions have something new.
 
-    Without a session those are asked for that have something, as the lane does; or all, if nothing has.
+    Without a session, only partitions with something new are requested, as tasks do; or all, if there are none.
     """
     client = Client(kafka, topic, partitions, session=session)
     asked = range(new) if new or session else range(partitions)

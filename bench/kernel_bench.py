@@ -2,9 +2,9 @@
 
     python bench/kernel_bench.py [--seconds 2] [--columns value] [--long]
 
-Prints rows and value bytes per second for 100-byte and 1-KB values, plain and compressed. With `--long`: for single
-record batches of 1 to 128 MiB, handed out in parts as the lane does it, plain and zstd, and by values and nulls. All
-by processor time.
+Prints rows and value bytes per second for 100-byte and 1-KB values, uncompressed and compressed. With `--long`: for
+single record batches of 1 to 128 MiB, returned in parts as in a task, uncompressed and zstd, with values and with
+nulls. All by processor time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def one_batch(codec: int, value_bytes: int) -> tuple[bytes, int]:
 
 
 def frame_of(codec: int, value_bytes: int) -> tuple[bytearray, int]:
-    """Many batches one behind the other, with rising offsets, and the number of records in them."""
+    """Many batches one after the other, with rising offsets, and the number of records in them."""
     batch, rows = one_batch(codec, value_bytes)
     frame = bytearray()
     count = FRAME_BYTES // len(batch)
@@ -60,7 +60,7 @@ def frame_of(codec: int, value_bytes: int) -> tuple[bytearray, int]:
 def long_batch(codec: int, value_bytes: int | None, payload_bytes: int) -> tuple[bytearray, int]:
     """One record batch of about so many bytes before compression, and its number of records. None: values are null.
 
-    It is compressed as producers do it, as a stream that does not say how long it will be.
+    It is compressed as producers do it, as a stream that does not state its length.
     """
     parts, rows, missing = [], 0, payload_bytes
     for width in range(1, 6):
@@ -82,7 +82,7 @@ def long_batch(codec: int, value_bytes: int | None, payload_bytes: int) -> tuple
 
 
 def alike_records(width: int, first: int, value_bytes: int | None, bytes_max: int) -> np.ndarray:
-    """The records from number `first` on whose offset delta takes `width` bytes: one in each line, all equally long."""
+    """The records from number `first` on whose offset delta takes `width` bytes, a row each, equally long."""
     value = b"\x01" if value_bytes is None else varint(value_bytes) + bytes(value_bytes)
     body = 2 + width + 1 + len(value) + 1
     length = varint(body)
@@ -100,7 +100,7 @@ def alike_records(width: int, first: int, value_bytes: int | None, bytes_max: in
 
 
 def varint(number: int) -> bytes:
-    """A length as records have it, zigzag."""
+    """A length as in records, zigzag."""
     rest, made = 2 * number, bytearray()
     while rest >= 0x80:
         made.append(rest & 0x7F | 0x80)
@@ -163,10 +163,10 @@ def long_lines(seconds: float, columns: tuple[str, ...]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each line")
-    parser.add_argument("--columns", default=",".join(KAFKA_COLUMNS), help="those that are built (default: seven)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="seconds for each line")
+    parser.add_argument("--columns", default=",".join(KAFKA_COLUMNS), help="the columns to build (default: seven)")
     parser.add_argument("--long", action="store_true", help="single record batches of 1 to 128 MiB")
     arguments = parser.parse_args()
     of_kind = long_lines if arguments.long else lines

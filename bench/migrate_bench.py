@@ -1,10 +1,10 @@
-"""How long a checkpoint takes to be migrated: the whole command, as a user starts it, there and back.
+"""How long the migration of a checkpoint takes: the whole command, as a user starts it, there and back.
 
     make bench-migrate
     .venv/bin/python -m bench.migrate_bench [--partitions 1000] [--batches 102] [--rounds 7]
 
-The checkpoint is one as Spark's own Kafka source leaves it: Spark keeps the offsets of the last 100 batches, and one or
-two more until it clears up; files have checksums beside them. Nothing is compared with a broker.
+The checkpoint is as Spark's own Kafka source leaves it: Spark keeps the offsets of the last 100 batches, and one or two
+more until it cleans up, with checksum files. No broker is asked.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_checkpoint(place: Path, partitions: int, batches: int) -> None:
-    """A checkpoint of Spark's own Kafka source, all batches of which are done."""
+    """Write a checkpoint of Spark's own Kafka source in which all batches are done."""
     put(place / "metadata", b'{"id":"5f0e4f0a-0000-4000-8000-000000000000"}')
     put(place / "sources" / "0" / "0", b"\0v1\n" + positions(partitions, 0))
     for batch in range(batches):
@@ -73,7 +73,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 def migrate(source: Path, target: Path, *options: str) -> float:
-    """Seconds of one run, from the start of its process to the end of that."""
+    """Seconds of one run, from the start of its process to its end."""
     shutil.rmtree(target, ignore_errors=True)
     command = [sys.executable, "-m", "evensplit.cli", "migrate", str(source), str(target), "--yes", *options]
     begun_s = time.monotonic()

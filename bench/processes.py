@@ -1,4 +1,4 @@
-"""What Linux says of the processes below this one."""
+"""What Linux reports of the processes below this one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def descendants(root: int | None = None) -> list[int]:
 
 
 def parent_of(pid: int) -> int:
-    """The parent of a process; 0 when it has ended in between."""
+    """The parent of a process, or 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -26,7 +26,7 @@ def parent_of(pid: int) -> int:
 
 
 def command_of(pid: int) -> str:
-    """Its command line, with a zero byte after each argument; empty when it has ended in between."""
+    """Its command line, with a zero byte after each argument; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
@@ -34,7 +34,7 @@ def command_of(pid: int) -> str:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process ever had resident (VmHWM); 0 when it has ended in between."""
+    """The peak resident memory of a process (VmHWM), or 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

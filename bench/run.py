@@ -1,12 +1,12 @@
-"""How fast records get from a broker into Spark, beside the most that Spark's own hand-over allows.
+"""How fast records get from a broker into Spark, compared with the most that Spark can take from Python.
 
     make bench                              all workloads
     make bench ARGS=--quick                 fewer rows, fewer runs
-    .venv/bin/python -m bench.run --help    as many as you like
+    .venv/bin/python -m bench.run --help    all arguments
 
-The ceiling is a Python source in the same session that yields Arrow batches of the same seven columns, made
-beforehand: what is left is Spark's price for taking rows from Python at all. Source and ceiling take turns, so that
-a machine whose speed drifts slows both; the ratio is taken pair by pair.
+The ceiling is a Python source in the same session that yields prepared Arrow batches of the same seven columns: its
+cost is Spark's own for rows from Python. Source and ceiling take turns, so that a change in the machine's speed affects
+both; the ratio is taken per pair.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """As it stands in the table."""
+        """The name in the table."""
         size = f"{self.value_bytes // 1024} KB" if self.value_bytes >= 1024 else f"{self.value_bytes} B"
         return f"{size}, {'plain' if self.codec == 'none' else self.codec}"
 
@@ -70,12 +70,12 @@ class Result:
 
     @property
     def ratios(self) -> list[float]:
-        """Source / ceiling, pair by pair."""
+        """Source / ceiling of each pair."""
         return [one / other for one, other in zip(self.source, self.ceiling, strict=True)]
 
 
 def values(size: int, count: int) -> list[bytes]:
-    """`count` values of `size` bytes that look like events: some of it repeats, some does not (about 3:1 by lz4)."""
+    """`count` values of `size` bytes that look like events and compress about 3:1 with lz4."""
     rng = random.Random(7)
     words = ["click", "view", "basket", "checkout", "search", "login", "logout", "refund", "invoice", "payment"]
     made: list[bytes] = []
@@ -90,7 +90,7 @@ def values(size: int, count: int) -> list[bytes]:
 
 
 def fill(bootstrap: str, topic: str, workload: Workload) -> None:
-    """Write the workload's records, in order round the partitions."""
+    """Write the workload's records to the partitions in turn."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -113,7 +113,7 @@ def fill(bootstrap: str, topic: str, workload: Workload) -> None:
 
 
 def ceiling_source() -> type[DataSource]:
-    """The ceiling; made here, so that Spark pickles it by value."""
+    """The ceiling; made in a function, so that Spark pickles it by value."""
 
     class Prebuilt(DataSourceReader):
         def __init__(self, size: int, rows: int, tasks: int) -> None:
@@ -155,14 +155,14 @@ def ceiling_source() -> type[DataSource]:
 
 
 def seconds(frame: DataFrame) -> float:
-    """How long it takes to read all of `frame` into a sink that throws it away."""
+    """How long it takes to read all of `frame` into a sink that drops it."""
     began = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - began
 
 
 def measure(spark: SparkSession, bootstrap: str, topic: str, workload: Workload, runs: int) -> Result:
-    """Source and ceiling in turn, after one run of each that does not count."""
+    """Run source and ceiling in turn, after one run of each that does not count."""
     source = (
         spark.read.format("evensplit")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -185,7 +185,7 @@ def measure(spark: SparkSession, bootstrap: str, topic: str, workload: Workload,
 
 
 def show(console: Console, results: list[Result]) -> None:
-    """The table: medians, and the spread of the ratio."""
+    """Print the table: medians, and the spread of the ratio."""
     table = Table("workload", "source, rows/s", "ceiling, rows/s", "ratio", "min to max", f"goal {GOAL}")
     for column in (1, 2, 3, 4):
         table.columns[column].justify = "right"
@@ -203,12 +203,12 @@ def show(console: Console, results: list[Result]) -> None:
 
 
 def main() -> int:
-    """Run the workloads that were asked for, print the table and write it as JSON."""
+    """Run the workloads, print the table and write it as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="200,000 rows and 2 runs, unless it is said otherwise")
+    parser.add_argument("--quick", action="store_true", help="200,000 rows and 2 runs by default")
     parser.add_argument("--runs", type=int, help="counted runs of each (default 5)")
-    parser.add_argument("--rows", type=int, help="records of 100 B; a quarter of 1 KB (default 2M)")
-    parser.add_argument("--only", default="", help="workloads whose name has this in it, such as '1 KB' or 'lz4'")
+    parser.add_argument("--rows", type=int, help="records of 100 B; a quarter as many of 1 KB (default 2M)")
+    parser.add_argument("--only", default="", help="workloads whose name contains this, such as '1 KB' or 'lz4'")
     arguments = parser.parse_args()
     rows = arguments.rows or (200_000 if arguments.quick else 2_000_000)
     runs = arguments.runs or (2 if arguments.quick else 5)

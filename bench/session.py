@@ -1,4 +1,4 @@
-"""The Spark session that measurements are made in."""
+"""The Spark session for measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 @contextmanager
 def directory_and_session(master: str) -> Iterator[tuple[str, SparkSession]]:
-    """A directory of its own, which goes with it, and a session that prints nothing and listens to no browser."""
+    """A temporary directory, and a session that prints nothing and serves no web page."""
     with tempfile.TemporaryDirectory(prefix="evensplit-bench-") as directory:
         spark = (
             SparkSession.builder.master(master)

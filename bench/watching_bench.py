@@ -4,18 +4,18 @@
     .venv/bin/python -m bench.watching_bench           10 minutes
     .venv/bin/python -m bench.watching_bench --quick   1,000 partitions, fewer batches: a minute
 
-A real query takes batches of one record of each partition without a pause in between, so whoever takes a processor of
-this machine delays it. Runs of such batches take turns, in an order that changes with each round:
+A real query runs batches with one new record in each partition, without a pause, so using a processor of this machine
+delays it. Runs of such batches take turns, in an order that changes with each round:
 
 - nothing: the query alone.
-- listener: with a listener of PySpark's that does nothing, which is what Spark takes to tell anybody at all.
+- listener: with an empty PySpark listener, which is what Spark needs to report anything.
 - register: `register(spark)`.
-- dashboard: `register` with metrics and a dashboard that nobody looks at.
-- looked at: the same, and somebody, a process of its own, asks for each new page as a browser does.
+- dashboard: `register` with metrics and a dashboard without viewers.
+- looked at: the same, with a process that loads each new page as a browser does.
 
-A batch's clock is the time from the end of one batch to the end of the next; it is what the query waits for. Processor
+A batch's wall-clock time is from the end of one batch to the end of the next; it is what the query waits for. Processor
 time is that of all processes on a driver's machine: Spark's JVM (with the tasks, as they run here), the source's own
-process, and the user's process, in which the listener is. Brokers, whoever writes and whoever looks do not count.
+process, and the user's process with the listener. Brokers, the writer and the viewer do not count.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PARTS = ("jvm", "source", "user")
 
 @dataclass(frozen=True)
 class Run:
-    """So many batches of a variant: milliseconds of each by the clock, and of the processor by part, on average."""
+    """Batches of a variant: wall-clock milliseconds of each, and average processor milliseconds by part."""
 
     variant: str
     round: int
@@ -82,13 +82,13 @@ class Run:
         return sum(self.cpu_ms.values())
 
     def sentence(self) -> str:
-        """For people."""
+        """The run as a sentence."""
         parts = ", ".join(f"{part} {self.cpu_ms[part]:,.0f}" for part in PARTS)
         return f"{self.variant}: {self.clock_ms:,.0f} ms a batch; of the processor {parts}"
 
 
 class Nothing(StreamingQueryListener):
-    """Is told of everything, and does nothing."""
+    """A listener that does nothing."""
 
     def onQueryStarted(self, event: object) -> None:  # noqa: N802
         """Nothing."""
@@ -104,7 +104,7 @@ class Nothing(StreamingQueryListener):
 
 
 class Sampler:
-    """Looks at the clock and at what processes have used, again and again."""
+    """Samples the clock and the processor time of processes."""
 
     def __init__(self) -> None:
         self._samples: list[tuple[float, dict[str, float]]] = []
@@ -116,7 +116,7 @@ class Sampler:
 
     @contextmanager
     def looking(self, jvm: int) -> Iterator[None]:
-        """Look as long as the block runs, and once more at its end."""
+        """Sample as long as the block runs, and once more at its end."""
         self._jvm = jvm
         self._thread.start()
         try:
@@ -126,7 +126,7 @@ class Sampler:
             self._thread.join()
 
     def at(self, when_s: float, part: str) -> float:
-        """Seconds of the processor that a part had used then, between two samples."""
+        """Seconds of processor time that a part had used at a time, between two samples."""
         after = next(place for place, (at, _) in enumerate(self._samples) if at >= when_s or at is self._samples[-1][0])
         (from_s, before), (to_s, then) = self._samples[max(0, after - 1)], self._samples[after]
         share = 1.0 if to_s == from_s else min(1.0, max(0.0, (when_s - from_s) / (to_s - from_s)))
@@ -140,7 +140,7 @@ class Sampler:
         self._sample()
 
     def _find(self) -> None:
-        """The processes that there are: Spark starts workers when it needs them."""
+        """Find the processes: Spark starts workers when it needs them."""
         for pid in (os.getpid(), self._jvm, *descendants(self._jvm)):
             below = "source" if PLANNER in command_of(pid) else "jvm"
             # Looked at again: one that was just forked does not yet have a command of its own.
@@ -159,7 +159,7 @@ class Sampler:
 
 
 def look(url: str, looks: Event) -> None:
-    """Ask for each new page, as a browser does that has the dashboard open; nothing ends it. `looks`: from now on."""
+    """Load each new page, as a browser with the dashboard does, until killed. `looks`: from now on."""
     with urlopen(url) as answer:
         found = re.search(r"/news\?since=([\w-]+)", answer.read().decode())
     if found is None:
@@ -174,7 +174,7 @@ def look(url: str, looks: Event) -> None:
 
 
 class Queries:
-    """One query for each variant, over the same topics, in a session and with a checkpoint of its own."""
+    """A query for each variant, over the same topics, with a session and a checkpoint of its own."""
 
     def __init__(self, spark: SparkSession, options: dict[str, str], directory: str) -> None:
         self._options = options
@@ -189,7 +189,7 @@ class Queries:
         }
 
     def run(self, variant: str, number: int, batches: int) -> Run:
-        """So many batches of what was written; those before that are there too are not counted."""
+        """Run so many batches of what was written; earlier ones in the backlog do not count."""
         frame = self._sessions[variant].readStream.format("evensplit").options(**self._options).load()
         sink = frame.writeStream.format("noop").queryName(variant.replace(" ", "-"))
         sampler = Sampler()
@@ -211,7 +211,7 @@ class Queries:
 
     @contextmanager
     def _looking(self, variant: str) -> Iterator[None]:
-        """Somebody looks from the first batch on, where the variant has anybody."""
+        """Start the viewer with the first batch, if the variant has one."""
         if variant != LOOKED_AT:
             yield
             return
@@ -228,7 +228,7 @@ class Queries:
             looker.join()
 
     def _heard(self, variant: str, query: StreamingQuery) -> int:
-        """The number of the last batch that the listener was told of, if there was nothing left to read after it."""
+        """The number of the last batch reported to the listener, if nothing was left to read after it."""
         told = self._told.get(variant)
         watched = None if told is None else told.recorder.find(str(query.id))
         if watched is None or any(one.lag_sum for one in watched.view.explanation.clusters):
@@ -249,7 +249,7 @@ def _end_s(timestamp: str, took_ms: int) -> float:
 
 
 def measure(topics: int, rounds: int, batches: int, console: Console) -> list[Run]:
-    """All runs; the first round does not count."""
+    """Run everything; the first round does not count."""
     found: list[Run] = []
     partitions = topics * PARTITIONS
     with LocalKafka(jvm_options=BROKER) as kafka, directory_and_session("local[2]") as (directory, spark):
@@ -282,7 +282,7 @@ def measure(topics: int, rounds: int, batches: int, console: Console) -> list[Ru
 
 
 def more(runs: Sequence[Run], variant: str, what: str, beside: str = NOTHING) -> list[float]:
-    """How much more than `beside`, as a share of the query alone, round by round: `clock`, `cpu`, or `user`, the user's
+    """How much more than `beside`, as a share of the query alone, per round: `clock`, `cpu`, or `user`, the user's
     process.
     """
     by_round = {(run.round, run.variant): run for run in runs}
@@ -299,7 +299,7 @@ def more(runs: Sequence[Run], variant: str, what: str, beside: str = NOTHING) ->
 
 
 def show(console: Console, partitions: int, runs: Sequence[Run], load: str) -> None:
-    """The table: medians, and from the least to the most."""
+    """Print the table: medians, and from the least to the most."""
     table = Table(
         "watched by", "clock, ms", "more", "min to max", *(f"CPU {part}, ms" for part in PARTS), "more by user",
         "min to max", "more in all", "min to max", box=box.SIMPLE_HEAD, pad_edge=False,
@@ -316,14 +316,14 @@ def show(console: Console, partitions: int, runs: Sequence[Run], load: str) -> N
         table.add_row(variant, *cells, *told["clock"], *parts, *told["user"], *told["cpu"])
     Console(width=max(console.width, 150)).print(table)
     for variant, beside, what, said in (
-        (DASHBOARD, NOTHING, "clock", "register, metrics and dashboard: {} by the clock"),
+        (DASHBOARD, NOTHING, "clock", "register, metrics and dashboard: {} wall clock"),
         (
             DASHBOARD,
             REGISTER,
             "user",
-            "metrics and dashboard beside register: {} of the processor, in the user's process",
+            "metrics and dashboard on top of register: {} processor time, in the user's process",
         ),
-        (REGISTER, NOTHING, "user", "register: {} of the processor, in the user's process"),
+        (REGISTER, NOTHING, "user", "register: {} processor time, in the user's process"),
     ):
         median = statistics.median(more(runs, variant, what, beside))
         reached = "[green]reached[/]" if median < GOAL else "[red]missed[/]"
@@ -339,7 +339,7 @@ def _share(shares: Sequence[float]) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Measure, show, and write the figures as JSON."""
+    """Measure, print, and write the figures as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="1,000 partitions, 2 rounds of 5 batches")
     parser.add_argument("--topics", type=int, help=f"of {PARTITIONS} partitions each (default 100; quick: 10)")

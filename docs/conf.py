@@ -25,7 +25,7 @@ nitpicky = True
 # Types of other packages, for which no inventory is asked over the network, and names for types that have no page.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!evensplit\.).*"),
-    ("py:.*", r"evensplit\.(core|kafka|metadata|spark|testing)\..*"),
+    ("py:.*", r"evensplit\.(core|explain|kafka|metadata|spark|testing)\..*"),
 ]
 
 myst_enable_extensions = ["colon_fence"]

@@ -1,4 +1,4 @@
-"""What the examples share: where Kafka is, records to begin with, a Spark session. No part of evensplit."""
+"""Shared by the examples: a broker with records, a Spark session, arguments. Not part of evensplit."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pyspark.sql import SparkSession
 
 from evensplit.testing import LocalKafka
 
-# Spark's workers run the Python that runs this, and not the `python3` on PATH, which may have no evensplit.
+# Spark's workers run this Python, not the `python3` on PATH, which may not have evensplit.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 def command_line(description: str, *, topic: str | None = None) -> argparse.ArgumentParser:
-    """A parser that knows `--bootstrap-servers` and, with a default for it, `--topic`."""
+    """A parser with `--bootstrap-servers` and, if `topic` is given, `--topic` with that default."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--bootstrap-servers",
         default=os.environ.get("BOOTSTRAP_SERVERS"),
-        help="your brokers; also the variable BOOTSTRAP_SERVERS. Without: a broker that is started and filled here",
+        help="your brokers (or the variable BOOTSTRAP_SERVERS); without, a broker is started and filled here",
     )
     if topic is not None:
         parser.add_argument("--topic", default=topic, help=f"the topic to read ({topic})")
@@ -33,11 +33,11 @@ def command_line(description: str, *, topic: str | None = None) -> argparse.Argu
 
 @contextmanager
 def kafka(bootstrap_servers: str | None, topics: Mapping[str, Iterable[bytes]]) -> Iterator[str]:
-    """The bootstrap servers: yours, or those of a broker that has `topics`, for as long as the `with` block lasts."""
+    """The given bootstrap servers, or those of a new broker with `topics`, which runs during the `with` block."""
     if bootstrap_servers:
         yield bootstrap_servers
         return
-    print("No brokers are given: starting one, and filling it.", flush=True)
+    print("No brokers given: starting one and filling it.", flush=True)
     with LocalKafka() as broker:
         for topic, values in topics.items():
             fill(broker, topic, values)
@@ -45,7 +45,7 @@ def kafka(bootstrap_servers: str | None, topics: Mapping[str, Iterable[bytes]]) 
 
 
 def fill(broker: LocalKafka, topic: str, values: Iterable[bytes], *, partitions: int = 3) -> None:
-    """Create a topic and write `values` to it in order, to one partition after the other."""
+    """Create a topic and write `values` to its partitions in turn."""
     broker.create_topic(topic, partitions=partitions)
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=5)
     sent = [producer.send(topic, value, partition=n % partitions) for n, value in enumerate(values)]
@@ -55,7 +55,7 @@ def fill(broker: LocalKafka, topic: str, values: Iterable[bytes], *, partitions:
 
 
 def spark_session(name: str) -> SparkSession:
-    """A session on this machine, or wherever `spark-submit` says, that keeps quiet."""
+    """A session that logs nothing, on this machine or wherever `spark-submit` says."""
     builder = SparkSession.builder.appName(name).config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.sql.shuffle.partitions", "2")
     return builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()

@@ -1,14 +1,14 @@
-"""Values decoded: orders in JSON from one topic and in Avro from another, in the same columns, without a jar.
+"""Decoding values: orders in JSON from one topic and in Avro from another, into the same columns, without a jar.
 
     python examples/avro_and_json.py
     python examples/avro_and_json.py --bootstrap-servers broker-1:9092 --json-topic orders --avro-topic orders_avro
 
-JSON is Spark's own `from_json`. Avro is fastavro in an Arrow UDF, which gets a column of values at a time: PySpark
-has no `from_avro` without the jar of spark-avro. Avro values are framed as clients of Confluent's Schema Registry
-do it: a zero byte, four bytes with the id of the schema that it was written with, then the value. The second schema
-has a field more, which gets its default in values of the first.
+Spark's `from_json` decodes JSON. fastavro decodes Avro in an Arrow UDF, which gets a column of values at a time:
+PySpark has no `from_avro` without the jar of spark-avro. Avro values begin as those of Confluent's Schema Registry: a
+zero byte, then four bytes with the id of the schema that wrote them. The second schema has one more field, which gets
+its default in values of the first.
 
-A value that cannot be decoded stops nothing. It is kept with its place in Kafka, to be looked at.
+A value that cannot be decoded does not stop the query. It is kept with its topic, partition and offset.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIELDS: list[dict[str, Any]] = [
     {"name": "cents", "type": "long"},
 ]
 CURRENCY: dict[str, Any] = {"name": "currency", "type": "string", "default": "EUR"}
-# By their ids. Yours come from your registry: ask it on the driver, before the query starts.
+# By id. Get yours from your registry, on the driver, before the query starts.
 SCHEMAS = {
     1: parse_schema({"type": "record", "name": "Order", "fields": FIELDS}),
     2: parse_schema({"type": "record", "name": "Order", "fields": [*FIELDS, CURRENCY]}),
@@ -43,19 +43,19 @@ NEWEST = SCHEMAS[2]
 
 
 def decoded(value: bytes | None) -> dict[str, Any] | None:
-    """An order; None for what is none."""
+    """The order, or None if `value` cannot be decoded."""
     if value is None or value[:1] != b"\0":
         return None
     try:
         written_with = SCHEMAS[int.from_bytes(value[1:5], "big")]
         return schemaless_reader(io.BytesIO(value[5:]), written_with, NEWEST)  # type: ignore[return-value]
     except Exception:
-        # Bytes from elsewhere can be wrong in any way; the row says where they are.
+        # Bytes from outside can be wrong in any way; the row says where they are.
         return None
 
 
 def decoded_column(values: pa.Array) -> pa.Array:
-    """A column of orders from a column of values, for Spark."""
+    """The orders in a column of values."""
     return pa.array([decoded(value) for value in values.to_pylist()], type=ARROW_ORDER)
 
 
@@ -68,13 +68,13 @@ def encoded(schema: int, order: dict[str, Any]) -> bytes:
 
 
 def json_orders() -> list[bytes]:
-    """60 orders in JSON, one of them cut off."""
+    """60 orders in JSON, one of them truncated."""
     orders = [{"id": n, "customer": f"c{n % 7}", "cents": 100 + n, "currency": "EUR"} for n in range(60)]
     return [*(json.dumps(order).encode() for order in orders[:-1]), json.dumps(orders[-1]).encode()[:20]]
 
 
 def avro_orders() -> list[bytes]:
-    """40 orders in Avro: 20 of the first schema, 19 of the second, and one cut off."""
+    """40 orders in Avro: 20 with the first schema, 19 with the second, and one truncated."""
     first = [encoded(1, {"id": n, "customer": f"c{n % 7}", "cents": 100 + n}) for n in range(100, 120)]
     second = [
         encoded(2, {"id": n, "customer": f"c{n % 7}", "cents": 100 + n, "currency": "USD"}) for n in range(120, 140)

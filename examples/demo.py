@@ -1,11 +1,11 @@
-"""Two Kafka clusters, one Spark query, read evenly and exactly once: the whole of evensplit in about a minute.
+"""Two Kafka clusters read by one Spark query, evenly and exactly once: evensplit in about a minute.
 
     make demo
 
-Starts two real brokers, writes a million records to a topic on each, and counts them per cluster and topic in a
-window while they arrive. Meanwhile partitions are added to one topic, a new topic that matches the pattern appears on
-the other cluster, and the query is stopped and started again with one reader more. At the end every count is checked
-against what was written. Exits with 0 if all of them are right, and with 1 if one is not.
+Starts two real brokers, writes a million records to a topic on each, and counts them per window, cluster and topic
+while they arrive. Meanwhile partitions are added to one topic, a new topic that matches the pattern appears on the
+other cluster, and the query is restarted with one more reader. At the end every count is compared with what was
+written. Exits with 0 if all are equal, else with 1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ DEADLINE_S = 240.0
 
 @dataclass
 class Stage:
-    """What the audience sees, and what it is made of."""
+    """The display and its data."""
 
     console: Console
     title: str = ""
@@ -65,13 +65,13 @@ class Stage:
     written: int = 0
 
     def say(self, line: str) -> None:
-        """Add a line to what has happened; without a live display, print it."""
+        """Add a line to the display; without a terminal, print it."""
         self.lines.append(line)
         if not self.console.is_terminal:
             self.console.print(line, highlight=False)
 
     def follow(self, query: StreamingQuery, seen: set[tuple[str, int]]) -> None:
-        """Take in the batches that have ended since the last look."""
+        """Take in the batches that have ended since the last call."""
         for event in query.recentProgress:
             key = (str(event["runId"]), int(event["batchId"]))
             if key in seen or not event["numInputRows"]:
@@ -87,7 +87,7 @@ class Stage:
                     self.console.print(self.summary(), highlight=False)
 
     def summary(self) -> str:
-        """The numbers of now, and of the last batch."""
+        """Current numbers, and those of the last batch."""
         if self.batch is None:
             return f"{self.written:>10,} records written; the first batch is under way"
         behind = sum(one or 0 for one in lag(self.batch.end, self.batch.report).values())
@@ -97,7 +97,7 @@ class Stage:
         )
 
     def __rich__(self) -> Group:
-        """The display: numbers, readers, and the last things that happened."""
+        """The display: numbers, readers, and the last events."""
         parts: list[Any] = [Text(self.title, style="bold"), Text(self.summary())]
         if self.batch is not None:
             parts.append(self._readers(self.batch))
@@ -108,7 +108,7 @@ class Stage:
         """The table of readers: what each owns, and what it read in the last batch."""
         work = {plan.reader: plan.offsets for plan in batch.plan().readers}
         most = max(work.values(), default=1)
-        table = Table("reader", "splits", "owns", "read in this batch", "", title_justify="left")
+        table = Table("reader", "partitions", "owns", "read in this batch", "", title_justify="left")
         for column, justify in ((0, "right"), (1, "right"), (3, "right")):
             table.columns[column].justify = justify  # type: ignore[assignment]
         for reader, count in enumerate(loads(batch.end)):
@@ -123,7 +123,7 @@ class Stage:
 
 
 def write(bootstrap: str, topic: str, partitions: range, count: int, done: Any) -> None:
-    """Write `count` records to `topic`, spread over `partitions`; `done` counts those that are acknowledged."""
+    """Write `count` records to `topic`, spread over `partitions`; `done` counts acknowledged ones."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "compression.type": "lz4"})
 
     def acknowledged(error: object, _: object) -> None:
@@ -146,7 +146,7 @@ def write(bootstrap: str, topic: str, partitions: range, count: int, done: Any) 
 
 
 class Writers:
-    """Records on their way into Kafka, each topic's from a process of its own."""
+    """Writes records to Kafka, with a process for each topic."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("spawn")
@@ -171,13 +171,13 @@ class Writers:
 
     @property
     def finished(self) -> bool:
-        """Whether all are written. Raises RuntimeError if a process failed."""
+        """Whether all records are written. Raises RuntimeError if a process failed."""
         if any(process.exitcode for process in self._running):
             raise RuntimeError("records could not be written; see above")
         return self.written == self.wanted.total()
 
     def close(self) -> None:
-        """End what still runs."""
+        """End the processes that still run."""
         for process in self._running:
             process.terminate()
             process.join()
@@ -216,8 +216,8 @@ class Show:
         self.deadline = time.monotonic() + DEADLINE_S
 
     def run(self) -> None:
-        """Play all acts; returns when every record that was written has been counted."""
-        self.stage.title = "Act 1: two clusters, eight splits, three readers"
+        """Play all acts, until every record that was written has been counted."""
+        self.stage.title = "Act 1: two clusters, eight partitions, three readers"
         query = self.start(readers=3)
         self.follow(query, lambda: self.stage.rows >= RECORDS // 2)
         self.stage.title = "Act 2: partitions and a topic appear while the query runs"
@@ -229,24 +229,24 @@ class Show:
         self.writers.start("west", west, "orders-express", range(3), RECORDS // 5)
         self.follow(query, self.all_read)
         query.stop()
-        self.stage.title = "Act 3: the same checkpoint, one reader more"
-        self.stage.say("the query is stopped, and started again from its checkpoint with 4 readers")
+        self.stage.title = "Act 3: the same checkpoint, one more reader"
+        self.stage.say("the query is restarted from its checkpoint with 4 readers")
         for name, broker in self.brokers.items():
             self.writers.start(name, broker, "orders", range(4), RECORDS // 20)
         query = self.start(readers=4)
         self.follow(query, self.all_read)
-        # One more look, so that a record read twice would show: nothing may come any more.
+        # Once more, so that a record that is read twice would show: no more may come.
         query.processAllAvailable()
         self.stage.follow(query, self.seen)
         query.stop()
         self.stage.title = "All records are read"
 
     def all_read(self) -> bool:
-        """Whether as many rows were read as were to be written."""
+        """Whether all records are written, and as many rows were read."""
         return self.writers.finished and self.stage.rows >= self.writers.wanted.total()
 
     def start(self, *, readers: int) -> StreamingQuery:
-        """The query: counts per window, cluster and topic, over both clusters."""
+        """Start the query over both clusters: counts per window, cluster and topic."""
         clusters = {
             name: {"kafka.bootstrap.servers": broker.bootstrap_servers} for name, broker in self.brokers.items()
         }
@@ -288,7 +288,7 @@ class Show:
 
 
 def verdict(console: Console, written: Counter[tuple[str, str]], counted: dict[tuple[Any, str, str], int]) -> bool:
-    """Print what was written beside what was counted; whether all of it is the same."""
+    """Print what was written next to what was counted, and return whether all of it is equal."""
     totals: Counter[tuple[str, str]] = Counter()
     for (_, cluster, topic), count in counted.items():
         totals[cluster, topic] += count
@@ -319,11 +319,11 @@ def main() -> int:
                 writers.start(name, broker, "orders", range(4), RECORDS)
             stage.say("starting Spark, local[2]")
             spark = start_spark(directory)
-            # Spark's own handler talks to the JVM, perhaps in the middle of another call, which breaks both.
+            # Spark's own handler calls the JVM, perhaps in the middle of another call, which breaks both.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             registration = evensplit.register(spark, dashboard_port=PORT_DEFAULT)
             if registration.dashboard_url:
-                stage.say(f"all of it in a browser, as it happens: {registration.dashboard_url}")
+                stage.say(f"follow it in a browser: {registration.dashboard_url}")
             show = Show(spark, brokers, writers, stage, Path(directory) / "checkpoint")
             try:
                 with Live(stage, console=console, refresh_per_second=8) if console.is_terminal else nullcontext():
@@ -333,7 +333,7 @@ def main() -> int:
         finally:
             writers.close()
     right = verdict(console, writers.wanted, show.counted)
-    console.print(f"{stage.rows:,} rows in {time.monotonic() - began:.0f} s, start of brokers and Spark included")
+    console.print(f"{stage.rows:,} rows in {time.monotonic() - began:.0f} s, including the start of brokers and Spark")
     return 0 if right else 1
 
 
@@ -352,7 +352,7 @@ def start_spark(directory: str) -> SparkSession:
 
 
 def interrupted(*_: object) -> None:
-    """Ends the demo as Ctrl-C does, so that brokers and files are cleared away."""
+    """End the demo as Ctrl-C does, so that brokers and files are removed."""
     raise KeyboardInterrupt
 
 
@@ -362,5 +362,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("Interrupted: the brokers are stopped, and nothing is left behind.", file=sys.stderr)
+        print("Interrupted: brokers are stopped, and files removed.", file=sys.stderr)
         sys.exit(130)

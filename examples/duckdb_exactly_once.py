@@ -1,17 +1,16 @@
-"""Each record once into DuckDB, also when a run fails between the sink's commit and Spark's.
+"""Write each record to DuckDB exactly once, even if a run fails between the sink's commit and Spark's.
 
     python examples/duckdb_exactly_once.py
     python examples/duckdb_exactly_once.py --bootstrap-servers broker-1:9092 --topic orders \\
         --database orders.duckdb --checkpoint checkpoints/orders
 
-A batch is in Spark's commit log after it has been written, never in the same moment. If a run ends in between, the
-next one repeats the batch: the same number, and, as this source reads it from the offsets in the checkpoint, the
-same rows. So it is enough to write the number in one transaction with the rows, and to leave out a batch whose
-number is there.
+Spark commits a batch after the sink has written it. If a run ends in between, the next one repeats the batch, with the
+same number and, since evensplit reads it from the offsets in the checkpoint, the same rows. So it is enough to write
+the batch number in one transaction with the rows, and to skip a batch whose number is there.
 
-Without arguments the first run fails right after the rows of batch 1 are committed, and a second one goes on. With
-arguments a run goes to the end of the topic, and the next one, with the same checkpoint, from there;
-`--fail-after-batch 1` shows the failure there, too.
+Without arguments, the first run fails right after the rows of batch 1 are committed, and a second one continues. With
+arguments, a run reads to the end of the topic, and the next one with the same checkpoint continues there;
+`--fail-after-batch 1` makes it fail as well.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ CREATE TABLE IF NOT EXISTS batches (checkpoint VARCHAR, id BIGINT, PRIMARY KEY (
 
 
 class DuckDBSink:
-    """Writes batches to a database, each of them once.
+    """Writes each batch to a database once.
 
-    Batches are numbered from 0 in each checkpoint, so the checkpoint is part of what a batch is known by.
-    `fail_after`: the batch after which a run fails; None: none.
+    Batches are numbered from 0 in each checkpoint, so a batch is identified by its checkpoint and its number.
+    `fail_after`: the batch after which to fail, or None.
     """
 
     def __init__(self, database: Path, checkpoint: Path, fail_after: int | None = None) -> None:
@@ -48,28 +47,28 @@ class DuckDBSink:
             db.execute(TABLES)
             known = "SELECT 1 FROM batches WHERE checkpoint = ? AND id = ?"
             if db.execute(known, [self._checkpoint, batch]).fetchone():
-                print(f"batch {batch}: is there, left out", flush=True)
+                print(f"batch {batch}: already written, skipped", flush=True)
                 return
             arrived = rows.toArrow()
             db.register("arrived", arrived)
-            # Closing the connection before COMMIT, as an error does, takes all of it back.
+            # Closing the connection before COMMIT, as an error does, undoes everything.
             db.execute("BEGIN")
             db.execute("INSERT INTO orders SELECT * FROM arrived")
             db.execute("INSERT INTO batches VALUES (?, ?)", [self._checkpoint, batch])
             db.execute("COMMIT")
         print(f"batch {batch}: {arrived.num_rows} rows written", flush=True)
         if batch == self._fail_after:
-            raise RuntimeError("the rows are written, and Spark never hears of it")
+            raise RuntimeError("the rows are written, but Spark does not know")
 
 
 def run(spark: SparkSession, servers: str, topic: str, checkpoint: Path, sink: DuckDBSink) -> None:
-    """Read what is there now, from where the checkpoint is."""
+    """Read from the position of the checkpoint to the end of the topic."""
     records = (
         spark.readStream.format("evensplit")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
-        # A batch has to fit into the driver's memory.
+        # A batch must fit into the driver's memory.
         .option("maxOffsetsPerTrigger", 100)
         .load()
     )
@@ -87,7 +86,7 @@ def main() -> None:
     parser = command_line(__doc__, topic="orders")
     parser.add_argument("--database", type=Path, help="the DuckDB file (a temporary one)")
     parser.add_argument("--checkpoint", type=Path, help="Spark's checkpoint (a temporary one)")
-    parser.add_argument("--fail-after-batch", type=int, metavar="N", help="fail after it is written, then go on")
+    parser.add_argument("--fail-after-batch", type=int, metavar="N", help="fail after writing batch N, then continue")
     given = parser.parse_args()
     fail_after = 1 if given.bootstrap_servers is None else given.fail_after_batch
     orders = {given.topic: (b'{"id": %d}' % number for number in range(350))}
@@ -102,12 +101,12 @@ def main() -> None:
             try:
                 run(spark, servers, given.topic, checkpoint, DuckDBSink(database, checkpoint, fail_after))
             except StreamingQueryException:
-                print("the run failed; the next one goes on from its checkpoint", flush=True)
+                print("the run failed; the next one continues from its checkpoint", flush=True)
         run(spark, servers, given.topic, checkpoint, DuckDBSink(database, checkpoint))
         with duckdb.connect(str(database)) as db:
             one = "SELECT count(*), count(DISTINCT (topic, kafka_partition, kafka_offset)) FROM orders"
             rows, different = db.execute(one).fetchall()[0]
-    print(f"{rows} rows, {different} different records")
+    print(f"{rows} rows, {different} distinct records")
 
 
 if __name__ == "__main__":

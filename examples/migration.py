@@ -5,12 +5,11 @@
         --checkpoint checkpoints/orders --migrated checkpoints/orders-evensplit
 
 A query with format("kafka") has read a part of a topic and was stopped. `evensplit migrate` makes a copy of its
-checkpoint in which the same positions are evensplit's; the query goes on from that with format("evensplit"), at the
-next record and with the next batch number. State, watermark and sinks that count batches notice nothing. `evensplit
-migrate --to kafka` leads back.
+checkpoint with the same positions for evensplit. From the copy, the query continues with format("evensplit") at the
+next record, with the next batch number, its state and its watermark. `evensplit migrate --to kafka` leads back.
 
-Without arguments the checkpoint is written here, as Spark's source leaves one. With arguments it is yours: the old
-one stays as it is, and this program only prints what the query would read next.
+Without arguments, this program writes a checkpoint as Spark's source would. With arguments it uses yours, which is not
+changed, and only prints what the query would read next.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from _support import command_line, kafka, spark_session
 
 
 def checkpoint_of_spark(place: Path, topic: str) -> None:
-    """What two batches with Spark's Kafka source leave: after each, the next offset of each partition."""
+    """Write the checkpoint that Spark's Kafka source leaves after two batches."""
     for name in ("offsets", "commits", "sources/0"):
         (place / name).mkdir(parents=True)
     (place / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
@@ -42,7 +41,7 @@ def checkpoint_of_spark(place: Path, topic: str) -> None:
 
 
 def tell(rows: DataFrame, batch: int) -> None:
-    """Print which offsets a batch has."""
+    """Print the offsets of a batch."""
     ranges = rows.groupBy("partition").agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
     for row in ranges.orderBy("partition").collect():
         print(f"batch {batch}: partition {row.partition}, offsets {row.first} to {row.last}", flush=True)
@@ -51,7 +50,7 @@ def tell(rows: DataFrame, batch: int) -> None:
 def main() -> None:
     parser = command_line(__doc__, topic="orders")
     parser.add_argument("--checkpoint", type=Path, help="the checkpoint of a query with format('kafka')")
-    parser.add_argument("--migrated", type=Path, help="where the copy is to be (a temporary directory)")
+    parser.add_argument("--migrated", type=Path, help="where to put the copy (a temporary directory)")
     given = parser.parse_args()
     orders = {given.topic: (b'{"id": %d}' % number for number in range(300))}
     with (
@@ -64,15 +63,15 @@ def main() -> None:
         if old is None:
             old = Path(temporary) / "checkpoint"
             checkpoint_of_spark(old, given.topic)
-        # On a command line: evensplit migrate OLD NEW --bootstrap-servers ... shows what would be done, --yes does it.
-        # The checkpoint was written just now, so it has to be said that no query is at work on it.
+        # On a command line, `evensplit migrate OLD NEW --bootstrap-servers ...` shows what it would do; --yes does it.
+        # --assume-stopped: the checkpoint was written just now, but no query uses it.
         command = [sys.executable, "-m", "evensplit.cli", "migrate", str(old), str(migrated)]
         subprocess.run([*command, "--bootstrap-servers", servers, "--assume-stopped", "--yes"], check=True)
         records = (
             spark.readStream.format("evensplit")  # It was "kafka".
             .option("kafka.bootstrap.servers", servers)
             .option("subscribe", given.topic)
-            # For a new query only: this one has its positions.
+            # Only for a new query: this one has positions.
             .option("startingOffsets", "earliest")
             .load()
         )

@@ -1,12 +1,12 @@
-"""Spark Connect: the same query from a client that has no JVM, and what its batches were like.
+"""Spark Connect: a query from a client without a JVM, and an explanation of its batches.
 
     python examples/spark_connect.py
     python examples/spark_connect.py --remote sc://spark-1:15002 --bootstrap-servers broker-1:9092 --topic clicks
 
-Without `--remote` a Connect server is started on this machine and ended with the program. evensplit has to be
-installed where the server and its executors are; here it is needed for `register` alone, which tells the source how
-many tasks the server can run at once, and returns what happens in each batch as objects: who read how much, how far
-behind each cluster is.
+Without `--remote`, a Connect server runs on this machine as long as the program. evensplit must be installed where the
+server and its executors run. The client needs it only for `register`, which tells the source how many tasks the server
+can run at once, and returns an explanation of each batch as objects: how much each reader read, the lag of each
+cluster.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
         query.awaitTermination()
         for row in spark.table("pages").orderBy(F.desc("count"), "page").limit(10).collect():
             print(f"{row['count']:>8,}  {row.page}")
-        # What is said of a batch arrives a moment after it.
+        # The explanation of a batch arrives a moment after it.
         heard.wait(120)
         for batch in registration.progress("pages"):
             print(f"batch {batch.batch_id}: {batch.explanation.offsets:,} records")

@@ -4,9 +4,9 @@
     python examples/two_regions.py --clusters '{"eu": {"kafka.bootstrap.servers": "eu-1:9092"},
                                                 "us": {"kafka.bootstrap.servers": "us-1:9092"}}' --topic orders
 
-A record is an order in JSON: {"id": 17, "cents": 4999}. The column `cluster` says where a row comes from. All
-partitions of both clusters are shared evenly among the readers; positions of both are in one checkpoint. What
-`clusters` says of a cluster holds for that one alone: a login, a subscription, where reading starts.
+A record is an order in JSON: {"id": 17, "cents": 4999}. The column `cluster` says where a row comes from. The
+partitions of both clusters are assigned evenly to the readers, and one checkpoint has the positions of both. Options
+inside `clusters` apply to one cluster: a login, topics, where reading starts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def orders(count: int) -> Iterator[bytes]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clusters", default=os.environ.get("CLUSTERS"), help="your clusters, as the option has them")
+    parser.add_argument("--clusters", default=os.environ.get("CLUSTERS"), help="your clusters, as JSON")
     parser.add_argument("--topic", default="orders", help="the topic to read on all of them (orders)")
     given = parser.parse_args()
     with ExitStack() as stack:
         clusters = json.loads(given.clusters) if given.clusters else {}
         if not clusters:
-            print("No clusters are given: starting two, and filling them.", flush=True)
+            print("No clusters given: starting two and filling them.", flush=True)
             for region, count in ORDERS.items():
                 broker = stack.enter_context(LocalKafka())
                 fill(broker, given.topic, orders(count))

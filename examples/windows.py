@@ -1,16 +1,14 @@
-"""Windows with a watermark: the mean of each sensor in each quarter of an hour, by the time of the readings.
+"""Windows with a watermark: the mean of each sensor per quarter of an hour, by event time.
 
     python examples/windows.py
     python examples/windows.py --bootstrap-servers broker-1:9092 --topic readings
 
 A record is a reading in JSON: {"sensor": "attic", "time": "2026-03-01T08:00:00Z", "celsius": 18.5}. Readings arrive
-in any order. Spark keeps a window open until it has seen a reading ten minutes beyond the window's end; then the
-window is written, once, and forgotten: the watermark bounds what has to be remembered. What comes later than that
-is left out, and counted.
+in any order. Spark keeps a window until it has seen a reading ten minutes after the window's end. Then it writes the
+window once and forgets it, so that its state stays small. Readings that come later are dropped and counted.
 
-The broker that is started here has an hour of readings, some of them a few minutes late, which changes nothing, and
-three of them too late. Windows that are still open at the end are not written; a query that goes on would write
-them in time.
+The broker that is started here has an hour of readings. Some are a few minutes late, which is fine, and three are too
+late. Windows that are open at the end are not written; a query that keeps running would write them later.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ BEGIN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 
 
 def readings() -> Iterator[bytes]:
-    """An hour of readings, every 10 s from each sensor, mixed over two minutes; then three from its first minute."""
+    """An hour of readings, one per sensor every 10 s, up to two minutes late; then three from the first minute."""
     chance = random.Random(7)
     times = [(BEGIN + timedelta(seconds=10 * n), sensor) for n in range(360) for sensor in SENSORS]
     times.sort(key=lambda reading: reading[0] + timedelta(seconds=chance.uniform(0, 120)))
@@ -46,7 +44,7 @@ def main() -> None:
             .option("kafka.bootstrap.servers", servers)
             .option("subscribe", given.topic)
             .option("startingOffsets", "earliest")
-            # The watermark moves between batches, so there have to be some.
+            # The watermark moves between batches, so make several.
             .option("maxOffsetsPerTrigger", 300)
             .load()
         )
@@ -72,7 +70,7 @@ def main() -> None:
         )
         for row in closed.orderBy("window.start", "sensor").collect():
             print(f"{row.begin}-{row.end}  {row.sensor:<10} {row.celsius:6.2f} °C  from {row.readings} readings")
-    # Spark counts them once they are added up: several of a sensor in one window and batch are one.
+    # Spark counts them after aggregating: several of one sensor in one window and batch are one.
     print(f"{late} came too late")
 
 

@@ -1,11 +1,11 @@
-"""Word count: the words in the records of a topic, over all that it holds.
+"""Word count: how often each word occurs in the records of a topic.
 
     python examples/word_count.py
     python examples/word_count.py --bootstrap-servers broker-1:9092 --topic lines
 
-The first line starts a broker, writes a poem to it and counts its words; the second one counts those in a topic of
-yours. Each record is a line of text. The query reads what is there now and ends (`availableNow`); without that
-trigger it goes on as records arrive, and the counts with it.
+The first command starts a broker, writes a poem to it and counts its words; the second counts those in your topic.
+Each record is a line of text. The query reads everything there is and ends (`availableNow`); without that trigger it
+would keep running, and the counts would grow.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
         text = F.lower(F.col("value").cast("string"))
         words = records.select(F.explode(F.split(text, r"[^\w']+")).alias("word")).where("word <> ''")
         counts = words.groupBy("word").count()
-        # A table in memory, for a result of this size. With a checkpointLocation, the next run goes on from there.
+        # A table in memory, since the result is small. With a checkpointLocation, the next run would continue there.
         query = (
             counts.writeStream.outputMode("complete")
             .format("memory")
@@ -54,7 +54,7 @@ def main() -> None:
         found = spark.table("counts").orderBy(F.desc("count"), "word").collect()
     for row in found[:10]:
         print(f"{row['count']:>8,}  {row.word}")
-    print(f"{sum(row['count'] for row in found):>8,}  words, {len(found):,} different ones")
+    print(f"{sum(row['count'] for row in found):>8,}  words, {len(found):,} distinct")
 
 
 if __name__ == "__main__":

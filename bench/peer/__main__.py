@@ -1,14 +1,14 @@
-"""Spark's own Kafka connector and this source, on the same Spark and the same broker, in turn.
+"""Spark's own Kafka connector and evensplit, on the same Spark and the same broker, in turn.
 
     make bench-peer                             everything, about 40 minutes
     make bench-peer ARGS=--quick                fewer records and rounds, about 5 minutes
-    make bench-peer ARGS="--only hot,trickle"   the workloads that have one of these words in their name
-    make bench-peer ARGS=--list                 those names
-    make bench-peer ARGS=--render               table and plot of the last full results anew
+    make bench-peer ARGS="--only hot,trickle"   the workloads with one of these words in their names
+    make bench-peer ARGS=--list                 the names
+    make bench-peer ARGS=--render               table and plot of the last full results again
 
-Ratios are taken round by round. Full results go to bench/results/peer.json, each workload in place of what was there
-of it, and from there into docs/performance.md and docs/peer.svg. Quick ones go to bench/results/peer-quick.json and
-the screen alone.
+Ratios are taken per round. Full results go to bench/results/peer.json, each workload in place of its former one, and
+from there into docs/performance.md and docs/peer.svg. Quick results go to bench/results/peer-quick.json and the screen
+only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SPARK = "4.2.0"
 
 
 def main() -> int:
-    """Exit code 1 when a workload failed, 2 when it cannot be done as asked for, 130 when interrupted."""
+    """Exit code 1 if a workload failed, 2 if it cannot be run as requested, 130 if interrupted."""
     arguments = parse()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     scale = QUICK if arguments.quick else FULL
@@ -81,7 +81,7 @@ def main() -> int:
         console.print("Interrupted.")
         return 130
     finally:
-        # Whoever loses patience still gets what was measured so far.
+        # An interrupted run still prints what was measured so far.
         console.print(
             tables(Results(results.machine, results.compression, measured)),
             highlight=False,
@@ -109,7 +109,7 @@ def parse() -> argparse.Namespace:
 def run(
     plan: Sequence[Workload], scale: Scale, console: Console, measured: list[Outcome], results: Results, file: Path
 ) -> int:
-    """Measure each of `plan`; what is done is in `measured`, `results` and `file`. How many failed."""
+    """Measure each of `plan`, and put results into `measured`, `results` and `file`. Returns how many failed."""
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
     file.parent.mkdir(exist_ok=True)
@@ -136,7 +136,7 @@ def run(
                     results.add(outcome)
                     file.write_text(results.to_json())
                 except (RuntimeError, subprocess.SubprocessError) as error:
-                    # The rest of forty minutes is not lost with it, nor what was known of this one.
+                    # Keep the other workloads, and the previous result of this one.
                     outcome = replace(
                         Outcome.of(workload, scale.name), skipped=f"it failed: {str(error).splitlines()[0]}"
                     )
@@ -153,18 +153,18 @@ def run(
 
 
 def turns_of(workload: Workload) -> int:
-    """How many turns there are, for the progress bar."""
+    """The number of turns, for the progress bar."""
     return 0 if workload.unavailable else (workload.rounds + 1) * len(workload.sides)
 
 
 def progress_bar(console: Console) -> Progress:
-    """On a terminal; elsewhere each finished workload is a line, and the bar nothing."""
+    """On a terminal; elsewhere each finished workload is a line, and there is no bar."""
     columns = (BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def machine() -> str:
-    """What all this ran on."""
+    """The machine and versions of a run."""
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (
         f"{os.cpu_count()} processors ({platform.machine()}), {memory_gib:.0f} GiB, "

@@ -27,19 +27,19 @@ class Reach:
 
 
 def find_abilities() -> Abilities:
-    """Each with the reason where it is not there."""
+    """Which abilities are there, each with the reason if it is not."""
     return Abilities(level=_refused({"plan": "level"}), columns=_refused({"columns": "value"}), tls=_no_tls())
 
 
 @contextmanager
 def running_broker(jvm_options: Sequence[str], *, tls: bool) -> Iterator[Reach]:
-    """One broker for all of a run; with `tls`, it has a second address, which asks for TLS."""
+    """One broker for a whole run; with `tls`, it has a second address with TLS."""
     arguments: dict[str, Any] = {"jvm_options": jvm_options}
     if not tls:
         with LocalKafka(**arguments) as broker:
             yield Reach(broker, broker.bootstrap_servers)
         return
-    # Looked up by name, since not every version of the package has it.
+    # By name, since not every version of the package has it.
     arguments["security"] = getattr(evensplit.testing, "Secured")("SSL")  # noqa: B009
     with LocalKafka(**arguments) as broker:
         both: Any = broker
@@ -53,7 +53,7 @@ def running_broker(jvm_options: Sequence[str], *, tls: bool) -> Iterator[Reach]:
 
 
 def _refused(options: dict[str, str]) -> str:
-    """Why the source does not take `options`; empty when it does."""
+    """Why the source does not accept `options`; empty if it does."""
     try:
         parse_options({"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "topic", **options})
     except OptionError:

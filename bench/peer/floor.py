@@ -14,7 +14,7 @@ from evensplit.kafka.fetch.columns import KAFKA_COLUMNS, row_schema
 
 
 def floor_source() -> type[DataSource]:
-    """The source; made here, so that Spark pickles it by value. `tasks`: how many each batch has."""
+    """The source; made in a function, so that Spark pickles it by value. `tasks`: tasks per batch."""
 
     class Empty(DataSourceStreamReader):
         def __init__(self, tasks: int) -> None:

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector: four jars from Maven Central, each with the checksum that it must have."""
+"""Spark's own Kafka connector: four jars from Maven Central, with their checksums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """Its name."""
+        """Its file name."""
         return f"{self.module}-{self.version}.jar"
 
 
@@ -57,7 +57,7 @@ JARS = (
 
 
 def ivy_file(jars: tuple[Jar, ...] = JARS) -> str:
-    """These jars and nothing that they depend on: Spark has the rest."""
+    """These jars without their dependencies: Spark has the rest."""
     lines = [
         f'    <dependency org="{jar.organisation}" name="{jar.module}" rev="{jar.version}" transitive="false" '
         'conf="default->master"/>'
@@ -77,9 +77,9 @@ def ivy_file(jars: tuple[Jar, ...] = JARS) -> str:
 
 
 def connector_jars() -> list[Path]:
-    """The four jars in the user's cache, fetched if need be.
+    """The four jars in the user's cache, downloaded if needed.
 
-    Raises `LocalKafkaError` when they cannot be had, or one has not the checksum that is written here.
+    Raises `LocalKafkaError` if they cannot be downloaded, or the checksum of one is not the one here.
     """
     libs = fetch_jars(NAME, ivy_file(), {jar.file for jar in JARS})
     check(libs)
@@ -87,7 +87,7 @@ def connector_jars() -> list[Path]:
 
 
 def check(libs: Path, jars: tuple[Jar, ...] = JARS) -> None:
-    """Raises `LocalKafkaError` for each jar in `libs` that is not the one that is meant."""
+    """Raises `LocalKafkaError` for each jar in `libs` with another checksum."""
     found = {jar: hashlib.sha256((libs / jar.file).read_bytes()).hexdigest() for jar in jars}
     wrong = [
         f"{libs / jar.file} has the SHA-256 {digest}, expected {jar.sha256}"

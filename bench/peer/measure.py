@@ -1,4 +1,4 @@
-"""How each kind of workload is measured: everybody in turn, round by round, the first round for nothing."""
+"""How each kind of workload is measured: all sides in turn, round by round; the first round does not count."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SMALL_ROWS = "10000"
 
 @dataclass
 class Bench:
-    """A broker, the processes that read from it, and whom to tell what is going on.
+    """A broker, the processes that read from it, and callbacks for progress.
 
-    `turn` is called as each turn begins, `say` for the rest.
+    `turn` is called as each turn begins, `say` for other messages.
     """
 
     reach: Reach
@@ -85,7 +85,7 @@ class Bench:
 
     def _stream(self, workload: Workload, outcome: Outcome) -> None:
         topic = workload.topic
-        # Started before the records trickle: what starts takes the processor from what is measured.
+        # Started before the records trickle, since starting would take processor time from the measurement.
         for side in workload.sides:
             self.hosts.get(side.host, workload.cores)
         with Trickle(self.reach.plain, topic.name, topic.partitions):
@@ -118,7 +118,7 @@ class Bench:
 
     def _memory(self, workload: Workload, outcome: Outcome) -> None:
         self.hosts.close()
-        # A peak is not faster the second time: no round is for nothing.
+        # Every round counts: memory needs no warm-up.
         for number in range(1, workload.rounds + 1):
             for side in turns(workload.sides, number):
                 self.turn(turn_name(workload, side, number))
@@ -135,7 +135,7 @@ class Bench:
                     outcome.values.setdefault(side.name, []).append(above / MIB)
 
     def _idle_bytes(self, worker: Worker, cores: int) -> int:
-        """What a worker takes that has handed tiny prebuilt batches to Spark, and nothing else."""
+        """The memory of a worker that has only handed tiny prepared batches to Spark."""
         options = {"size": "1", "rows": SMALL_ROWS, "tasks": str(cores)}
         worker.ask("read", source="ceiling", options=options)
         return int(max(worker.ask("memory")["worker_bytes"]))
@@ -150,12 +150,12 @@ class Bench:
 
 
 def turns(sides: Sequence[Side], number: int) -> list[Side]:
-    """In another order each round: who comes after whom counts, on a machine that slows down and recovers."""
+    """Another order in each round: the order matters on a machine that slows down and recovers."""
     start = number % len(sides)
     return [*sides[start:], *sides[:start]]
 
 
 def turn_name(workload: Workload, side: Side, number: int) -> str:
-    """For whoever watches."""
+    """The turn's name in the progress bar."""
     which = f"{number} of {workload.rounds}" if number else "warm-up"
     return f"{workload.title}, local[{workload.cores}], {which}: {side.name}"

@@ -1,4 +1,4 @@
-"""What was measured, as it is kept, and what follows from it."""
+"""Results of measurements, and verdicts on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.peer.plan import Goal, Kind, Workload
 
 @dataclass(slots=True)
 class Outcome:
-    """All figures of one workload, round by round, which may have stopped early.
+    """All figures of a workload, round by round; it may have stopped early.
 
     `values`: rows per second; or the median of a round's batches in milliseconds; or seconds from the start of the
     process to the first row; or MiB of the largest Python worker above an idle one. `batches`: milliseconds of each
@@ -42,7 +42,7 @@ class Outcome:
 
     @classmethod
     def of(cls, workload: Workload, scale: str) -> Outcome:
-        """With nothing measured yet."""
+        """An outcome without figures."""
         return cls(
             key=workload.key,
             title=workload.title,
@@ -57,28 +57,28 @@ class Outcome:
         )
 
     def arrange(self, sides: Sequence[str]) -> None:
-        """Bring the figures into this order; the turns were taken in others."""
+        """Bring the figures into this order; turns were taken in others."""
         self.values = {side: self.values[side] for side in sides if side in self.values}
         self.batches = {side: self.batches[side] for side in sides if side in self.batches}
         self.session = {side: self.session[side] for side in sides if side in self.session}
         self.jvm_mib = {side: self.jvm_mib[side] for side in sides if side in self.jvm_mib}
 
     def median(self, side: str) -> float | None:
-        """Of all rounds; None where there is none."""
+        """Over all rounds; None if there are none."""
         found = self.values.get(side)
         return statistics.median(found) if found else None
 
     def percentile(self, side: str, share: float) -> float | None:
-        """Of the batches of all rounds together."""
+        """Over the batches of all rounds."""
         found = [one for batches in self.batches.get(side, []) for one in batches]
         return percentile(found, share) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Ours beside `against`: the median of the ratios of each round, with the least and the most.
+    """Our figure compared with `against`: the median of each round's ratio, with the least and the most.
 
-    Beside nothing, the same of the figure itself. `reached`: what became of the goal, None without one.
+    Without `against`, the same for the figure itself. `reached`: whether the goal is, None without one.
     """
 
     against: str
@@ -90,7 +90,7 @@ class Verdict:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The least of `values` that so large a share of them does not exceed. Raises ValueError when there are none."""
+    """The least of `values` that this share of them does not exceed. Raises ValueError if there are none."""
     if not values:
         raise ValueError("no values")
     ranked = sorted(values)
@@ -98,12 +98,12 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Round by round; a round that one of them has not done does not count."""
+    """Per round; a round that one of them has not done does not count."""
     return [one / other for one, other in zip(values, others, strict=False)]
 
 
 def compare(outcome: Outcome, ours: str, against: Sequence[str]) -> Verdict | None:
-    """`ours` beside the best of `against` by its median, without a goal; None where one of the two has no figures."""
+    """`ours` compared with the best of `against` by its median, without a goal; None if one has no figures."""
     values = outcome.values.get(ours)
     medians = {name: median for name in against if (median := outcome.median(name)) is not None}
     if not values or (against and not medians):
@@ -116,7 +116,7 @@ def compare(outcome: Outcome, ours: str, against: Sequence[str]) -> Verdict | No
 
 
 def verdict(outcome: Outcome, goal: Goal) -> Verdict | None:
-    """What became of a goal; None where there is nothing to tell from."""
+    """Whether a goal is reached; None if there are no figures."""
     found = compare(outcome, goal.ours, goal.against)
     if found is None:
         return None
@@ -129,14 +129,14 @@ def verdict(outcome: Outcome, goal: Goal) -> Verdict | None:
 
 @dataclass(slots=True)
 class Results:
-    """All of a run, or of several that each measured a part. `machine`, `compression`: what the last one ran with."""
+    """A run, or several that each measured a part. `machine`, `compression`: those of the last one."""
 
     machine: str
     compression: dict[str, dict[str, float]]
     outcomes: list[Outcome] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
-        """In place of what was there of the same workload."""
+        """Replace the former outcome of the same workload."""
         for place, one in enumerate(self.outcomes):
             if one.key == outcome.key:
                 self.outcomes[place] = outcome
@@ -144,16 +144,16 @@ class Results:
         self.outcomes.append(outcome)
 
     def arrange(self, keys: Sequence[str]) -> None:
-        """Bring the workloads into this order, and drop those that are not in it any more."""
+        """Bring the workloads into this order, and drop others."""
         known = {one.key: one for one in self.outcomes}
         self.outcomes = [known[key] for key in keys if key in known]
 
     def of(self, kind: Kind) -> list[Outcome]:
-        """Those of one kind, in order."""
+        """The outcomes of a kind, in order."""
         return [one for one in self.outcomes if one.kind is kind]
 
     def to_json(self) -> str:
-        """For a file; with verdicts, which `read` makes anew."""
+        """For a file; with verdicts, which `read` computes again."""
         document = asdict(self)
         for one, outcome in zip(document["outcomes"], self.outcomes, strict=True):
             found = [verdict(outcome, goal) for goal in outcome.goals]
@@ -162,7 +162,7 @@ class Results:
 
 
 def read(file: Path) -> Results:
-    """What `to_json` wrote."""
+    """The reverse of `to_json`."""
     document = json.loads(file.read_text())
     return Results(document["machine"], document["compression"], [_outcome(one) for one in document["outcomes"]])
 

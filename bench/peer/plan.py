@@ -1,4 +1,4 @@
-"""What is measured beside what, how often, and what is expected of it."""
+"""Which sides are measured against each other, how often, and which goals they have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITNESS = "witness"
 
 CONSUMER_CACHE = 1_000
 WITNESS_SHARE = 4
-"""The witness reads one row of so many: it is the slowest, and its rate does not change on the way."""
+"""The witness reads one row in so many: it is the slowest, and its rate is constant."""
 
 CEILING_ROWS = 10_000
 SMALL_PARTITIONS = 200
@@ -28,7 +28,7 @@ SIZES = {100: "100 B", 1024: "1 KB"}
 
 
 class Host(StrEnum):
-    """What runs in a process of its own."""
+    """A kind of process with its own Spark session."""
 
     SPARK = "spark"
     SPARK_CACHE = "spark-cache"
@@ -38,17 +38,17 @@ class Host(StrEnum):
 
     @property
     def has_connector(self) -> bool:
-        """Whether Spark's own connector is loaded there."""
+        """Whether Spark's own connector is loaded."""
         return self in (Host.SPARK, Host.SPARK_CACHE)
 
     @property
     def cache(self) -> int:
-        """How many consumers the connector keeps; 0: as many as it does by itself."""
+        """How many consumers the connector keeps; 0: its default."""
         return CONSUMER_CACHE if self is Host.SPARK_CACHE else 0
 
 
 class Kind(StrEnum):
-    """What the figures are: rows per second, milliseconds of batches, seconds to a row, bytes above an idle worker."""
+    """The kind of figures: rows per second, milliseconds of batches, seconds to a row, bytes above an idle worker."""
 
     RATE = "rate"
     STREAM = "stream"
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Records of one size and codec. `skewed`: 80 % of them in partition 0. No rows: those that trickle in."""
+    """Records of one size and codec. `skewed`: 80 % of them in partition 0. No rows: they trickle in."""
 
     name: str
     value_bytes: int
@@ -70,7 +70,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of those that take turns: what it is called in the tables, where it runs, and what it reads how."""
+    """One side of a comparison: its name in the tables, where it runs, and what it reads how."""
 
     name: str
     host: Host
@@ -82,9 +82,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The ratio of `ours` to the best of `against`: at least `limit` for rates, at most `limit` for the rest.
+    """The ratio of `ours` to the best of `against`: at least `limit` for rates, at most `limit` for other kinds.
 
-    Against nothing, `limit` is for the figure itself, and holds for the worst of its runs.
+    Without `against`, `limit` is for the figure itself, and holds for the worst of its runs.
     """
 
     ours: str
@@ -94,7 +94,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One line of the tables. `unavailable`: why it is left out; `notes`: what is to be known about its figures."""
+    """One line of the tables. `unavailable`: why it is left out; `notes`: remarks on its figures."""
 
     key: str
     title: str
@@ -112,10 +112,10 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is read, and how many rounds count (one more before them does not).
+    """How much is read, and how many rounds count (after one that does not).
 
-    `rows`: by size; `batches`: of each round, by partitions; `cold_rounds`: of what wants a process of its own;
-    `memory`: size, codec and cores of what the memory of is looked at.
+    `rows`: by size; `batches`: of each round, by partitions; `cold_rounds`: for workloads that need a new process;
+    `memory`: size, codec and cores of the memory workloads.
     """
 
     name: str
@@ -158,7 +158,7 @@ QUICK = Scale(
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What this version of the source, and of the local broker, can do; an empty text: it can, else why not."""
+    """Abilities of this version of the source and of the local broker: empty, or why it is missing."""
 
     level: str = ""
     columns: str = ""
@@ -166,7 +166,7 @@ class Abilities:
 
 
 def workloads(scale: Scale, can: Abilities) -> list[Workload]:
-    """All of them, in the order in which they are measured: those of one number of cores together."""
+    """All workloads, in order of measurement: those with the same number of cores together."""
     topics = {
         (size, codec): Topic(f"read-{size}-{CODECS[codec]}", size, codec, scale.rows[size])
         for size in SIZES
@@ -189,7 +189,7 @@ def workloads(scale: Scale, can: Abilities) -> list[Workload]:
 
 
 def chosen(all_of_them: Sequence[Workload], only: str) -> list[Workload]:
-    """Those whose key has one of the words of `only` in it, which commas separate; all, if there are none.
+    """The workloads whose key contains one of the words in `only` (separated by commas), or all without words.
 
     Raises ValueError for a word that is in no key.
     """
@@ -328,7 +328,7 @@ def _memory(topic: Topic, cores: int, scale: Scale) -> Workload:
 
 
 def _pair(cores: int) -> tuple[Side, Side]:
-    """The two that all this is about. As many readers as cores, as with `evensplit.register`."""
+    """The two main sides. As many readers as cores, as with `evensplit.register`."""
     return Side(SPARK, Host.SPARK, "kafka"), Side(OURS, Host.OURS, "evensplit", {"readers": str(cores)})
 
 

@@ -1,4 +1,4 @@
-"""The processes that are measured: how they are started, asked and ended."""
+"""The processes that are measured: starting, asking and ending them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST_LINES = 25
 
 
 class Worker:
-    """A Spark session in a process of its own. `log`: where everything goes that it has to say besides answers.
+    """A Spark session in a process of its own. `log`: where its output goes, except for answers.
 
     Starting takes seconds: `began` is when the process was started, `ready` when its session could be used.
     """
@@ -42,7 +42,7 @@ class Worker:
         self.ready = time.perf_counter()
 
     def ask(self, do: str, **what: Any) -> dict[str, Any]:
-        """Its answer. Raises RuntimeError, with what it said last, when it has none."""
+        """Send a request and return the answer. Raises RuntimeError, with the last output, if there is none."""
         assert self._process.stdin is not None
         # One that has ended is noticed when there is no answer.
         with contextlib.suppress(BrokenPipeError):
@@ -51,7 +51,7 @@ class Worker:
         return self._line()
 
     def close(self) -> None:
-        """End it and wait for that."""
+        """End it and wait until it has ended."""
         assert self._process.stdin is not None
         # It may have ended by itself.
         with contextlib.suppress(BrokenPipeError):
@@ -82,7 +82,7 @@ class Worker:
 
 
 class Hosts:
-    """The workers that run now, each started when it is first needed."""
+    """The workers that run, each started when it is first needed."""
 
     def __init__(self, jars: str, logs: Path, say: Callable[[str], None]) -> None:
         self._jars = jars
@@ -91,11 +91,11 @@ class Hosts:
         self._workers: dict[tuple[Host, int], Worker] = {}
 
     def new(self, host: Host, cores: int) -> Worker:
-        """One that nobody has used, which the caller closes."""
+        """A new worker, which the caller closes."""
         return Worker(host, cores, self._jars, self._logs / f"{host.value}-{cores}.log")
 
     def get(self, host: Host, cores: int) -> Worker:
-        """The one for this source and this many cores. What runs at another number of cores is ended first."""
+        """The worker for this source and number of cores. Workers with another number of cores are ended first."""
         for key in [key for key in self._workers if key[1] != cores]:
             self._workers.pop(key).close()
         if (host, cores) not in self._workers:
@@ -104,7 +104,7 @@ class Hosts:
         return self._workers[host, cores]
 
     def close(self) -> None:
-        """End them all."""
+        """End all workers."""
         while self._workers:
             self._workers.popitem()[1].close()
 

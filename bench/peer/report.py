@@ -1,4 +1,4 @@
-"""The results as tables, for the screen and for docs/performance.md, which has them between two markers."""
+"""The results as tables, for the screen and for docs/performance.md, where they are between two markers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NOTHING = "–"  # noqa: RUF001  (as in the tables of the page)
 
 
 def tables(results: Results) -> str:
-    """All that there is, in Markdown."""
+    """All tables, in Markdown."""
     parts = [_rates(results), _others(results), _streams(results), _first(results), _memory(results)]
     parts.append("\n".join(_remarks(results)))
     return "\n\n".join(part for part in parts if part)
 
 
 def write_docs(results: Results, docs: Path) -> None:
-    """Put tables and plot into the pages. Raises ValueError when the page has not both markers, in order."""
+    """Put tables and plot into the pages. Raises ValueError if the page lacks a marker, or they are in wrong order."""
     page = docs / PAGE
     text = f"![Rows per second of each workload]({PICTURE})\n\n{tables(results)}"
     page.write_text(between(page.read_text(), text))
@@ -33,7 +33,7 @@ def write_docs(results: Results, docs: Path) -> None:
 
 
 def between(page: str, text: str) -> str:
-    """`page` with `text` between the markers, in place of what was there."""
+    """`page` with `text` between the markers."""
     begin, end = page.find(BEGIN), page.find(END)
     if not 0 <= begin < end:
         raise ValueError(f"{PAGE} must have the lines {BEGIN!r} and, after it, {END!r}: they say where tables go")
@@ -41,7 +41,7 @@ def between(page: str, text: str) -> str:
 
 
 def line(outcome: Outcome) -> str:
-    """One workload on one line, as soon as it is measured."""
+    """A workload in one line, for when it is measured."""
     name = f"{outcome.title}, local[{outcome.cores}]"
     if outcome.skipped:
         return f"{name}: left out, {outcome.skipped}"
@@ -76,7 +76,7 @@ def _rates(results: Results) -> str:
 
 
 def _others(results: Results) -> str:
-    """Rates that have not both Spark's own source and the ceiling beside them: one line for each that they have."""
+    """Rates without Spark's own source or without the ceiling: a line for each side that they have."""
     what = {CEILING: "all seven columns prebuilt", OURS_PLAIN: "the same without TLS", SPARK: "Spark's own, over TLS"}
     rows = []
     for one in results.of(Kind.RATE):
@@ -104,7 +104,7 @@ def _streams(results: Results) -> str:
                     _goal(one, found),
                 )
             )
-    head = ("micro-batches", "source", "p50, ms", "p95, ms", "batches", "evensplit takes so many times that", "goal")
+    head = ("micro-batches", "source", "p50, ms", "p95, ms", "batches", "evensplit / source", "goal")
     return _table(head, rows)
 
 
@@ -129,7 +129,7 @@ def _memory(results: Results) -> str:
 
 
 def _remarks(results: Results) -> Iterable[str]:
-    """How all this came about."""
+    """How the figures were measured."""
     done = [one for one in results.outcomes if one.load]
     if done:
         yield f"- {results.machine}."
@@ -142,12 +142,12 @@ def _remarks(results: Results) -> Iterable[str]:
         )
         quick = [one.key for one in done if one.scale == QUICK.name]
         if quick:
-            yield f"- **A quick run**: few records and rounds, for a look and no more ({', '.join(quick)})."
+            yield f"- **A quick run**: few records and rounds, for a rough impression only ({', '.join(quick)})."
         smaller = (
             f"{size} {', '.join(f'{codec} {times:.1f}' for codec, times in found.items())}"
             for size, found in results.compression.items()
         )
-        yield f"- Records get so many times smaller: {'; '.join(smaller)}."
+        yield f"- Compression ratios: {'; '.join(smaller)}."
     for one in results.outcomes:
         yield from (f"- {_name(one)}: {note}." for note in one.notes)
         if one.skipped:
@@ -155,7 +155,7 @@ def _remarks(results: Results) -> Iterable[str]:
 
 
 def _beside(outcome: Outcome, against: tuple[str, ...]) -> Verdict | None:
-    """Ours beside the best of `against`, judged by the goal that the workload has for it, if any."""
+    """Our figure compared with the best of `against`, with the workload's goal for it, if any."""
     found = compare(outcome, OURS, against)
     goal = next((goal for goal in outcome.goals if found and (found.against in goal.against or not against)), None)
     return verdict(outcome, goal) if goal else found
@@ -196,7 +196,7 @@ def _spread(values: Sequence[float], digits: int = 1) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """In Markdown, the first column to the left; nothing without rows."""
+    """A table in Markdown with the first column on the left; empty without rows."""
     if not rows:
         return ""
     ruler = ["---", *["---:"] * (len(head) - 1)]

@@ -1,4 +1,4 @@
-"""Records that trickle into a topic at a steady rate, one partition after the other, as long as the block lasts."""
+"""Records that trickle into a topic at a steady rate, into its partitions in turn, as long as the block lasts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TICK_S = 0.02
 
 
 class Trickle:
-    """500 records of 100 bytes a second. Leaving the block raises RuntimeError if any of them was not taken."""
+    """500 records of 100 bytes per second. Leaving the block raises RuntimeError if one was not accepted."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self._topic = topic

@@ -2,7 +2,7 @@
 
     python -m bench.peer.witness BOOTSTRAP TOPIC PARTITIONS ROWS
 
-Prints the seconds from the first record to the last of ROWS, after a thousand that warm it up, in JSON.
+Prints the seconds from the first to the last of ROWS records, after a thousand to warm up, in JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def columns(messages: list[Message]) -> pa.RecordBatch:
 
 
 def measure(bootstrap: str, topic: str, partitions: int, rows: int) -> tuple[int, float]:
-    """So many rows at least, and the seconds that they took. Raises RuntimeError when there are not so many."""
+    """Read at least so many rows, and return the seconds. Raises RuntimeError if there are fewer."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "witness", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])

@@ -1,7 +1,7 @@
-"""A process with one Spark session, which does what it is told: a line of JSON in, a line of JSON out.
+"""A process with a Spark session that runs commands: a line of JSON in, a line of JSON out.
 
-Every source is measured in a process of its own, so that none profits or suffers from what Java's compiler learned from
-another. It ends when its standard input does.
+Every source is measured in a process of its own, so that what Java's compiler learned from one does not affect another.
+It ends with its standard input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ END_TIMEOUT_S = 20.0
 
 
 class Session:
-    """Answers what the orchestrator asks."""
+    """Answers commands of the benchmark."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         self._spark = spark
@@ -37,19 +37,19 @@ class Session:
         self._queries = 0
 
     def count(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """How many rows there are to read."""
+        """The number of rows to read."""
         return {"rows": self._frame(ask).count()}
 
     def read(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Seconds to read everything into a sink that throws it away."""
+        """Seconds to read everything into a sink that drops it."""
         return {"seconds": seconds(self._frame(ask))}
 
     def first(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """One row."""
+        """Read one row."""
         return {"rows": len(self._frame(ask).take(1))}
 
     def stream(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Run a query until it had `skip` batches and then `batches` more; milliseconds of these, as Spark says."""
+        """Run a query for `skip` batches and `batches` more; milliseconds of the latter, as Spark reports them."""
         self._queries += 1
         frame = self._spark.readStream.format(ask["source"]).options(**ask["options"]).load()
         sink = frame.writeStream.format("noop")
@@ -74,7 +74,7 @@ class Session:
         }
 
     def memory(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Peaks of this process's JVM and of each Python worker, in bytes, since each began."""
+        """Peak bytes of this process's JVM and of each Python worker since it started."""
         java = [pid for pid in descendants() if "org.apache.spark.deploy.SparkSubmit" in command_of(pid)]
         return {
             "jvm_bytes": max((peak_bytes(pid) for pid in java), default=0),
@@ -87,7 +87,7 @@ class Session:
 
 
 def start(master: str, jars: str, cache: int, directory: str) -> SparkSession:
-    """A session. `jars`: of Spark's own connector, separated by commas. `cache`: of its consumers; 0: its default."""
+    """A session. `jars`: of Spark's own connector, separated by commas. `cache`: of its consumers; 0: the default."""
     builder = (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
@@ -108,9 +108,9 @@ def start(master: str, jars: str, cache: int, directory: str) -> SparkSession:
 
 
 def lines_of_input() -> queue.SimpleQueue[str]:
-    """Each line as it comes, and an empty one in the end, after which this process has so long to finish.
+    """Each line as it comes, and an empty one at the end, after which this process has some time to finish.
 
-    Whoever asks may be gone while a query runs that would go on for minutes.
+    The benchmark may be gone while a query runs that would go on for minutes.
     """
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -126,7 +126,7 @@ def lines_of_input() -> queue.SimpleQueue[str]:
 
 
 def main() -> int:
-    """Serve until the input ends."""
+    """Answer until the input ends."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--master", required=True)
     parser.add_argument("--jars", default="")
@@ -134,7 +134,7 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Java writes to the standard output too, when it likes.
+    # Java writes to the standard output, too.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with tempfile.TemporaryDirectory(prefix="evensplit-peer-") as directory:

@@ -74,7 +74,7 @@ def test_word_count(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     wanted = Counter(word for line in lines for word in re.findall(r"[\w']+", line.lower()))
     counts = {row.split()[1]: int(row.split()[0].replace(",", "")) for row in rows}
     assert counts == wanted
-    assert total.split() == ["4,000", "words,", str(len(wanted)), "different", "ones"]
+    assert total.split() == ["4,000", "words,", str(len(wanted)), "distinct"]
 
 
 @pytest.mark.slow
@@ -140,10 +140,10 @@ def test_duckdb_has_each_record_once_although_a_batch_is_repeated(east: LocalKaf
     assert run("duckdb_exactly_once", *servers, *own, within=tmp_path) == [
         "batch 0: 100 rows written",
         "batch 1: 100 rows written",
-        "the run failed; the next one goes on from its checkpoint",
-        "batch 1: is there, left out",
+        "the run failed; the next one continues from its checkpoint",
+        "batch 1: already written, skipped",
         "batch 2: 50 rows written",
-        "250 rows, 250 different records",
+        "250 rows, 250 distinct records",
     ]
     assert stored(tmp_path / "o.duckdb") == witnessed(east, topic, 2)
 
@@ -174,7 +174,7 @@ def test_duckdb_has_each_record_once_although_the_program_is_killed(
         kill_session(first.pid)
     assert first.wait(60) == -signal.SIGKILL, (tmp_path / "first").read_text()[-3000:]
     *_, last = run("duckdb_exactly_once", *arguments, within=tmp_path)
-    assert last == "4000 rows, 4000 different records"
+    assert last == "4000 rows, 4000 distinct records"
     assert stored(database) == witnessed(east, topic, 2)
 
 
@@ -250,12 +250,12 @@ def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
 
 LAST_LINES = {
     "avro_and_json": r"orders_avro +partition \d, offset \d+: cannot be decoded",
-    "duckdb_exactly_once": "350 rows, 350 different records",
+    "duckdb_exactly_once": "350 rows, 350 distinct records",
     "migration": "batch 2: partition 2, offsets 40 to 99",
     "spark_connect": ".*partitions? per reader, as even as possible.*",
     "two_regions": r"us +500 orders +25,047\.50",
     "windows": "3 came too late",
-    "word_count": r" +63  words, \d+ different ones",
+    "word_count": r" +63  words, \d+ distinct",
 }
 
 

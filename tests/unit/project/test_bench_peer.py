@@ -237,7 +237,7 @@ def test_a_table_of_each_kind() -> None:
         "| the same without TLS | 1,000,000 | 0.80 [0.80 to 0.80] | ≥ 0.7: reached |",
         "| all seven columns prebuilt | 2,000,000 | 1.50 [1.50 to 1.50] | ≥ 1: reached |",
         "- A title, `local[1]`: left out, since there is no such thing.",
-        "**A quick run**: few records and rounds, for a look and no more (key).",
+        "**A quick run**: few records and rounds, for a rough impression only (key).",
         "1.00 [1.00 to 1.00] | ≥ 4: **missed**",
     ):
         assert part in made
