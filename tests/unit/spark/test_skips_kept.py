@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from evensplit.spark.driver.skipped_records import SkippedRecords
 
 from evensplit.core.model import Cause, HandedOut, Loss, SplitId
 from evensplit.core.state.state import EnumeratorState
@@ -78,7 +77,7 @@ class Runs:
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
-    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.01)
+    monkeypatch.setattr(coordinator, "POLL_AGAIN_S", 0.01)
     return Runs()
 
 
