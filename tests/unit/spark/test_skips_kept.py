@@ -77,7 +77,7 @@ class Runs:
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
-    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.01)
+    monkeypatch.setattr(coordinator, "POLL_AGAIN_S", 0.01)
     return Runs()
 
 
