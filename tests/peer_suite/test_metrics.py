@@ -34,7 +34,7 @@ def consumed(positions: dict[SplitId, int]) -> EnumeratorState:
         {key: Split(key, "id", position, None, 0) for key, position in positions.items()},
         generation=1,
         begun=True,
-        dealt_to=(0,),
+        assigned_readers=(0,),
     )
 
 

@@ -23,7 +23,7 @@ def offset(positions: Positions) -> EnumeratorState:
         {key: splits[key] for key in sorted(splits)},
         generation=1,
         begun=True,
-        dealt_to=(0,),
+        assigned_readers=(0,),
     )
 
 

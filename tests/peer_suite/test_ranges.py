@@ -67,7 +67,7 @@ def planned(ranges: Ranges, readers: int) -> tuple[BatchPlan, tuple[Range, ...]]
             for number, (key, position) in enumerate(zip(keys, positions, strict=True))
         }
         clusters = {"c": ClusterState("c", ("h:1",), initial=False, discovered=True)}
-        return EnumeratorState(readers, clusters, splits, Settings(plan=OWNERS), dealt_to=tuple(range(readers)))
+        return EnumeratorState(readers, clusters, splits, Settings(plan=OWNERS), assigned_readers=tuple(range(readers)))
 
     # A range that goes back is one of a log that was cut; it never comes to a plan.
     start = state([begin for begin, _ in ranges])

@@ -128,10 +128,12 @@ def states(draw: st.DrawFn) -> EnumeratorState:
     readable = st.builds(Cluster, names) | st.builds(Topic, names, names) | pinned
     pins = draw(st.dictionaries(st.integers(0, 50), st.lists(readable, max_size=3).map(tuple), max_size=3))
     pins = {reader: pins[reader] for reader in sorted(pins)}
-    dealt_to = tuple(sorted(draw(st.sets(st.integers(0, 50)))))
+    assigned_readers = tuple(sorted(draw(st.sets(st.integers(0, 50)))))
     generation, begun = draw(st.integers(0, 10**6)), draw(st.booleans())
     lost, revision = draw(losses), draw(revisions)
-    return EnumeratorState(readers, clusters, by_id, settings, generation, begun, dealt_to, lost, pins, revision)
+    return EnumeratorState(
+        readers, clusters, by_id, settings, generation, begun, assigned_readers, lost, pins, revision
+    )
 
 
 @given(states())

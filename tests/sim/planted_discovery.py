@@ -77,7 +77,7 @@ def loss_between_batches(state: EnumeratorState, event: Event) -> Step:
 
 def truncated_at_first_sight(state: EnumeratorState, event: Event) -> Step:
     """The first answer that has a log end before its position is believed, however stale it is."""
-    with swapped("SIGHTINGS_MAX", 1, data_loss):
+    with swapped("TRUNCATION_POLLS_MIN", 1, data_loss):
         return step(state, event)
 
 
@@ -113,7 +113,7 @@ def recreated_at_the_old_position(state: EnumeratorState, event: Event) -> Step:
 
 def truncation_ignored(state: EnumeratorState, event: Event) -> Step:
     """A log that ends before its position is waited for until it has grown beyond it."""
-    with swapped("SIGHTINGS_MAX", 1_000_000, data_loss):
+    with swapped("TRUNCATION_POLLS_MIN", 1_000_000, data_loss):
         return step(state, event)
 
 

@@ -14,20 +14,20 @@ from tests.sim.planting import Planted, by_step, swapped
 
 def new_id_at_once(state: EnumeratorState, event: Event) -> Step:
     """The first answer that names another id of a topic is believed, however old it is."""
-    with swapped("ANSWERS_MIN", 1, identity), swapped("DOUBT_MS_MAX", 0, identity):
+    with swapped("ANSWERS_MIN", 1, identity), swapped("ID_CONFLICT_MS_MAX", 0, identity):
         return step(state, event)
 
 
 def new_id_in_no_time(state: EnumeratorState, event: Event) -> Step:
     """Two answers are enough, though both came before any broker could have heard the news."""
-    with swapped("DOUBT_MS_MAX", 0, identity):
+    with swapped("ID_CONFLICT_MS_MAX", 0, identity):
         return step(state, event)
 
 
 def former_id_believed(state: EnumeratorState, event: Event) -> Step:
     """A topic can have an id again that it had before."""
     if isinstance(event, PartitionsListed):
-        state = replace(state, session=replace(state.session, former={}))
+        state = replace(state, session=replace(state.session, former_topic_ids={}))
     return step(state, event)
 
 
@@ -52,7 +52,7 @@ def former_leader_believed(state: EnumeratorState, event: Event) -> Step:
 
 def short_in_no_time(state: EnumeratorState, event: Event) -> Step:
     """Three answers that come at once show that a log ends before its position."""
-    with swapped("sighting_ms", lambda _: 0, data_loss):
+    with swapped("truncation_wait_ms", lambda _: 0, data_loss):
         return step(state, event)
 
 

@@ -150,7 +150,7 @@ def levelled_at_first(state: EnumeratorState, event: Event) -> Step:
 
     def decided(draft: Transaction, previous: Owners) -> None:
         settings = draft.settings
-        if not draft.dealt_to:
+        if not draft.assigned_readers:
             draft.settings = replace(settings, rebalance=ALWAYS)
         DECIDE(draft, previous)
         draft.settings = settings

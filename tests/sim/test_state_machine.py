@@ -40,7 +40,7 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.machine.invariants import check
-from evensplit.core.machine.rebalance import nobodys
+from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import (
     Cause,
     Cluster,
@@ -280,7 +280,7 @@ class Enumeration(RuleBasedStateMachine):
     @rule(step_size=st.integers(0, 3))
     def batch_is_planned(self, step_size: int) -> None:
         """Owners are decided with it, if it was opened; so nobody has to have the splits before."""
-        session, nobody = self.state.session, nobodys(self.state)
+        session, nobody = self.state.session, unreadable_splits(self.state)
         read = [
             split
             for split in self.state.load()

@@ -97,7 +97,7 @@ class Script:
             dict(sorted(self._splits.items())),
             generation=self._generation,
             begun=True,
-            dealt_to=tuple(range(self._readers)),
+            assigned_readers=tuple(range(self._readers)),
             losses=tuple(self._losses),
         )
         latest = {key: one for key, one in sorted(self._ends.items()) if key.cluster not in self.unreachable}

@@ -24,7 +24,7 @@ from evensplit.core.machine.events import (
 from evensplit.core.machine.invariants import check, check_step
 from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.state.codec import decode, encode
-from evensplit.core.state.open_questions import DOUBT_MS_MAX
+from evensplit.core.state.open_questions import ID_CONFLICT_MS_MAX
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.explain.changes import loads
@@ -53,7 +53,7 @@ def registered(*readers: int) -> tuple[ReaderRegistered, ...]:
 
 def twice(answer: PartitionsListed, now_ms: int = 0) -> tuple[Event, ...]:
     """Two brokers say the same, the second of them 2 s after `now_ms`: so a topic is believed to have another id."""
-    return replace(answer, answer=1), TimePassed(now_ms + DOUBT_MS_MAX), replace(answer, answer=2)
+    return replace(answer, answer=1), TimePassed(now_ms + ID_CONFLICT_MS_MAX), replace(answer, answer=2)
 
 
 def run(*events: Event, state: EnumeratorState | None = None) -> tuple[EnumeratorState, tuple[Effect, ...]]:
@@ -125,7 +125,7 @@ class Enumeration:
 
     def hear_twice(self, answer: PartitionsListed) -> tuple[Effect, ...]:
         """Two brokers say the same, 2 s apart."""
-        return self.tell(answer, TimePassed((self.state.session.now_ms or 0) + DOUBT_MS_MAX), answer)
+        return self.tell(answer, TimePassed((self.state.session.now_ms or 0) + ID_CONFLICT_MS_MAX), answer)
 
     def observe(
         self, ends: Mapping[SplitId, int] | None = None, starts: Mapping[SplitId, int] | None = None

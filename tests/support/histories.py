@@ -33,7 +33,7 @@ def state(
         {name: ClusterState(name, ("127.0.0.1:1",), False, True, None, f"kafka-{name[:8]}") for name in names},
         splits,
         begun=True,
-        dealt_to=tuple(range(readers)),
+        assigned_readers=tuple(range(readers)),
         revision=1,
     )
 

@@ -57,7 +57,9 @@ def going_on(place: Path, ends: Mapping[int, int], *, done: bool) -> None:
     end = step(start, BatchPlanned({key: ends[key.partition] for key in start.splits if key.partition in ends})).state
     split = next(iter(end.splits.values()))
     new = split._replace(id=split.id._replace(partition=3), position=9, first=6, owner=1)
-    end = decode(encode(EnumeratorState(2, end.clusters, {**end.splits, new.id: new}, begun=True, dealt_to=(0, 1))))
+    end = decode(
+        encode(EnumeratorState(2, end.clusters, {**end.splits, new.id: new}, begun=True, assigned_readers=(0, 1)))
+    )
     lines = (place / "offsets" / str(batch - 1)).read_text().split("\n")
     put(place / "offsets" / str(batch), "\n".join([*lines[:2], json.dumps(encode(end)), *lines[3:]]).encode())
     if done:

@@ -27,7 +27,9 @@ def example() -> EnumeratorState:
         "west": ClusterState("west", ("10.1.0.1:9092",), initial=False, discovered=True),
     }
     by_id = MappingProxyType({split.id: split for split in splits})
-    return EnumeratorState(2, MappingProxyType(clusters), by_id, Settings(plan="owners"), begun=True, dealt_to=(0, 1))
+    return EnumeratorState(
+        2, MappingProxyType(clusters), by_id, Settings(plan="owners"), begun=True, assigned_readers=(0, 1)
+    )
 
 
 def usual() -> EnumeratorState:
@@ -63,7 +65,7 @@ def unusual() -> EnumeratorState:
     }
     by_id = MappingProxyType({split.id: split for split in splits})
     settings = Settings("hash", "on-rescale", "per-cluster", "owners", retention_ms=5, bounded=True)
-    return EnumeratorState(3, MappingProxyType(clusters), by_id, settings, 12, begun=False, dealt_to=(0, 2))
+    return EnumeratorState(3, MappingProxyType(clusters), by_id, settings, 12, begun=False, assigned_readers=(0, 2))
 
 
 LOSSES = (

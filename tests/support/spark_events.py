@@ -23,7 +23,7 @@ def state(position: int, owner: int = 0) -> EnumeratorState:
         {ORDERS: Split(ORDERS, "id", position, None, owner)},
         generation=1,
         begun=True,
-        dealt_to=(0, 1),
+        assigned_readers=(0, 1),
     )
 
 

@@ -35,7 +35,7 @@ def state(
         {key: Split(key, f"id-{key.topic}", positions[key], None, owners[key]) for key in keys},
         settings or Settings(),
         begun=True,
-        dealt_to=tuple(range(readers)),
+        assigned_readers=tuple(range(readers)),
     )
 
 

@@ -18,7 +18,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look at a cluster is a new one."""
     monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
-    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.0)
+    monkeypatch.setattr(coordinator, "POLL_AGAIN_S", 0.0)
 
 
 @pytest.fixture

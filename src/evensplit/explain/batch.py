@@ -270,7 +270,7 @@ def seen_again(explanation: Explanation, after: EnumeratorState, report: Report)
 def _readers(after: EnumeratorState, plan: BatchPlan) -> tuple[ReaderLoad, ...]:
     """The readers that splits are given to, and any other that has splits or had work."""
     offsets = {plan.reader: plan.offsets for plan in plan.readers}
-    splits = dict.fromkeys(sorted({*after.dealt_to, *offsets}), 0)
+    splits = dict.fromkeys(sorted({*after.assigned_readers, *offsets}), 0)
     for owner, count in Counter(map(_owner_of, after.splits.values())).items():
         if owner is not None:
             splits[owner] = splits.get(owner, 0) + count

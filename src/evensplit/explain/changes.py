@@ -254,9 +254,9 @@ def _is_anew(known: Split, split: Split) -> bool:
 def _reason(before: EnumeratorState, after: EnumeratorState) -> str:
     if before.readers != after.readers:
         return f"the number of readers went from {before.readers} to {after.readers}"
-    if before.dealt_to and before.dealt_to != after.dealt_to:
-        gone = sorted(set(before.dealt_to) - set(after.dealt_to))
-        come = sorted(set(after.dealt_to) - set(before.dealt_to))
+    if before.assigned_readers and before.assigned_readers != after.assigned_readers:
+        gone = sorted(set(before.assigned_readers) - set(after.assigned_readers))
+        come = sorted(set(after.assigned_readers) - set(before.assigned_readers))
         return "; ".join(
             f"reader{'' if len(ones) == 1 else 's'} {', '.join(map(str, ones))} {what}"
             for ones, what in ((gone, "left"), (come, "came back"))

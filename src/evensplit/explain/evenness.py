@@ -126,7 +126,7 @@ def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
         splits,
         [split.owner for split in load],
         [None if split is None else split.owner for split in known],
-        after.dealt_to,
+        after.assigned_readers,
         after.eligible,
         after.settings,
     )

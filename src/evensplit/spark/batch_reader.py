@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchPlanned
-from evensplit.core.machine.rebalance import nobodys
+from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import Earliest, Latest, named_offset
 from evensplit.core.state.state import EnumeratorState
@@ -37,7 +37,7 @@ class EvenSplitReader(DataSourceReader):
         )
         try:
             start = coordinator.observe(EnumeratorState(), fix_ends=True)
-            unreadable = nobodys(start)
+            unreadable = unreadable_splits(start)
             found = {key: end for key, end in ends(start, coordinator).items() if key not in unreadable}
             end = step(start, BatchPlanned(found)).state
             return coordinator.partitions(start, end, late_bounds(coordinator.clusters(), start, found))

@@ -129,11 +129,16 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One input partition for each reader that has work: a function of the two offsets (law S11)."""
+        """One input partition for each reader that has work: a function of the two offsets (law S11).
+
+        A batch that another process planned is noted for the next `latestOffset`, since Spark does not tell which
+        batches it runs again, and only this process knows that its tasks have read it. That changes no later result of
+        this call.
+        """
+        found = self._plans().partitions(*self._batch(start, end))
         if all(document != end for document, _ in self._known) and (start, end) not in self._repeated:
-            # Another process planned it.
             self._repeated.append((start, end))
-        return self._plans().partitions(*self._batch(start, end))
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one reader, on an executor."""

@@ -34,7 +34,7 @@ def state(
         {key.cluster: ClusterState(key.cluster, ("host:1",), False, True) for key in keys},
         {key: Split(key, "id", position, first, owner) for key in keys},
         begun=True,
-        dealt_to=(0, 1, 2),
+        assigned_readers=(0, 1, 2),
     )
 
 

@@ -54,7 +54,7 @@ def of_one_cluster() -> EnumeratorState:
     ]
     cluster = ClusterState("default", ("10.0.0.1:9092",), False, True, kafka_id="WGmXqK1vTOSsXh7hk2P9zQ")
     by_id = {split.id: split for split in splits}
-    return EnumeratorState(2, {"default": cluster}, by_id, generation=3, begun=True, dealt_to=(0, 1))
+    return EnumeratorState(2, {"default": cluster}, by_id, generation=3, begun=True, assigned_readers=(0, 1))
 
 
 NOW = [("v4/usual.json", usual_v4()), ("v4/unusual.json", unusual_v4())]
@@ -109,7 +109,7 @@ def many(topics: int, each: int) -> EnumeratorState:
         for partition in range(each)
     }
     clusters = {"default": ClusterState("default", ("broker:9092",), initial=False, discovered=True)}
-    return EnumeratorState(500, clusters, splits, begun=True, dealt_to=tuple(range(500)))
+    return EnumeratorState(500, clusters, splits, begun=True, assigned_readers=tuple(range(500)))
 
 
 def at(split: Split) -> int:

@@ -19,7 +19,7 @@ from evensplit.core.machine.events import (
     SplitsGivenBack,
     TimePassed,
 )
-from evensplit.core.machine.rebalance import nobodys
+from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import Cluster, SplitId, Topic, Topics
 from evensplit.core.state.settings import Settings
 from tests.support.enumeration import EAST, ONE, WEST, Enumeration, listed
@@ -213,14 +213,14 @@ def test_readers_get_only_what_they_may_read() -> None:
         "west/t/1": 1,
         "west/u/0": None,
     }
-    assert nobodys(one.state) == {SplitId("west", "u", 0)}
+    assert unreadable_splits(one.state) == {SplitId("west", "u", 0)}
     one.tell(SplitsGivenBack(0, {SplitId("west", "u", 0): 0}))
     assert one.owners()["west/u/0"] is None
     one.tell(SettingsChanged(Settings()))
     assert one.loads() == [2, 2, 2]
     one.tell(SettingsChanged(Settings(), eligible={2: ()}))
     assert one.loads() == [3, 3, 0]
-    assert not nobodys(one.state)
+    assert not unreadable_splits(one.state)
 
 
 def test_generations_go_up_with_every_change_of_an_owner_and_only_then() -> None:

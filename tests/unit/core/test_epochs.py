@@ -278,7 +278,7 @@ def test_what_a_leader_of_the_past_says_counts_for_nothing() -> None:
     for number in range(2, 7):
         late = LogsObserved("east", {ONE: 70, TWO: 33}, {ONE: 120}, number, {ONE: epochs((3, 0))})
         assert one.tell(TimePassed(number * INTERVAL_MS), late) == ()
-    assert one.state.session.sightings == {}
+    assert one.state.session.truncation_observations == {}
     assert one.state.session.ends["east"] == {**ends["east"], TWO: 33}, "of another partition, it does"
     one.tell(BatchPlanned({}))
     assert epoch_of(one) == 5

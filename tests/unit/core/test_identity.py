@@ -62,7 +62,7 @@ def test_one_answer_with_another_id_changes_nothing() -> None:
     assert one.tell(anew(), TimePassed(1000 + INTERVAL_MS)) == ()
     assert one.state == before
     assert one.tell(as_known(), as_known()) == ()
-    assert (one.state, one.state.session.doubts) == (before, {})
+    assert (one.state, one.state.session.id_conflicts) == (before, {})
 
 
 @pytest.mark.parametrize(
@@ -113,22 +113,22 @@ def test_a_doubt_goes_with_its_cluster() -> None:
     one = running(2, 1)
     one.discover(EAST, WEST, at=10, t=2)
     one.tell(PartitionsListed("west", listed("t", 2, "id-2")))
-    assert list(one.state.session.doubts) == [("west", "t")]
+    assert list(one.state.session.id_conflicts) == [("west", "t")]
     one.tell(ClustersListed((EAST,)), TimePassed(1000 + INTERVAL_MS), ClustersListed((EAST,)))
-    assert (one.lives()["west/t/0"], one.state.session.doubts) == ("retained", {})
+    assert (one.lives()["west/t/0"], one.state.session.id_conflicts) == ("retained", {})
 
 
 def test_a_broker_that_knows_no_ids_raises_no_doubt() -> None:
     one = running()
     before = one.state
     one.tell(anew(topic_id=""), LATER, anew(topic_id=""))
-    assert (one.state, one.state.session.doubts) == (before, {})
+    assert (one.state, one.state.session.id_conflicts) == (before, {})
 
 
 def test_what_was_read_to_its_end_is_of_no_interest() -> None:
     one = running(settings=Settings(bounded=True))
     one.tell(OffsetsResolved({}, stops={ONE: 10, TWO: 10}), anew())
-    assert (set(one.lives().values()), one.state.session.doubts) == ({"finished"}, {})
+    assert (set(one.lives().values()), one.state.session.id_conflicts) == ({"finished"}, {})
     one.tell(LATER, anew())
     assert ids(one) == {"east/t/0": "id-t", "east/t/1": "id-t"}
 
@@ -178,7 +178,7 @@ def test_what_is_seen_of_the_logs_of_a_doubted_topic_counts_for_nothing() -> Non
         assert one.tell(TimePassed(number * INTERVAL_MS), LogsObserved("east", ends, starts, number, tables)) == ()
     assert one.state == before
     session = one.state.session
-    assert (session.sightings, dict(session.leader_epochs["east"])) == ({}, {OTHER: (EpochStart(9, 0),)})
+    assert (session.truncation_observations, dict(session.leader_epochs["east"])) == ({}, {OTHER: (EpochStart(9, 0),)})
     assert session.ends["east"] == {ONE: 10, TWO: 10, OTHER: 45}
     effects = one.tell(PartitionsListed("east", both))
     assert reported(effects) == [], "it had been read to its end, as far as that is known of it"
@@ -219,9 +219,9 @@ def test_an_id_that_was_replaced_never_comes_back() -> None:
     for number in range(1, 6):
         assert one.tell(TimePassed(number * INTERVAL_MS), as_known()) == ()
     assert one.state == before
-    assert one.state.session.former == {("east", "t"): ("id-t",)}
+    assert one.state.session.former_topic_ids == {("east", "t"): ("id-t",)}
     assert one.tell(anew()) == ()
-    assert one.state.session.doubts == {}
+    assert one.state.session.id_conflicts == {}
     one.hear_twice(anew(topic_id="id-3"))
     assert set(ids(one).values()) == {"id-3"}
     one.tell(OffsetsResolved({ONE: 0, TWO: 0}))
@@ -243,11 +243,11 @@ def test_an_answer_that_names_a_former_id_misses_nothing() -> None:
     one = recreated()
     one.tell(PartitionsListed("east", (*listed("t", 2, "id-2"), *listed("u", 1, "id-u"))), OffsetsResolved({OTHER: 0}))
     one.observe()
-    answer = one.state.session.answers["east"]
+    answer = one.state.session.listings["east"]
     for number in range(2, 6):
         one.tell(TimePassed(number * INTERVAL_MS), as_known(1))
     assert set(one.lives().values()) == {"assigned"}
-    assert (one.state.session.missing_since, one.state.session.answers["east"]) == ({}, answer)
+    assert (one.state.session.missing_since, one.state.session.listings["east"]) == ({}, answer)
     less = PartitionsListed("east", listed("t", 2, "id-2"))
     one.tell(less, TimePassed(9 * INTERVAL_MS), less)
     assert one.lives()["east/u/0"] == "retained", "one of today does"
@@ -275,11 +275,11 @@ def test_a_new_process_in_which_splits_of_one_topic_have_two_ids_waits_for_a_sec
     one.tell(TimePassed(10_000), ClustersListed((EAST,)))
     assert reported(one.tell(PartitionsListed("east", listed("t", 2, "id-t")))) == []
     assert ids(one) == {"east/t/0": "id-new", "east/t/1": "id-t"}
-    assert one.state.session.former == {}
+    assert one.state.session.former_topic_ids == {}
     lost = reported(one.hear_twice(PartitionsListed("east", listed("t", 2, "id-new"))))
     assert lost == [(Loss(TWO, Cause.RECREATED, 10), loss == "fail")]
     assert ids(one) == {"east/t/0": "id-new", "east/t/1": "id-t" if loss == "fail" else "id-new"}
-    assert one.state.session.doubts == {}
+    assert one.state.session.id_conflicts == {}
 
 
 def test_a_new_process_does_not_know_former_ids() -> None:

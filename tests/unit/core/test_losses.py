@@ -214,9 +214,9 @@ def test_a_log_that_ends_before_the_position_is_believed_after_three_answers(los
 def test_the_same_answer_looked_at_again_is_no_second_one() -> None:
     one = running()
     assert one.tell(*(ends(number, p0=7) for number in (1, 1, 1, 2, 2)), LATER, ends(2, p0=7)) == ()
-    assert one.state.session.sightings[ONE].answers == 2
+    assert one.state.session.truncation_observations[ONE].answers == 2
     assert len(reported(one.tell(ends(3, p0=7)))) == 1
-    assert one.state.session.sightings == {}
+    assert one.state.session.truncation_observations == {}
 
 
 @pytest.mark.parametrize("end", [10, 11])
@@ -232,7 +232,7 @@ def test_an_answer_without_the_partition_or_of_another_cluster_says_nothing_abou
     one = running()
     one.discover(EAST, WEST, t=2)
     one.tell(ends(1, p0=7), ends(2, p1=10), LogsObserved("west", {SplitId("west", "t", 0): 5}, answer=3))
-    assert one.state.session.sightings[ONE].answers == 1
+    assert one.state.session.truncation_observations[ONE].answers == 1
     one.tell(ends(4, p0=7), LATER)
     assert len(reported(one.tell(ends(5, p0=7)))) == 1
 
@@ -267,7 +267,7 @@ def test_sightings_end_with_the_incarnation() -> None:
     one.tell(ends(0, p0=10, p1=10), ends(1, p0=7), ends(2, p0=7), LATER)
     one.hear_twice(PartitionsListed("east", listed("t", 2, "id-2")))
     one.tell(OffsetsResolved({ONE: 8, TWO: 8}))
-    assert one.state.session.sightings == {}
+    assert one.state.session.truncation_observations == {}
     assert reported(one.tell(ends(3, p0=7))) == []
 
 

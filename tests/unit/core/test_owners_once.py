@@ -163,19 +163,19 @@ def test_what_is_retained_and_returns_within_one_batch_stays_where_it_was() -> N
     less, more = (PartitionsListed("east", listed("t", count, "id-t")) for count in (1, 6))
     one.tell(BatchOpened(), less, TimePassed(1000 + INTERVAL_MS), less)
     assert len([life for life in one.lives().values() if life == "retained"]) == 5
-    assert len(one.state.session.taken) == 5
+    assert len(one.state.session.previous_owners) == 5
     assert orders(one.tell(more)) == []
     assert set(one.lives().values()) == {"assigned", "unassigned"}
     one.tell(BatchPlanned({}))
     assert owners(one.state) == owners(before)
-    assert (one.state.session.taken, same(one.state, before)) == ({}, False), "readers stopped in between"
+    assert (one.state.session.previous_owners, same(one.state, before)) == ({}, False), "readers stopped in between"
 
 
 def test_what_returns_in_a_later_batch_has_no_claim_any_more() -> None:
     one = running(2, 2)
     less = PartitionsListed("east", listed("t", 1, "id-t"))
     one.tell(BatchOpened(), less, TimePassed(1000 + INTERVAL_MS), less, BatchPlanned({}))
-    assert one.state.session.taken == {}
+    assert one.state.session.previous_owners == {}
     assert one.state.splits[TWO].owner is None
     one.tell(BatchOpened(), PartitionsListed("east", listed("t", 2, "id-t")), BatchPlanned({}))
     assert one.loads() == [1, 1]
@@ -185,9 +185,9 @@ def test_an_unplanned_batch_that_is_opened_again_begins_with_the_owners_of_then(
     one = running(2, 2)
     less = PartitionsListed("east", listed("t", 1, "id-t"))
     one.tell(BatchOpened(), less, TimePassed(1000 + INTERVAL_MS), less)
-    assert list(one.state.session.taken) == [TWO]
+    assert list(one.state.session.previous_owners) == [TWO]
     one.tell(BatchOpened())
-    assert one.state.session.taken == {}
+    assert one.state.session.previous_owners == {}
     one.tell(BatchPlanned({}))
     assert one.lives() == {"east/t/0": "assigned", "east/t/1": "retained"}
 

@@ -212,7 +212,7 @@ def test_every_plan_and_its_tasks_read_every_range_once_and_in_order(
     keys = [SplitId("cd"[number % 2], "tu"[number // 2 % 2], number) for number in range(len(work))]
     start = state(*(Split(key, "", 0, None, owner) for key, (owner, _) in zip(keys, work, strict=True)), readers=4)
     end = state(*(Split(key, "", size, None, owner) for key, (owner, size) in zip(keys, work, strict=True)), readers=4)
-    end = replace(end, settings=Settings(plan=kind), eligible=pins, dealt_to=(0, 1, 2, 3))
+    end = replace(end, settings=Settings(plan=kind), eligible=pins, assigned_readers=(0, 1, 2, 3))
     end = replace(end, splits={key: end.splits[key] for key in sorted(end.splits)})
     plan = plan_batch(start, end, offsets_min=1)
     expected = batch_ranges(start, end)

@@ -132,8 +132,8 @@ def test_what_was_seen_of_the_old_name_is_known_of_the_new_one(in_batch: bool) -
     one.tell(answer("east", topic_id="id-3"))
     one.tell(*([BatchOpened()] if in_batch else []), ClustersListed((NORTH,)), answer("north", topic_id="id-2"))
     session = one.state.session
-    assert (session.ends, session.doubts) == ({"north": {N_ONE: 7, N_TWO: 0}}, {})
-    assert session.former == {("north", "t"): ("id-t",)}
+    assert (session.ends, session.id_conflicts) == ({"north": {N_ONE: 7, N_TWO: 0}}, {})
+    assert session.former_topic_ids == {("north", "t"): ("id-t",)}
     one.hear_twice(answer("north"))
     assert {split.topic_id for split in one.state.splits.values()} == {"id-2"}
     now_ms = session.now_ms or 0
@@ -152,9 +152,9 @@ def test_what_was_missing_or_short_under_the_old_name_is_looked_at_anew() -> Non
     one.tell(LogsObserved("north", {N_ONE: 5}, answer=92))
     assert one.lives() == {"north/t/0": "assigned", "north/t/1": "assigned"}
     session = one.state.session
-    assert {key: seen.answers for key, seen in session.sightings.items()} == {N_ONE: 1}
+    assert {key: seen.answers for key, seen in session.truncation_observations.items()} == {N_ONE: 1}
     assert (list(session.missing_since), one.state.losses) == ([N_TWO], ())
-    assert list(session.leader_epochs) == list(session.answers) == ["north"]
+    assert list(session.leader_epochs) == list(session.listings) == ["north"]
 
 
 def test_what_was_retained_before_the_rename_and_returns_after_it_in_one_batch_keeps_its_owner() -> None:

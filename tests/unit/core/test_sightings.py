@@ -7,7 +7,7 @@ import pytest
 from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import BatchOpened, BatchPlanned, LogsObserved, TimePassed
 from evensplit.core.model import Cause, Loss
-from evensplit.core.state.open_questions import SIGHTING_MS_MIN, sighting_ms
+from evensplit.core.state.open_questions import TRUNCATION_WAIT_MS_MIN, truncation_wait_ms
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import Session
 from tests.support.enumeration import EAST, ONE, Enumeration, running
@@ -20,10 +20,11 @@ def seen(one: Enumeration, at_ms: int, number: int, end: int = 7) -> list[Loss]:
 
 
 @pytest.mark.parametrize(
-    "interval_ms, wait_ms", [(0, SIGHTING_MS_MIN), (SIGHTING_MS_MIN, SIGHTING_MS_MIN), (60_000, 60_000)]
+    "interval_ms, wait_ms",
+    [(0, TRUNCATION_WAIT_MS_MIN), (TRUNCATION_WAIT_MS_MIN, TRUNCATION_WAIT_MS_MIN), (60_000, 60_000)],
 )
 def test_three_answers_count_when_they_are_far_enough_apart(interval_ms: int, wait_ms: int) -> None:
-    assert sighting_ms(Session(discovery_interval_ms=interval_ms)) == wait_ms
+    assert truncation_wait_ms(Session(discovery_interval_ms=interval_ms)) == wait_ms
     one = running(1, 1, loss=DECLARE, discovery_interval_ms=interval_ms)
     for number in range(1, 6):
         assert seen(one, 10 * number, number) == []

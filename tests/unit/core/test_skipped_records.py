@@ -214,10 +214,10 @@ def test_what_is_being_read_of_a_topic_is_not_lost_yet_when_it_is_created_anew()
 
 def test_of_a_topic_that_may_be_another_one_nothing_is_said_yet(done: Enumeration) -> None:
     done.tell(PartitionsListed("east", listed("t", 3, "id-2")))
-    assert done.state.session.doubts
+    assert done.state.session.id_conflicts
     assert lost(done, polled(99, 99, 99, topic_id="id-2")) == []
     done.tell(PartitionsListed("east", listed("t", 3, "id-t")), at(2), PartitionsListed("east", listed("t", 3, "id-t")))
-    assert not done.state.session.doubts
+    assert not done.state.session.id_conflicts
     assert lost(done, polled(14, 10, 10, number=8)) == [aged(ONE, 10, 14, 4)]
 
 

@@ -17,7 +17,7 @@ ONE, TWO = SplitId("c", "a", 0), SplitId("c", "a", 1)
 
 def state(*splits: Split, readers: int = 2, losses: tuple[Loss, ...] = ()) -> EnumeratorState:
     return EnumeratorState(
-        readers, {}, {split.id: split for split in splits}, dealt_to=tuple(range(readers)), losses=losses
+        readers, {}, {split.id: split for split in splits}, assigned_readers=tuple(range(readers)), losses=losses
     )
 
 

@@ -96,7 +96,7 @@ def test_where_nothing_can_be_proven_that_is_said() -> None:
     one = only(evenness(EnumeratorState(), state(2, a0=None, a1=0, a2=None)))
     assert (one.even, one.statement()) == (None, "2 partitions have no reader yet")
     assert one.to_json()["even"] is None
-    one = only(evenness(EnumeratorState(), replace(state(2, a0=None), dealt_to=())))
+    one = only(evenness(EnumeratorState(), replace(state(2, a0=None), assigned_readers=())))
     assert one.statement() == "no reader has partitions yet"
     before = state(2, a0=0, a1=1)
     one = only(evenness(before, replace(before, eligible={0: (), 1: (Topic("c", "b"),)})))

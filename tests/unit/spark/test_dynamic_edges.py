@@ -100,7 +100,7 @@ def test_without_the_metadata_nothing_that_starts_by_its_word_is_given_a_start(c
     state = host(fakes, Service(answer), clock).plan(NONE, limited=False)
     key = SplitId("west", "c", 0)
     pending = {**state.splits, key: Split(key, state.splits[key].topic_id, initial=True)}
-    before = EnumeratorState(1, state.clusters, pending, begun=True, dealt_to=(0,))
+    before = EnumeratorState(1, state.clusters, pending, begun=True, assigned_readers=(0,))
     service = Service(OSError("down"))
     one = host(fakes, service, clock)
     between = one.plan(restored(before), limited=False)

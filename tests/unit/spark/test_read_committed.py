@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.machine.data_loss import SIGHTINGS_MAX
+from evensplit.core.machine.data_loss import TRUNCATION_POLLS_MIN
 from evensplit.core.machine.events import BatchPlanned
 from evensplit.core.model import Cause, SplitId
 from evensplit.core.state.offset_strategies import TopicPartition
@@ -80,7 +80,7 @@ def test_a_checkpoint_of_read_uncommitted_lost_nothing(east: FakeKafka) -> None:
     source = Source(east, **COMMITTED)
     east.append("t", 0, 2)
     state = before
-    for _ in range(2 * SIGHTINGS_MAX):
+    for _ in range(2 * TRUNCATION_POLLS_MIN):
         after = source.plan(state)
         assert (ranges(state, after), after.losses) == ({}, ())
         state = after
@@ -117,7 +117,7 @@ def test_a_leader_that_does_not_say_where_its_log_really_ends_proves_no_loss(los
     before = Source(east).plan(NONE)
     source = Source(east, failOnDataLoss=lossy, **COMMITTED)
     state = before
-    for _ in range(2 * SIGHTINGS_MAX):
+    for _ in range(2 * TRUNCATION_POLLS_MIN):
         state = source.plan(state)
         assert ([split.position for split in state.splits.values()], state.losses) == ([10, 10], ())
     (notice,) = source.coordinator.report().notices

@@ -44,7 +44,7 @@ class Held(FakeKafka):
 def east(monkeypatch: pytest.MonkeyPatch) -> Held:
     monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
-    monkeypatch.setattr(coordinator, "SIGHTING_INTERVAL_S", 0.01)
+    monkeypatch.setattr(coordinator, "POLL_AGAIN_S", 0.01)
     cluster = Held("east")
     cluster.create_topic("t")
     cluster.append("t", 0, 10)

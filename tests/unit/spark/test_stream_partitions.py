@@ -22,7 +22,7 @@ from evensplit.core.state.observation import decode_report
 from evensplit.core.state.offset_strategies import Earliest, TopicPartition
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
-from evensplit.errors import CheckpointForeign, ClusterUnreachable
+from evensplit.errors import CheckpointError, CheckpointForeign, ClusterUnreachable
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.kafka.fetch import columns
 from evensplit.spark.driver.agenda import Wait
@@ -188,6 +188,25 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
     assert len(planned) == 1
     assert one.latestOffset(offsets(east=11), limit) == offsets(east=11)
     assert len(planned) == 2
+
+
+def test_a_batch_that_cannot_be_planned_again_keeps_nothing_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, clock = FakeKafka("default"), Clock()
+    cluster.create_topic("t")
+    options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t"})
+    one, _ = reader_over(cluster, options, clock, monkeypatch)
+    limit = one.getDefaultReadLimit()
+    ends: list[dict[str, Any]] = [{}]
+    for _ in range(2):
+        clock.now_s += 1
+        cluster.append("t", 0, 5)
+        ends.append(json.loads(json.dumps(one.latestOffset(ends[-1], limit))))
+    another, _ = reader_over(cluster, options, clock, monkeypatch)
+    with pytest.raises(CheckpointError):
+        another.partitions(ends[2], ends[1])
+    cluster.append("t", 0, 5)
+    after = decode(another.latestOffset(ends[2], limit))
+    assert [split.position for split in after.splits.values()] == [15]
 
 
 class Far(FakeKafka):

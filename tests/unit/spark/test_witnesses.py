@@ -65,7 +65,7 @@ def test_the_newer_id_is_the_one_that_brokers_go_on_to(words: str, topic_id: str
     said = [(broker, f"id-{name}") for broker, _, name in (word.partition(":") for word in words.split())]
     one = Told().say(*said)
     assert one.state.splits[ONE].topic_id == topic_id
-    assert bool(one.state.session.doubts) == doubted
+    assert bool(one.state.session.id_conflicts) == doubted
 
 
 def test_of_many_brokers_those_count_that_were_heard_since_the_doubt_began() -> None:
@@ -81,7 +81,7 @@ def test_nor_does_one_of_many_that_has_gone_back_keep_the_others_from_being_read
     told.say(*((broker, "id-t") for broker in brokers))
     for _ in range(3):
         one = told.say(("0", "id-2"), ("1", "id-t"), ("2", "id-t"))
-        assert (one.state.splits[ONE].topic_id, one.state.session.doubts) == ("id-t", {})
+        assert (one.state.splits[ONE].topic_id, one.state.session.id_conflicts) == ("id-t", {})
 
 
 def test_an_id_that_was_replaced_does_not_come_back_by_a_majority() -> None:
@@ -202,7 +202,7 @@ def test_a_clock_that_is_set_back_does_not_put_off_what_waits_for_time_to_pass(c
     east.former[east.at] = "of-long-ago"
     east.append("t", 0, 5)
     state = run(source, state, clock, 10)[-1]
-    assert (state.splits[KEY].position, state.session.doubts) == (15, {})
+    assert (state.splits[KEY].position, state.session.id_conflicts) == (15, {})
 
 
 def test_what_is_shown_is_by_the_clock_as_it_is_also_where_it_was_set_back(clock: Clock) -> None:

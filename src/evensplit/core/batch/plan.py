@@ -259,7 +259,7 @@ class _Owned:
 
 def _owned(start: EnumeratorState, end: EnumeratorState) -> _Owned:
     """The ranges of a batch, with whose each is and who may read it."""
-    able = _Able(end.dealt_to or tuple(range(end.readers)), end.eligible)
+    able = _Able(end.assigned_readers or tuple(range(end.readers)), end.eligible)
     parts = batch_ranges(start, end)
     earlier = as_named(start, end)
     sizes = [last - first for _, first, last in parts]

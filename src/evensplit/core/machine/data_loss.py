@@ -1,9 +1,9 @@
-"""Records that were to be read and are gone: how that is noticed, and what becomes of the position (law S9).
+"""Records that were to be read and are gone: how that is noticed, and where reading goes on (law S9).
 
 A loss ends the run, or it is declared: then it is part of the state at the end of the batch, and reading goes on with
-what there is.
+the records that there are.
 
-Whether a log still is the one that was read, leader epochs tell (KIP-101, KIP-320). Every leader of a partition has an
+Leader epochs tell whether a log still is the one that was read (KIP-101, KIP-320). Every leader of a partition has an
 epoch of its own, each a later one than those before, and records keep that of the leader that wrote them. So they
 ascend with the offsets. Where a broker leads that did not have all records, which takes an unclean election, the log
 goes on from where it ends there, with a later epoch.
@@ -17,18 +17,18 @@ from dataclasses import replace
 from evensplit.core.machine.events import LogsObserved, RecordsLost
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, EpochTable, Loss, Split, SplitId
-from evensplit.core.state.open_questions import sighting_ms
-from evensplit.core.state.state import Sighting
+from evensplit.core.state.open_questions import truncation_wait_ms
+from evensplit.core.state.state import TruncationObservation
 
-SIGHTINGS_MAX = 3
-"""So many answers in a row have to show a log that ends before its position; fewer can come from a stale broker."""
+TRUNCATION_POLLS_MIN = 3
+"""A log is truncated if so many polls in a row find its end before the position; fewer can come from a stale broker."""
 
 
 def unread(transaction: Transaction, split: Split, cause: Cause) -> Loss | None:
-    """What was unread of a split of which nothing is there any more, by the last answer that knew its end.
+    """Return the loss of the unread records of a split that is gone, by the last end of its log that was seen.
 
-    None where nothing was: it was read to its end, or never had a start. Of one that is settled, only what
-    was seen of it since then can be.
+    None where there is no loss: it was read to its end, or never had a start. Of a split that is settled, only records
+    that were seen since then can be lost.
     """
     if split.position is None:
         return None
@@ -41,28 +41,28 @@ def unread(transaction: Transaction, split: Split, cause: Cause) -> Loss | None:
 
 
 def settle(transaction: Transaction, split: Split, loss: Loss | None) -> Split:
-    """A split of which nothing is there any more, and `loss` of it has been declared: not a second time."""
+    """Return a split that is gone, and whose unread records (`loss`) are declared: they are not a second time."""
     if loss is not None:
         transaction.declared.append(split.id)
     return split._replace(settled=True)
 
 
 def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
-    """Compare the logs with the positions in them, and keep where they end."""
+    """Compare the logs with the positions in them, and note where they end."""
     cluster = transaction.clusters.get(event.cluster)
     if cluster is None or cluster.removed_at_ms is not None:
-        # The answer was given before the cluster was removed.
+        # The poll was answered before the cluster was removed.
         return
     if event.answer:
         if event.answer <= transaction.session.observed.get(event.cluster, 0):
             return
         transaction.tell(observed={**transaction.session.observed, event.cluster: event.answer})
     seen_epochs = transaction.session.leader_epochs.get(event.cluster, {})
-    # Mostly, no leader has changed, and then all logs are what they were.
+    # Mostly no leader has changed, and then all logs are the same.
     compared = event.epochs is not seen_epochs
-    event = _believed(transaction, event, compared=compared)
-    before = transaction.session.sightings
-    behind: list[tuple[Split, int]] = []
+    event = _without_stale(transaction, event, compared=compared)
+    before = transaction.session.truncation_observations
+    short: list[tuple[Split, int]] = []
     aged: list[tuple[Split, int]] = []
     replaced: list[tuple[Split, int]] = []
     for key, end in event.ends.items():
@@ -72,16 +72,16 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
         if compared and (at := _replaced_from(split, event.epochs.get(key, ()), seen_epochs.get(key, ()))) is not None:
             replaced.append((split, at))
         elif end < split.position:
-            behind.append((split, end))
+            short.append((split, end))
         elif (start := event.starts.get(key)) is not None and start > split.position:
             aged.append((split, start))
     seen = transaction.session.ends.get(event.cluster, {})
-    # A stale broker may say less than was seen before; what was seen of another log does not count.
+    # A stale broker may name an end before the one that was seen. The end of a replaced log does not count.
     reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
     reached.update((split.id, event.ends[split.id]) for split, _ in replaced)
     transaction.tell(
         ends={**transaction.session.ends, event.cluster: {**seen, **reached}},
-        leader_epochs={**transaction.session.leader_epochs, event.cluster: _epochs_of(event, reached, behind)},
+        leader_epochs={**transaction.session.leader_epochs, event.cluster: _epochs_of(event, reached, short)},
     )
     for split, start in aged:
         assert split.position is not None
@@ -92,82 +92,85 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
         assert split.position is not None
         if transaction.lose(Loss(split.id, Cause.REPLACED, split.position, at)):
             transaction.start(split, at)
-    if behind or before:
-        _sight(transaction, event, behind)
+    if short or before:
+        _observe_truncations(transaction, event, short)
 
 
 def _epochs_of(
-    event: LogsObserved, reached: Mapping[SplitId, int], behind: Sequence[tuple[Split, int]]
+    event: LogsObserved, reached: Mapping[SplitId, int], short: Sequence[tuple[Split, int]]
 ) -> Mapping[SplitId, EpochTable]:
-    """The epochs of logs that go as far as their positions, and as they ever did; of others, the rest is not known."""
-    if not behind and reached == event.ends:
+    """Return the epochs of logs that reach their positions, and every end that was seen; others lack some of theirs."""
+    if not short and reached == event.ends:
         return event.epochs
-    short = {key for key, end in event.ends.items() if end < reached[key]}
-    short.update(split.id for split, _ in behind)
-    return {key: table for key, table in event.epochs.items() if key not in short}
+    incomplete = {key for key, end in event.ends.items() if end < reached[key]}
+    incomplete.update(split.id for split, _ in short)
+    return {key: table for key, table in event.epochs.items() if key not in incomplete}
 
 
-def _believed(transaction: Transaction, event: LogsObserved, *, compared: bool) -> LogsObserved:
-    """The part of an answer that is about the topics that splits are of, and not from leaders of the past."""
+def _without_stale(transaction: Transaction, event: LogsObserved, *, compared: bool) -> LogsObserved:
+    """Return the poll without topics whose id is in conflict, and partitions that a former leader answers for."""
     session, splits = transaction.session, transaction.splits
-    doubts = session.doubts
-    late = session.late.get(event.cluster, ())
+    conflicts = session.id_conflicts
+    late = session.former_leaders.get(event.cluster, ())
     if compared:
         late = tuple(key for key, table in event.epochs.items() if _is_former(splits.get(key), table))
-        if late or event.cluster in session.late:
-            transaction.tell(late={**session.late, event.cluster: late})
-    doubted = [key for key in (*event.ends, *event.epochs) if key[:2] in doubts] if doubts else []
-    if not late and not doubted:
+        if late or event.cluster in session.former_leaders:
+            transaction.tell(former_leaders={**session.former_leaders, event.cluster: late})
+    in_conflict = [key for key in (*event.ends, *event.epochs) if key[:2] in conflicts] if conflicts else []
+    if not late and not in_conflict:
         return event
-    left_out = frozenset((*late, *doubted))
+    left_out = frozenset((*late, *in_conflict))
     ends, starts = ({key: at for key, at in of.items() if key not in left_out} for of in (event.ends, event.starts))
     epochs = {key: table for key, table in event.epochs.items() if key not in left_out}
     return replace(event, ends=ends, starts=starts, epochs=epochs)
 
 
 def _is_former(split: Split | None, table: EpochTable) -> bool:
-    """Whether a leader with this table is from before what was read. Without an id, it may be another topic's."""
+    """Whether a leader with this table is from before the last record read; false where topics have no ids."""
     return split is not None and split.epoch is not None and bool(split.topic_id) and is_older(table, split.epoch)
 
 
 def _replaced_from(split: Split, table: EpochTable, seen: EpochTable) -> int | None:
-    # The same table again says nothing new: the log was compared with it when it came.
+    # The same table was compared with the log when it came.
     if split.epoch is None or split.position is None or table is seen:
         return None
     return replaced_from(table, split.position, split.epoch, seen)
 
 
-def _sight(transaction: Transaction, event: LogsObserved, behind: Sequence[tuple[Split, int]]) -> None:
-    """Note which logs end before their positions; what was seen often enough is lost."""
-    before, asked_ms = transaction.session.sightings, transaction.asked_ms(event.asked)
-    # A partition whose leader did not answer this time was not seen to be whole either.
+def _observe_truncations(transaction: Transaction, event: LogsObserved, short: Sequence[tuple[Split, int]]) -> None:
+    """Note which logs end before their positions; those that did so often enough are truncated."""
+    before, asked_ms = transaction.session.truncation_observations, transaction.asked_ms(event.asked)
+    # A partition whose leader did not answer this time keeps its observation.
     cut: dict[SplitId, int] = {}
     after = {key: seen for key, seen in before.items() if key.cluster != event.cluster or key not in event.ends}
-    for split, end in behind:
+    for split, end in short:
         assert split.position is not None
-        seen = before.get(split.id, Sighting(0, end, asked_ms))
-        seen = Sighting(seen.answers + 1, min(seen.end, end), seen.since_ms)
-        enough = seen.answers >= SIGHTINGS_MAX and asked_ms - seen.since_ms >= sighting_ms(transaction.session)
+        seen = before.get(split.id, TruncationObservation(0, end, asked_ms))
+        seen = TruncationObservation(seen.answers + 1, min(seen.end, end), seen.since_ms)
+        enough = seen.answers >= TRUNCATION_POLLS_MIN and asked_ms - seen.since_ms >= truncation_wait_ms(
+            transaction.session
+        )
         if not enough or not event.asked.turned:
             after[split.id] = seen
         elif transaction.lose(Loss(split.id, Cause.TRUNCATED, split.position, seen.end)):
-            # From there on are records that have never been read.
+            # From there on, the log has records that were never read.
             transaction.start(split, seen.end)
             cut[split.id] = end
     ends = {**transaction.session.ends[event.cluster], **cut}
     transaction.tell(
-        sightings={key: after[key] for key in sorted(after)}, ends={**transaction.session.ends, event.cluster: ends}
+        truncation_observations={key: after[key] for key in sorted(after)},
+        ends={**transaction.session.ends, event.cluster: ends},
     )
 
 
 def records_lost(transaction: Transaction, event: RecordsLost) -> None:
-    """Write down what the host has found; positions are as they are."""
+    """Declare what the driver has found; positions stay as they are."""
     for loss in event.losses:
         transaction.lose(loss)
 
 
 def epoch_before(table: EpochTable, offset: int) -> int | None:
-    """The epoch of the last record before `offset` in a log with the epochs of `table`; None where it is not known."""
+    """Return the epoch of the last record before `offset` in a log with these epochs; None where it is not known."""
     for entry in table:
         if entry.start < offset:
             return entry.epoch
@@ -175,18 +178,20 @@ def epoch_before(table: EpochTable, offset: int) -> int | None:
 
 
 def is_older(table: EpochTable, epoch: int) -> bool:
-    """Whether `table` is the word of a leader from before `epoch`, whose records it cannot have."""
+    """Whether `table` is from a leader before `epoch`, which cannot have the records of `epoch`."""
     return bool(table) and table[0].epoch < epoch
 
 
 def replaced_from(table: EpochTable, position: int, epoch: int, seen: EpochTable = ()) -> int | None:
-    """The offset from which on the log with the epochs of `table` is another one than that which was read.
+    """Return the offset from which on a log is another one than that which was read; None if it is the same.
 
-    That one was read up to `position`, and `epoch` is that of the last record before it; `seen` has the epochs that it
-    had, as far as they are known. None: it is the same log, as far as anybody knows.
+    It is at most `position`. If not all epochs of the log that was read are known, records before it may differ too.
 
-    What is before the offset that is returned may be other records too, if epochs of the log that was read are not
-    known; it is at most `position`. `table` is no older one than `epoch` (see `is_older`).
+    Args:
+        table: the epochs of the log as it is now.
+        position: the log was read up to there.
+        epoch: of the last record before `position`.
+        seen: the epochs of the log that was read, as far as they are known.
     """
     if not table or is_older(table, epoch):
         return None

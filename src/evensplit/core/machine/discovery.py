@@ -1,4 +1,4 @@
-"""The world answers: which clusters and partitions there are, where they start, and what is there no longer."""
+"""Discovery: which clusters and partitions there are, where they start, and which of them are gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evensplit.core.machine.events import (
     PartitionsListed,
     TimePassed,
 )
-from evensplit.core.machine.identity import doubt, is_new, note_former, recognised
+from evensplit.core.machine.identity import find_id_conflicts, is_new, note_former, recognised
 from evensplit.core.machine.skipped_records import settle_recreated
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import (
@@ -32,7 +32,7 @@ from evensplit.errors import TransitionError
 
 
 def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
-    """Ask every listed cluster; what is not listed or not subscribed to is retained, as soon as that is sure."""
+    """Ask every listed cluster for its partitions; retain the clusters and topics that are gone, when that is sure."""
     ids = sorted(listed.id for listed in event.clusters)
     twice = sorted({name for name, following in pairwise(ids) if name == following})
     if twice:
@@ -68,7 +68,7 @@ def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
         leaving=leaving,
         metadata_poll=event.answer,
     )
-    # Not to be there and not to be wanted are two things: one of each is no two of one.
+    # A partition is gone when it is missing twice, or not subscribed to twice; one of each is not enough.
     transaction.present(
         *(key for key, before in zip(missing, wanted, strict=True) if transaction.session.wants(key) != before)
     )
@@ -97,7 +97,7 @@ def _remove_unlisted(transaction: Transaction, *, sure: bool) -> None:
 def _remove_leaving(transaction: Transaction) -> None:
     """Remove the clusters that are to go, unless one of those that are listed may turn out to be them, renamed."""
     listed = transaction.session.listed or ()
-    heard = transaction.session.heard
+    heard = transaction.session.listed_polls
     unknown = any(is_new(transaction, transaction.clusters[name]) and name not in heard for name in listed)
     kept: list[str] = []
     for name in transaction.session.leaving:
@@ -120,10 +120,10 @@ def _unwanted(transaction: Transaction, subscriptions: Mapping[str, Subscription
 def _remove_cluster(transaction: Transaction, cluster: ClusterState) -> None:
     transaction.clusters[cluster.id] = replace(cluster, removed_at_ms=transaction.now_ms)
     session = transaction.session
-    if session.doubts or session.late:
+    if session.id_conflicts or session.former_leaders:
         transaction.tell(
-            doubts={key: one for key, one in session.doubts.items() if key[0] != cluster.id},
-            late={name: keys for name, keys in session.late.items() if name != cluster.id},
+            id_conflicts={key: one for key, one in session.id_conflicts.items() if key[0] != cluster.id},
+            former_leaders={name: keys for name, keys in session.former_leaders.items() if name != cluster.id},
         )
     for split in [split for key, split in transaction.splits.items() if key.cluster == cluster.id and split.active]:
         transaction.retain(split)
@@ -137,8 +137,8 @@ def _forget_cluster(transaction: Transaction, name: str) -> None:
     del transaction.clusters[name]
     session = transaction.session
     transaction.tell(
-        answers={one: answer for one, answer in session.answers.items() if one != name},
-        heard={one: answer for one, answer in session.heard.items() if one != name},
+        listings={one: answer for one, answer in session.listings.items() if one != name},
+        listed_polls={one: answer for one, answer in session.listed_polls.items() if one != name},
         ends={one: ends for one, ends in session.ends.items() if one != name},
         read={one: read for one, read in session.read.items() if one != name},
         read_missing={key: at for key, at in session.read_missing.items() if key.cluster != name},
@@ -146,25 +146,25 @@ def _forget_cluster(transaction: Transaction, name: str) -> None:
 
 
 def cluster_unreachable(transaction: Transaction, event: ClusterPollFailed) -> None:
-    """Note it; an answer that did not come says nothing about what there is (law S7)."""
+    """Note the failure. It says nothing about which partitions there are (law S7)."""
     if _is_known(transaction, event.cluster):
         transaction.tell(unreachable={**transaction.session.unreachable, event.cluster: event.detail})
 
 
 def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None:
-    """Take up what is new or back, say what was lost, and note what is missing, if the answer is complete."""
+    """Take up new and returned splits, report losses, and note what a complete listing lacks."""
     wrong = [f"{one.topic}/{one.partition}" for one in event.partitions if one.partition < 0]
     if wrong:
         raise TransitionError(f"partitions were listed as {', '.join(wrong)}; expected numbers of at least 0")
     if not _is_known(transaction, event.cluster):
         return
     if transaction.clusters[event.cluster].removed_at_ms is not None:
-        # The answer was given before the cluster was removed.
+        # The poll was answered before the cluster was removed.
         return
-    if event.answer < transaction.session.heard.get(event.cluster, 0):
-        # A later one has come before it.
+    if event.answer < transaction.session.listed_polls.get(event.cluster, 0):
+        # The listing of a later poll was told before this one.
         return
-    transaction.tell(heard={**transaction.session.heard, event.cluster: event.answer})
+    transaction.tell(listed_polls={**transaction.session.listed_polls, event.cluster: event.answer})
     if event.kafka_id and not recognised(transaction, transaction.clusters[event.cluster], event.kafka_id):
         return
     if _is_repeated(transaction, event):
@@ -180,9 +180,9 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
         or known.position is None
         or known.topic_id != one.topic_id
     ]
-    doubted = doubt(transaction, event, other)
+    in_conflict = find_id_conflicts(transaction, event, other)
     for key, one in other:
-        if one.topic in doubted:
+        if one.topic in in_conflict:
             continue
         found = _seen(transaction, key, one, initial=cluster.initial)
         if found is not None and found.active and found.position is None:
@@ -191,8 +191,8 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
     transaction.tell(
         unreachable={name: detail for name, detail in transaction.session.unreachable.items() if name != event.cluster}
     )
-    # Who names a former id lags behind, and does not know what there is.
-    former = any(transaction.session.doubts[event.cluster, topic].former for topic in doubted)
+    # A broker that names a former id lags, and does not know all partitions.
+    former = any(transaction.session.id_conflicts[event.cluster, topic].former for topic in in_conflict)
     if event.complete and not former:
         _take_complete(transaction, event, keys)
     _remove_leaving(transaction)
@@ -204,7 +204,7 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
 
 
 def _is_repeated(transaction: Transaction, event: PartitionsListed) -> bool:
-    """Whether an earlier event has told the discovery of this one; the first discovery of a cluster never counts so."""
+    """Whether an earlier event told the same discovery, and that was not the first one of its cluster."""
     before, session = transaction.session.discoveries.get(event.cluster), transaction.session
     if event.complete and event.discovery:
         transaction.tell(discoveries={**session.discoveries, event.cluster: event.discovery})
@@ -212,9 +212,9 @@ def _is_repeated(transaction: Transaction, event: PartitionsListed) -> bool:
 
 
 def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequence[SplitId]) -> None:
-    """What is not listed begins to be missing, and is gone when it was missing before."""
+    """Note the splits that a complete listing lacks; those that an earlier one lacked as well are gone."""
     transaction.clusters[event.cluster] = replace(transaction.clusters[event.cluster], initial=False, discovered=True)
-    transaction.tell(answers={**transaction.session.answers, event.cluster: event.partitions})
+    transaction.tell(listings={**transaction.session.listings, event.cluster: event.partitions})
     listed = frozenset(keys)
     lacking = [
         split
@@ -223,8 +223,8 @@ def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequ
         and not (split.finished or split.settled)
         and key not in listed
         and transaction.session.wants(key)
-        # What partitions another incarnation has says nothing of those of this one.
-        and key[:2] not in transaction.session.doubts
+        # The partitions of another incarnation say nothing about those of this one.
+        and key[:2] not in transaction.session.id_conflicts
     ]
     for key in transaction.missed([split.id for split in lacking if split.active], event.asked):
         loss = unread(transaction, transaction.splits[key], Cause.DELETED)
@@ -234,9 +234,9 @@ def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequ
 
 
 def _settle_replaced(transaction: Transaction, event: PartitionsListed, retained: Sequence[Split]) -> None:
-    """Declare what was unread of `retained` splits that an answer lacks, where it has another topic of the name.
+    """Declare the unread records of `retained` splits that a listing lacks, if it has another topic of the name.
 
-    They cannot come back, as that one is to be believed; and they had been given up before, so no run ends by that.
+    They cannot come back, and had been given up before, so that never ends a run.
     """
     if not retained:
         return
@@ -253,7 +253,7 @@ def _settle_replaced(transaction: Transaction, event: PartitionsListed, retained
 
 
 def _seen(transaction: Transaction, key: SplitId, one: ListedPartition, *, initial: bool) -> Split | None:
-    """A split was listed: it is new, as it was, back, or another incarnation. The split as it is now."""
+    """Take up a listed split: new, unchanged, returned, or another incarnation. Return it as it is then."""
     known = transaction.get(key)
     if known is None:
         transaction.put(Split(key, one.topic_id, initial=initial))
@@ -264,7 +264,7 @@ def _seen(transaction: Transaction, key: SplitId, one: ListedPartition, *, initi
         return known
     if one.topic_id and known.topic_id and one.topic_id != known.topic_id and known.position is not None:
         return _recreated(transaction, known, one.topic_id)
-    # The brokers were upgraded to some that have ids, or nothing of the old topic was ever read.
+    # The brokers tell topic ids since an upgrade, or nothing was read of the topic that had the other id.
     topic_id = one.topic_id or known.topic_id
     if topic_id != known.topic_id and known.position is None:
         transaction.ended.append(key)
@@ -274,14 +274,14 @@ def _seen(transaction: Transaction, key: SplitId, one: ListedPartition, *, initi
 
 
 def _recreated(transaction: Transaction, known: Split, topic_id: str) -> Split | None:
-    """A split of another incarnation: it begins anew, if what was unread of the earlier one need not end the run."""
+    """Begin a split of another incarnation anew, unless the loss of the unread records of the earlier one is fatal."""
     loss = unread(transaction, known, Cause.RECREATED)
     if loss is not None:
         said = (
             f"the topic was deleted and created anew: expected topic id {known.topic_id}, found {topic_id}. The new "
             "one is read from its beginning"
         )
-        # What had been removed before was given up, or settled, then.
+        # A split that had been removed before was given up, or settled, then.
         if not transaction.lose(loss, said, never_fatal=known.removed_at_ms is not None):
             return known
     note_former(transaction, known)
@@ -291,7 +291,7 @@ def _recreated(transaction: Transaction, known: Split, topic_id: str) -> Split |
 
 
 def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
-    """A start, and a stop, is final: a second answer (late, or asked twice) changes nothing."""
+    """Note starts and stops. They are final: a second result, late or looked up twice, changes nothing."""
     wrong = [
         f"the {what} of {key} was resolved to {offsets[key]}"
         for what, offsets in (("start", event.starts), ("stop", event.stops))
@@ -318,7 +318,7 @@ def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
 
 
 def time_passed(transaction: Transaction, event: TimePassed) -> None:
-    """What has been away for longer than it is kept is forgotten."""
+    """Forget clusters and splits that have been removed for longer than the retention."""
     before = transaction.session.now_ms
     if event.now_ms < (before or 0):
         raise TransitionError(f"the time is {event.now_ms} ms; it was {before or 0} ms before, and never goes back")
@@ -337,7 +337,7 @@ def time_passed(transaction: Transaction, event: TimePassed) -> None:
 
 
 def _is_known(transaction: Transaction, cluster: str) -> bool:
-    """Whether there is such a cluster; false if there was one, and its message is late."""
+    """Whether there is such a cluster; false if there was one, and the event is late."""
     if cluster in transaction.clusters:
         return True
     if cluster in transaction.session.named:

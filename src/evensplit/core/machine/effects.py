@@ -1,8 +1,8 @@
-"""What the enumerator wants done: orders, in the imperative. The host carries them out, in their order.
+"""The enumerator's orders, in the imperative. The driver carries them out, in their order.
 
-Some can be carried out before they are given: a host that looks at its clusters all the time has an answer to
-`ListPartitions` ready, and one whose readers are logical, as Spark's host, has done what `Assign` and `Revoke` say when
-the state is written down.
+Some can be carried out before they are given: a driver that polls its clusters all the time has a listing ready for
+`ListPartitions`, and one whose readers are logical, as Spark's, has carried out `Assign` and `Revoke` when the state is
+written down.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ class ResolveStart:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`reader`, which is registered, reads `split` from `position` on, up to `stop` if there is one.
-
-    `previous` owned it before: another reader, `reader` itself when it starts again, or None.
-    `generation`: of the assignment, to be reported when the reader registers again; likewise `topic_id`.
-    """
+    """Let `reader`, which is registered, read `split` from `position` on."""
 
     split: SplitId
     reader: int
     position: int
     previous: int | None
+    """The owner before: another reader, `reader` itself when it starts again, or None."""
     generation: int
+    """Of the assignment; the reader reports it when it registers again."""
     topic_id: str = ""
+    """Of the split; the reader reports it when it registers again."""
     stop: int | None = None
+    """Where reading ends (exclusive); None without end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """`reader`, which is registered, stops reading `split`; what it has read and not committed is void."""
+    """Let `reader`, which is registered, stop reading `split`; records that it has read and not committed are void."""
 
     split: SplitId
     reader: int
@@ -66,29 +66,32 @@ class SignalNoMoreSplits:
 
 @dataclass(frozen=True, slots=True)
 class ReportLoss:
-    """Records that were still to be read are gone; `detail` says why. `fatal`: the run has to end."""
+    """Report that records which were still to be read are gone."""
 
     loss: Loss
     detail: str
+    """Why, how many, and what to do about it."""
     fatal: bool = True
+    """The run has to end."""
 
     @property
     def split(self) -> SplitId:
-        """Whose records they were."""
+        """The split that the records are of."""
         return self.loss.split
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseCluster:
-    """Do not read `cluster`: it is not the one that it was, or another one is the same; `detail` says which."""
+    """Do not read `cluster`: it is another Kafka cluster than before, or one that is listed twice."""
 
     cluster: str
     detail: str
+    """Which of the two, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """`split` has been away for longer than its position is kept: seen again, it is a new one."""
+    """Forget `split`: it has been removed for longer than its position is kept. If it is listed again, it is new."""
 
     split: SplitId
 

@@ -13,7 +13,7 @@ reach the enumerator as events only. The same state and event always give the sa
     identity.py      whether a cluster or a topic is the one that is meant
     registration.py  readers
     data_loss.py     records that are gone, and whether a log still is the one that was read
-    skipped_records.py  records that tasks skipped
+    skipped_records.py  records that tasks skipped because they were gone
     rebalance.py     owners, and the orders that follow
     transaction.py   a state in the making
 
@@ -27,6 +27,7 @@ One run, as a host drives it:
     PartitionsListed    -> ResolveStart for what is new, ReportLoss, RefuseCluster    (one per cluster that answered)
     OffsetsResolved     where what is new starts
     LogsObserved        -> ReportLoss                                    (one event per cluster that answered)
+    ReadLogsPolled      -> ReportLoss                                    (one event per cluster that was read before)
     ReaderRegistered    once in a run                                                         (one event per reader)
     BatchPlanned        positions advance to the batch's ends; owners are decided, once    -> Revoke, Assign
 
@@ -57,14 +58,14 @@ generation counts. Every split is in the state from the moment that it is heard 
 time. After that, a report that contradicts the state is ignored; a reader that registers again is told all that it
 owns. When owners change after that is up to the settings; a lost reader keeps what it owns.
 
-What is there no longer
------------------------
-One answer can be wrong, so an answer removes a split only together with a second one, an interval later, both complete.
-What is removed is retained with its position for a time, and goes on from there if it comes back.
+Removed clusters and splits
+---------------------------
+One listing can be wrong, so it takes two complete ones, an interval apart, to remove a split. The position of a removed
+split is retained for a time, and reading goes on from there if it returns.
 
-Records that were to be read and are gone are a loss, whatever took them. A topic that went, or was created
-anew, when it had been read to the end that was last seen is none. Where that end is not known, it counts as a loss of
-unknown size.
+Records that were to be read and are gone are a loss, whatever took them. It is no loss if a topic is deleted, or
+created anew, that had been read to the end that was seen last. Where that end is not known, it is a loss of unknown
+size.
 """
 
 from __future__ import annotations
@@ -120,43 +121,44 @@ from evensplit.core.state.settings import DECLARE, LOSSES
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import TransitionError
 
-TOLD_MAX = 8
-"""How many of the last events are remembered, for an error's story."""
+EVENT_LOG_MAX = 8
+"""How many of the last events are kept, for errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The state after an event, and what the host is to do about it, in this order."""
+    """The state after an event, and the orders that follow, to be carried out in this order."""
 
     state: EnumeratorState
     effects: tuple[Effect, ...] = ()
 
 
 Change = tuple[Lifecycle | None, Lifecycle | None]
-"""From where to where a split goes; None: it is not known."""
+"""Where a split's life was and where it goes; None: the split is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What one kind of event does. `changes`: all that it can do to the life of a split."""
+    """The effect of one kind of event."""
 
     handle: Callable[[Transaction, Any], None]
     changes: tuple[Change, ...] = ()
+    """All changes that it can make in the life of a split."""
 
 
 def step(state: EnumeratorState, event: Event) -> Step:
-    """The state after `event`, and the orders that follow.
+    """Return the state after `event`, and the orders that follow.
 
     Raises TransitionError, leaving the state as it was, for an event that cannot happen in it.
     """
     transaction, line = Transaction(state), describe(event)
     try:
         TRANSITIONS[type(event)].handle(transaction, event)
-        transaction.tell(told=(*state.session.told[1 - TOLD_MAX :], line))
+        transaction.tell(event_log=(*state.session.event_log[1 - EVENT_LOG_MAX :], line))
         transaction.note()
         after = conclude(transaction)
     except TransitionError as error:
-        raise TransitionError(error.problem, line, summary(state), state.session.told) from None
+        raise TransitionError(error.problem, line, summary(state), state.session.event_log) from None
     return Step(after, tuple(transaction.effects))
 
 
@@ -185,14 +187,14 @@ def _settings_changed(transaction: Transaction, event: SettingsChanged) -> None:
 def _batch_opened(transaction: Transaction, event: BatchOpened) -> None:
     revision, session = transaction.before.revision, transaction.session
     durable = revision if event.durable is None else min(event.durable, revision)
-    # What was noticed since the last batch was planned is declared by the one that comes.
+    # Losses since the last batch was planned are declared by the next one.
     declared = tuple((at, loss) for at, loss in session.declared if at > durable)
     transaction.losses = [*(loss for _, loss in declared), *session.undeclared]
     for split in list(transaction.splits.values()):
         if split.first is not None and split.since <= durable:
             transaction.put(split._replace(first=None, since=0))
     identified = {name: since for name, since in session.identified.items() if since > durable}
-    transaction.tell(declared=declared, open=True, taken={}, identified=identified)
+    transaction.tell(declared=declared, open=True, previous_owners={}, identified=identified)
     note_read(transaction, event)
 
 

@@ -1,7 +1,7 @@
 """Whether a cluster or a topic is the one that is meant: by the ids that Kafka gives to both, not by names alone.
 
-Clusters are renamed and addresses lead elsewhere; topics are deleted and created anew. And brokers that lag behind say
-what was true once.
+Clusters are renamed and addresses lead elsewhere; topics are deleted and created anew. And brokers that lag name ids
+that were right once.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
-from evensplit.core.state.open_questions import DOUBT_MS_MAX
-from evensplit.core.state.state import Doubt, ReadRanges, TopicName, recency
+from evensplit.core.state.open_questions import ID_CONFLICT_MS_MAX
+from evensplit.core.state.state import IdConflict, ReadRanges, TopicName, recency
 
 Value = TypeVar("Value")
 
 ANSWERS_MIN = 2
-"""So many answers have to name a new id of a topic until it is believed; the host asks another broker for the second.
-Where nobody knows who answered, they have to come in a row, and it takes as many that name the known id until that is
-believed again."""
+"""So many polls have to name a new id of a topic until it counts; the driver asks another broker for the second. Where
+it is not known which brokers answered, they have to come in a row, and it takes as many that name the known id until
+that one counts again."""
 
 FORMER_MAX = 8
-"""So many former ids of one topic are remembered."""
+"""How many former ids of one topic are kept."""
 
 
 def recognised(transaction: Transaction, cluster: ClusterState, kafka_id: str) -> bool:
-    """Whether a cluster that calls itself `kafka_id` is the one meant, and no other; it is known by it from now on.
+    """Whether `cluster`, whose Kafka id is `kafka_id`, is the one that is meant. From now on it is known by that id.
 
-    One that is known under another name, which is not listed any more, goes on under its new name with all that was
-    known of it. Two names for one cluster at once are refused.
+    A cluster that is known by another name, which is not listed any more, goes on under its new name with its positions
+    and owners. Two names for one cluster at once are refused.
     """
     if cluster.kafka_id and cluster.kafka_id != kafka_id:
         transaction.effects.append(
@@ -59,7 +59,7 @@ def recognised(transaction: Transaction, cluster: ClusterState, kafka_id: str) -
     if twins and is_new(transaction, cluster):
         _rename(transaction, max(twins, key=recency), cluster)
     elif any(one.removed_at_ms is None for one in twins):
-        # Its other name is not listed any more, and is about to be removed. Until then this answer does not count.
+        # Its other name is not listed any more, and is about to be removed. Until then this poll does not count.
         return False
     if not transaction.clusters[cluster.id].kafka_id:
         transaction.clusters[cluster.id] = replace(transaction.clusters[cluster.id], kafka_id=kafka_id)
@@ -68,14 +68,14 @@ def recognised(transaction: Transaction, cluster: ClusterState, kafka_id: str) -
 
 
 def is_new(transaction: Transaction, cluster: ClusterState) -> bool:
-    """Whether nothing is known of a cluster but its name, so that it may turn out to be another one, renamed."""
+    """Whether only the name of a cluster is known, so that it may turn out to be another one, renamed."""
     if cluster.kafka_id or cluster.discovered:
         return False
     return not any(key.cluster == cluster.id for key in transaction.splits)
 
 
 def _rename(transaction: Transaction, before: ClusterState, after: ClusterState) -> None:
-    """Let what is known of the cluster `before` be known of it under the name of `after`."""
+    """Move all that is known of the cluster `before` to the name of `after`."""
     transaction.clusters[after.id] = replace(
         before,
         id=after.id,
@@ -85,7 +85,7 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
     del transaction.clusters[before.id]
     for key, split in [(key, split) for key, split in transaction.splits.items() if key.cluster == before.id]:
         renamed = key._replace(cluster=after.id)
-        # What went with the cluster's name is back; what was gone before it is not.
+        # Splits that were removed with the cluster's old name return; those that were removed before do not.
         back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
         transaction.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
@@ -99,16 +99,18 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
             transaction.retain(split)
     session = transaction.session
     transaction.tell(
-        answers=_without(session.answers, before.id),
-        heard=_without(session.heard, before.id),
+        listings=_without(session.listings, before.id),
+        listed_polls=_without(session.listed_polls, before.id),
         ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
         leader_epochs=_without(session.leader_epochs, before.id),
-        late=_without(session.late, before.id),
+        former_leaders=_without(session.former_leaders, before.id),
         missing_since={key: since for key, since in session.missing_since.items() if not _is_of(key, before.id)},
-        sightings={key: seen for key, seen in session.sightings.items() if key.cluster != before.id},
-        taken={_renamed(key, before.id, after.id): owner for key, owner in session.taken.items()},
-        former={_topic(key, before.id, after.id): ids for key, ids in session.former.items()},
-        doubts={key: one for key, one in session.doubts.items() if key[0] != before.id},
+        truncation_observations={
+            key: seen for key, seen in session.truncation_observations.items() if key.cluster != before.id
+        },
+        previous_owners={_renamed(key, before.id, after.id): owner for key, owner in session.previous_owners.items()},
+        former_topic_ids={_topic(key, before.id, after.id): ids for key, ids in session.former_topic_ids.items()},
+        id_conflicts={key: one for key, one in session.id_conflicts.items() if key[0] != before.id},
         leaving=tuple(name for name in session.leaving if name != before.id),
         unreachable=_without(session.unreachable, before.id),
         read=_renamed_read(session.read, before.id, after.id),
@@ -147,82 +149,90 @@ def _is_of(key: SplitId | str, cluster: str) -> bool:
     return (key if isinstance(key, str) else key.cluster) == cluster
 
 
-def doubt(
+def find_id_conflicts(
     transaction: Transaction, event: PartitionsListed, other: Sequence[tuple[SplitId, ListedPartition]]
 ) -> Collection[str]:
-    """The topics of an answer that it names with an id which is not to be believed, or not yet.
+    """Return the topics that a listing names by an id which does not count, or not yet.
 
-    `other`: what it says that is not as it is known. A topic that has a new id was created anew, or a broker lags
-    behind and names one that it had before. So a new id takes a second answer, and brokers that agree; and one that was
-    replaced is never believed again in this session. Until then, nothing that is said of such a topic counts.
+    A topic with a new id was created anew, or a broker lags and names an id that it had before. So a new id takes a
+    second poll, and brokers that agree; and an id that was replaced never counts again in this session. Until then, all
+    that is listed of such a topic is ignored.
+
+    Args:
+        other: the partitions that are listed otherwise than they are known.
     """
     session, cluster = transaction.session, event.cluster
     asked = {one.topic for _, one in other if one.topic_id}
-    known = _ids(transaction, cluster, asked.union(topic for name, topic in session.doubts if name == cluster))
+    known = _ids(transaction, cluster, asked.union(topic for name, topic in session.id_conflicts if name == cluster))
     found = {
         one.topic: one.topic_id
         for _, one in other
         if one.topic_id and one.topic_id not in known.get(one.topic, (one.topic_id,))
     }
-    former = session.former
+    former = session.former_topic_ids
     found.update(
         (one.topic, one.topic_id)
         for key, one in other
         if one.topic_id in former.get((cluster, one.topic), ()) or _is_another(transaction, key, one)
     )
     known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
-    doubts = {key: seen for key, seen in session.doubts.items() if key[0] != cluster}
-    doubts.update(_denied(transaction, event, found, known))
+    conflicts = {key: seen for key, seen in session.id_conflicts.items() if key[0] != cluster}
+    conflicts.update(_remaining(transaction, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(transaction, event, topic, topic_id)
         enough = seen.answers >= ANSWERS_MIN and _has_waited(transaction, event, seen.since_ms) and event.asked.turned
-        if seen.former or not enough or not _heard(event, seen, topic, known.get(topic, ())).is_newer:
-            doubts[cluster, topic] = seen
-    if doubts or session.doubts:
-        transaction.tell(doubts={key: doubts[key] for key in sorted(doubts)})
-    return frozenset(topic for name, topic in doubts if name == cluster)
+        if seen.former or not enough or not _count_brokers(event, seen, topic, known.get(topic, ())).is_newer:
+            conflicts[cluster, topic] = seen
+    if conflicts or session.id_conflicts:
+        transaction.tell(id_conflicts={key: conflicts[key] for key in sorted(conflicts)})
+    return frozenset(topic for name, topic in conflicts if name == cluster)
 
 
 def _has_waited(transaction: Transaction, event: PartitionsListed, since_ms: int) -> bool:
-    """Whether an answer was asked for so long after `since_ms` that brokers which lag behind had time to follow."""
-    return transaction.asked_ms(event.asked) - since_ms >= min(transaction.session.discovery_interval_ms, DOUBT_MS_MAX)
+    """Whether a poll was sent so long after `since_ms` that brokers which lag had time to follow."""
+    return transaction.asked_ms(event.asked) - since_ms >= min(
+        transaction.session.discovery_interval_ms, ID_CONFLICT_MS_MAX
+    )
 
 
 def _is_another(transaction: Transaction, key: SplitId, listed: ListedPartition) -> bool:
-    """Whether a split that is read has another id than it is listed with, and it is not known which is the newer one.
+    """Whether a split that is read is listed with another id than it has, and it is not known which is the newer one.
 
-    Other splits of its topic may have the listed id already: of a topic that was created anew, those go first that the
-    new one has.
+    Other splits of its topic may have the listed id already: when a topic is created anew with fewer partitions, those
+    that the new one has change first.
     """
     split = transaction.get(key)
     if split is None or not split.active or split.position is None or not (split.topic_id and listed.topic_id):
         return False
-    return split.topic_id not in (listed.topic_id, *transaction.session.former.get((key.cluster, key.topic), ()))
+    return split.topic_id not in (
+        listed.topic_id,
+        *transaction.session.former_topic_ids.get((key.cluster, key.topic), ()),
+    )
 
 
-class _Heard(NamedTuple):
-    """How many brokers name a topic by another id than is known, and by a known one, the last time that each was asked.
-
-    `majority`: how many more name the other one than a known one, of those that were heard since the doubt began: what
-    was said before that may have been true then. 0 if those are fewer than ANSWERS_MIN.
-    `direction`: 1, if one of them had named a known id before it named the other one; -1, if one that names a known id
-    had named the other one before; 0, if neither is so, or both. A broker may lag behind, but what it says only goes
-    forward; unless it is one that has lost what it knew, so this counts where there is no majority.
-    """
+class _BrokerCounts(NamedTuple):
+    """How many brokers name a topic by a known id, and how many by another one, the last time that each was asked."""
 
     other: int
+    """Brokers that name the other id."""
     known: int
+    """Brokers that name a known id."""
     majority: int
+    """How many more name the other id than a known one, of the brokers that answered since the conflict began: earlier
+    answers may have been right then. 0 if these are fewer than ANSWERS_MIN."""
     direction: int
+    """1, if a broker had named a known id before it named the other one; -1, if one that names a known id had named the
+    other one before; 0, if neither is so, or both. A broker may lag, but it only goes forward, unless it has lost its
+    metadata: so this counts only where there is no majority."""
 
     @property
     def is_newer(self) -> bool:
-        """Whether the other id is the newer one, if more than one answer names it. Where all agree, it is."""
+        """Whether the other id is the newer one, if more than one poll names it. Where all brokers agree, it is."""
         return self._balance > 0 or not self.known
 
     @property
     def is_older(self) -> bool:
-        """Whether the known id is the newer one. Where two brokers are of two minds, nobody knows."""
+        """Whether the known id is the newer one. Where two brokers name two ids, that is not known."""
         return self._balance < 0
 
     @property
@@ -231,60 +241,60 @@ class _Heard(NamedTuple):
         return self.majority or self.direction or self.other - self.known
 
 
-def _heard(event: PartitionsListed, seen: Doubt, topic: str, known: Collection[str]) -> _Heard:
-    """What brokers say of a doubted id."""
-    words = {broker: ids for broker, said in event.asked.words.items() if (ids := said.get(topic))}
-    others = {broker: ids for broker, ids in words.items() if ids[-1] == seen.topic_id}
-    same = {broker: ids for broker, ids in words.items() if ids[-1] in known}
+def _count_brokers(event: PartitionsListed, seen: IdConflict, topic: str, known: Collection[str]) -> _BrokerCounts:
+    """Count which brokers name which id of a topic in conflict."""
+    named = {broker: ids for broker, said in event.asked.words.items() if (ids := said.get(topic))}
+    others = {broker: ids for broker, ids in named.items() if ids[-1] == seen.topic_id}
+    same = {broker: ids for broker, ids in named.items() if ids[-1] in known}
     since = len(seen.heard & others.keys()), len(seen.heard & same.keys())
     majority = since[0] - since[1] if sum(since) >= ANSWERS_MIN else 0
     forward = any(one in known for ids in others.values() for one in ids)
     back = any(seen.topic_id in ids for ids in same.values())
-    return _Heard(len(others), len(same), majority, forward - back)
+    return _BrokerCounts(len(others), len(same), majority, forward - back)
 
 
-def _seen_again(transaction: Transaction, event: PartitionsListed, topic: str, topic_id: str) -> Doubt:
-    """What is to be said of an id that is not that of the splits, by all answers up to this one."""
+def _seen_again(transaction: Transaction, event: PartitionsListed, topic: str, topic_id: str) -> IdConflict:
+    """Return the conflict about an id that is not that of the splits, by all polls up to this one."""
     session, key, asked_ms = transaction.session, (event.cluster, topic), transaction.asked_ms(event.asked)
-    seen = session.doubts.get(key)
+    seen = session.id_conflicts.get(key)
     if seen is None or seen.topic_id != topic_id:
-        former = topic_id in session.former.get(key, ())
-        return Doubt(
+        former = topic_id in session.former_topic_ids.get(key, ())
+        return IdConflict(
             topic_id, 1, event.answer, asked_ms, asked_ms, former=former, heard=frozenset((event.asked.broker,))
         )
-    seen = _heard_from(seen, event)
+    seen = _add_broker(seen, event)
     if event.answer <= seen.answer or not event.asked.turned:
         return seen
     since_ms = seen.since_ms if seen.answers else asked_ms
     return seen._replace(answers=seen.answers + 1, answer=event.answer, since_ms=since_ms, denials=0)
 
 
-def _heard_from(seen: Doubt, event: PartitionsListed) -> Doubt:
+def _add_broker(seen: IdConflict, event: PartitionsListed) -> IdConflict:
     return seen._replace(heard=seen.heard | {event.asked.broker})
 
 
-def _denied(
+def _remaining(
     transaction: Transaction, event: PartitionsListed, found: Collection[str], known: Mapping[str, Collection[str]]
-) -> dict[TopicName, Doubt]:
-    """The doubts about a cluster's topics that stand, although this answer does not name the doubted id.
+) -> dict[TopicName, IdConflict]:
+    """Return the conflicts about a cluster's topics that stay, although this poll does not name the other id.
 
-    It may come from a broker that lags behind.
+    It may come from a broker that lags.
     """
-    left: dict[TopicName, Doubt] = {}
+    left: dict[TopicName, IdConflict] = {}
     named = {one.topic for one in event.partitions}
-    for key, seen in transaction.session.doubts.items():
+    for key, seen in transaction.session.id_conflicts.items():
         if key[0] != event.cluster or key[1] in found:
             continue
         if key[1] not in named:
-            # An answer that is not about the topic says nothing of it; a complete one, that it is not there.
+            # A listing without the topic says nothing about its id, unless it is complete: then the topic is gone.
             if not event.complete or any(one.topic == key[1] for one in event.seen):
                 left[key] = seen
             continue
         if seen.former:
             continue
-        seen = _heard_from(seen, event)
+        seen = _add_broker(seen, event)
         heard, waited = (
-            _heard(event, seen, key[1], known.get(key[1], ())),
+            _count_brokers(event, seen, key[1], known.get(key[1], ())),
             _has_waited(transaction, event, seen.begun_ms),
         )
         if heard.other or heard.known:
@@ -299,15 +309,15 @@ def _denied(
 
 
 def note_former(transaction: Transaction, known: Split) -> None:
-    """The topic of a split has another id from now on."""
-    topic, former = (known.id.cluster, known.id.topic), transaction.session.former
+    """Note the id that a split's topic had until now."""
+    topic, former = (known.id.cluster, known.id.topic), transaction.session.former_topic_ids
     ids = former.get(topic, ())
     if known.topic_id not in ids:
-        transaction.tell(former={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
+        transaction.tell(former_topic_ids={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
 
 
 def _ids(transaction: Transaction, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:
-    """Topic -> the ids that its splits have which are read, or where none is, those that are retained."""
+    """Return topic -> the ids of its splits that are read or, where none is, of those that are retained."""
     read: dict[str, dict[str, bool]] = {}
     retained: dict[str, dict[str, bool]] = {}
     for key, split in transaction.splits.items() if topics else ():

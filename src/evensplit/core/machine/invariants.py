@@ -71,7 +71,7 @@ def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
 
 
 def _evenness(state: EnumeratorState) -> Iterator[str]:
-    """S6, as far as it can be seen in one state: everything has an owner, loads are even where they have to be."""
+    """S6, as far as one state shows it: all splits have owners, and loads are even where they have to be."""
     session, settings = state.session, state.settings
     if not session.assigned or session.open or state.eligible:
         return

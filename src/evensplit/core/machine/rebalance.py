@@ -1,4 +1,4 @@
-"""Who owns what from now on, and which readers have to be told."""
+"""Decides which reader owns which split, and orders readers to begin and stop reading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Owners = Mapping[SplitId, int]
 
 
 def conclude(transaction: Transaction) -> EnumeratorState:
-    """The next state, with owners for all splits that are to be read; adds the orders that follow.
+    """Return the next state, with owners for all splits that are to be read; add the orders that follow.
 
     While a batch is open, owners stay as they are: when it is planned, they are decided once, by all that is known
     then, with the owners when it was opened as the previous ones. A host that opens no batches has them decided with
@@ -46,10 +46,10 @@ def conclude(transaction: Transaction) -> EnumeratorState:
 
 
 def _owned(transaction: Transaction) -> dict[SplitId, int]:
-    """Whose each split is, or was when the batch was opened."""
+    """Return the owner of each split, or where it has none the one when the batch was opened."""
     splits = transaction.splits
     owners = {key: split.owner for key, split in splits.items() if split.owner is not None}
-    return {**{key: owner for key, owner in transaction.session.taken.items() if key in splits}, **owners}
+    return {**{key: owner for key, owner in transaction.session.previous_owners.items() if key in splits}, **owners}
 
 
 def _check_read(transaction: Transaction) -> None:
@@ -92,9 +92,9 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
         for key in splits
         if (owner := previous.get(key)) is not None and owner in among and eligible.may_read(owner, key)
     }
-    rescaled = state.dealt_to != readers
+    rescaled = state.assigned_readers != readers
     level = settings.rebalance == ALWAYS
-    if state.dealt_to:
+    if state.assigned_readers:
         level = level or (settings.rebalance == ON_RESCALE and rescaled)
     else:
         # Before the first deal there is no number of readers that could have changed, but readers may report splits.
@@ -102,7 +102,7 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
     owners: dict[SplitId, int] = dict(valid)
     if level:
         # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
-        known = {**transaction.session.taken, **previous} if rescaled else valid
+        known = {**transaction.session.previous_owners, **previous} if rescaled else valid
         owners = _solve(
             splits, readers, known, transaction.eligible, settings.policy, settings.scope, rescaled=rescaled
         )
@@ -115,14 +115,14 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
         split = transaction.splits[key]
         if split.owner != owners.get(key):
             transaction.put(split._replace(owner=owners.get(key)))
-    transaction.dealt_to = readers
-    transaction.tell(assigned=True, due=False, taken={})
+    transaction.assigned_readers = readers
+    transaction.tell(assigned=True, due=False, previous_owners={})
 
 
 def filling(policy: str) -> str:
-    """By which policy splits without an owner get one where those that have one keep it.
+    """Return the policy that gives splits without an owner one, where all others keep theirs.
 
-    `hash` knows no owners: who has one keeps it whatever that gives.
+    `hash` does not look at owners: a split that has one keeps it, whatever `hash` gives.
     """
     return STICKY if policy in (BALANCED, FAIR) else policy
 
@@ -137,7 +137,7 @@ def _solve(
     *,
     rescaled: bool = False,
 ) -> dict[SplitId, int]:
-    """The assignment itself; splits that nobody may read are not in it."""
+    """Compute the assignment, without the splits that no reader may read."""
     if not readers or not splits:
         return {}
     there: dict[int, tuple[Readable, ...]] = {reader: eligible[reader] for reader in readers if reader in eligible}
@@ -146,8 +146,8 @@ def _solve(
     return {key: int(owner) for key, owner in found.items()}
 
 
-def nobodys(state: EnumeratorState) -> frozenset[SplitId]:
-    """The splits that are to be read and that no reader may read."""
+def unreadable_splits(state: EnumeratorState) -> frozenset[SplitId]:
+    """Return the splits that are to be read and that no reader may read."""
     readers = state.participants
     if any(reader not in state.eligible for reader in readers):
         return frozenset()
@@ -158,7 +158,7 @@ def nobodys(state: EnumeratorState) -> frozenset[SplitId]:
 
 
 class _Eligibility:
-    """Who may read what; a reader that is not named may read everything."""
+    """Which reader may read which split; a reader that is not named may read everything."""
 
     def __init__(self, eligible: Mapping[int, tuple[Readable, ...]]) -> None:
         self._eligible = {reader: frozenset(readable) for reader, readable in eligible.items()}
@@ -174,9 +174,9 @@ def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, key: Spl
 
 
 def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | None) -> list[Effect]:
-    """What readers have to be told: first who has to stop reading what, then who begins.
+    """Return the orders to readers: first to stop reading splits, then to begin.
 
-    A reader holds what it owned after the last event, unless it registered with this one: then it holds nothing.
+    A reader reads the splits that it owned after the last event, unless it registered with this one: then none.
     """
     earlier, registered = transaction.before.splits, after.session.registrations
     held_by = transaction.before.session.registrations if transaction.before.session.assigned else {}
@@ -208,13 +208,13 @@ def _order(split: Split, previous: int | None, generation: int) -> Assign:
 
 
 def _signal(transaction: Transaction) -> None:
-    """Tell readers that there is nothing more to come, where that is so, once in each registration."""
+    """Tell readers that there are no more splits to come, if that is so, once in each registration."""
     session = transaction.session
     waiting = [reader for reader in sorted(session.registrations) if reader not in session.signalled]
     if not waiting or (session.discovery and not transaction.settings.bounded):
         return
     to_come = session.listed is None or any(
-        cluster.removed_at_ms is None and name not in session.answers for name, cluster in transaction.clusters.items()
+        cluster.removed_at_ms is None and name not in session.listings for name, cluster in transaction.clusters.items()
     )
     if to_come or any(split.active and split.position is None for split in transaction.splits.values()):
         return

@@ -1,4 +1,4 @@
-"""Readers come and go: what they report, what waits for them, what becomes of what they owned."""
+"""Readers come and go: the splits that they report, that wait for them, and that others take over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evensplit.errors import TransitionError
 
 
 def parallelism_changed(transaction: Transaction, event: ParallelismChanged) -> None:
-    """Owners that do not exist any more are void; the others keep what they have until owners are decided."""
+    """Void owners that do not exist any more; the others keep their splits until owners are decided."""
     if not 1 <= event.readers <= READERS_MAX:
         raise TransitionError(f"the number of readers is {event.readers}; expected 1 to {READERS_MAX}")
     if event.readers == transaction.readers:
@@ -39,7 +39,7 @@ def parallelism_changed(transaction: Transaction, event: ParallelismChanged) -> 
 
 
 def reader_registered(transaction: Transaction, event: ReaderRegistered) -> None:
-    """The reader is there, and has nothing. What it reports is known from now on, and is its claim."""
+    """Take in that the reader is there and reads nothing. Splits that it reports are known now, and claimed by it."""
     _check_reader(event.reader, event.epoch)
     _check_offsets(event.reported, "was reported")
     reader, session = event.reader, transaction.session
@@ -67,7 +67,7 @@ def reader_registered(transaction: Transaction, event: ReaderRegistered) -> None
 
 
 def reader_lost(transaction: Transaction, event: ReaderLost) -> None:
-    """The reader is expected back; its splits keep it as their owner and wait."""
+    """Take in that the reader is expected back: its splits wait for it."""
     _check_reader(event.reader, event.epoch)
     session = transaction.session
     if event.reader >= transaction.readers or event.epoch < session.epochs.get(event.reader, -1):
@@ -79,7 +79,7 @@ def reader_lost(transaction: Transaction, event: ReaderLost) -> None:
 
 
 def reader_removed(transaction: Transaction, event: ReaderRemoved) -> None:
-    """The reader is not expected back; its splits go to others."""
+    """Take in that the reader is not expected back: others take over its splits."""
     _check_reader(event.reader)
     session = transaction.session
     if event.reader in session.removed:
@@ -90,7 +90,7 @@ def reader_removed(transaction: Transaction, event: ReaderRemoved) -> None:
 
 
 def splits_given_back(transaction: Transaction, event: SplitsGivenBack) -> None:
-    """The splits wait for the reader, unless somebody else has them by now. How far they were read stays as it is."""
+    """Let the splits wait for the reader, unless another one owns them by now. Their positions stay as they are."""
     _check_reader(event.reader)
     _check_offsets(event.splits, "was given back")
     counts = event.reader < transaction.readers and event.reader not in transaction.session.removed
@@ -105,7 +105,7 @@ def splits_given_back(transaction: Transaction, event: SplitsGivenBack) -> None:
 
 
 def splits_finished(transaction: Transaction, event: SplitsFinished) -> None:
-    """The splits are read to their ends, if the reader is the one that was told to read them."""
+    """Finish the splits, if the reader is the one that was told to read them."""
     _check_reader(event.reader, event.epoch)
     _check_offsets(event.splits, "was finished")
     registration = transaction.session.registrations.get(event.reader)
@@ -122,17 +122,17 @@ def splits_finished(transaction: Transaction, event: SplitsFinished) -> None:
 
 
 def _adopt(transaction: Transaction, split: Split, position: int) -> Split:
-    """Take up a split that only a reader knew, where it stands; at once retained where it is known to be unwanted."""
+    """Take up a split that only a reader knew, at its position; retain it at once if it is known not to be wanted."""
     cluster_id = split.id.cluster
     session = transaction.session
     cluster = transaction.clusters.get(cluster_id)
     unlisted = session.listed is not None and cluster_id not in session.listed
     if cluster is None:
         removed_at_ms = transaction.now_ms if unlisted else None
-        # Somebody has read from it, so its first discovery was done once.
+        # A reader has read from it, so its first discovery was done once.
         cluster = ClusterState(cluster_id, (), initial=False, discovered=True, removed_at_ms=removed_at_ms)
         transaction.clusters[cluster_id] = cluster
-    subscription, answer = session.subscriptions.get(cluster_id), session.answers.get(cluster_id)
+    subscription, answer = session.subscriptions.get(cluster_id), session.listings.get(cluster_id)
     unwanted = (
         cluster.removed_at_ms is not None
         or (subscription is not None and not matches(subscription, split.id))
@@ -152,19 +152,19 @@ def _lists(answer: tuple[ListedPartition, ...], key: SplitId) -> bool:
 
 
 def _catch_up(transaction: Transaction, split: Split, position: int, topic_id: str) -> None:
-    """A reader of `split` was at `position`, which may be further than is known: then reading begins there anew."""
+    """Begin `split` anew at `position`, where a reader of it was, if that is further than is known."""
     if split.finished or (topic_id and split.topic_id and topic_id != split.topic_id):
         return
     if split.position is not None:
         if position > split.position:
             transaction.start(split, position)
     elif split.initial or topic_id:
-        # Otherwise nobody was ever told to read it, and the report is of an earlier incarnation.
+        # Otherwise no reader was ever told to read it, and the report is of an earlier incarnation.
         transaction.start(split, position)
 
 
 def _depart(transaction: Transaction, reader: int) -> None:
-    """The reader is not there (any more)."""
+    """Take in that the reader is not there (any more)."""
     if reader not in transaction.session.registrations:
         return
     left: Mapping[int, Registration] = {

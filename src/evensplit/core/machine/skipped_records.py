@@ -73,7 +73,7 @@ def _without(split: Split, known: Iterable[Range]) -> Iterator[Range]:
 
 
 def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
-    """Declare what of the ranges that had been read before this poll is gone.
+    """Declare the parts of the ranges that had been read before this poll and that are gone.
 
     A partition that is missing from one poll is not gone yet: that takes a second complete one, a discovery interval
     after the first (see `Transaction.missed`). Without a leader, it is not known what a log still has.
@@ -85,9 +85,9 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
     before = [one for one in session.read[name] if one.is_before(event.answer)]
     if not before:
         return
-    # Of a topic that may be another one, nothing can be said yet.
-    doubted = {topic for cluster, topic in session.doubts if cluster == name}
-    starts = {key: start for key, start in event.starts.items() if key.topic not in doubted}
+    # Where the id of a topic is in conflict, the poll may be about another topic.
+    in_conflict = {topic for cluster, topic in session.id_conflicts if cluster == name}
+    starts = {key: start for key, start in event.starts.items() if key.topic not in in_conflict}
     deleted = _deleted(transaction, event, before, complete=bool(event.discovery) and event.discovery != discovery)
     settled = frozenset((*starts, *deleted))
     later: list[ReadRanges] = []
@@ -116,7 +116,7 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
 def _deleted(
     transaction: Transaction, event: ReadLogsPolled, before: Iterable[ReadRanges], *, complete: bool
 ) -> Collection[SplitId]:
-    """What was read and is deleted, as `event` is not the first to say; notes what is missing from it."""
+    """Return the splits that were read and are deleted, as two complete polls say; note those that are missing once."""
     session, name = transaction.session, event.cluster
     read = {part.split for one in before for part in one.ranges}
     lacking = sorted(key for key in read.difference(event.listed) if session.wants(key))
@@ -130,7 +130,7 @@ def _deleted(
 
 
 def settle_recreated(transaction: Transaction) -> None:
-    """Declare what was read of topics that are others by now: no later poll can say more about it."""
+    """Declare the ranges that were read of topics which were created anew since: no later poll says more about them."""
     read: dict[str, tuple[ReadRanges, ...]] = {}
     for name, noted in transaction.session.read.items():
         left: list[ReadRanges] = []
@@ -200,10 +200,12 @@ def uncompared(state: EnumeratorState) -> Mapping[SplitId, int]:
 
 
 def is_unsaid(start: EnumeratorState, state: EnumeratorState, *, last: bool) -> bool:
-    """Whether `state` tells a later process more about what was read than `start`, which its batch begins at.
+    """Whether `state` tells a later process more about ranges that were read than `start`, which its batch begins at.
 
-    So it does after a batch that was done again with other settings, or over batches that no log has. In a run that
-    ends (`last`), also when more has been compared than `start` says.
+    So it does after a batch that was done again with other settings, or over batches that no log has.
+
+    Args:
+        last: the run ends, so it also counts when more has been compared than `start` says.
     """
     open_from = uncompared(state)
     for key, begin in open_from.items():

@@ -1,6 +1,6 @@
 """A state in the making: an event's changes are collected in a transaction, which becomes a state when it is done.
 
-A transaction belongs to one `step`. It is thrown away if the event is impossible, so nobody ever sees half of a change.
+A transaction belongs to one `step`. It is thrown away if the event is impossible, so half a change is never seen.
 """
 
 from __future__ import annotations
@@ -21,12 +21,7 @@ Key = TypeVar("Key", SplitId, str)
 
 
 class Transaction:
-    """What is being made of `before`. The attributes are those of the state; `splits` change by `put` and `forget`.
-
-    `effects`: the orders so far. `due`: owners have to be decided anew, since readers or settings have changed.
-    `load_changed`: the same, since other splits are to be read. `fresh`: readers that registered with this event and
-    have been told nothing yet. `read`: what the batch that is planned with this event reads.
-    """
+    """Collects the changes to the state `before`, whose attributes it has; `splits` change by `put` and `forget`."""
 
     def __init__(self, before: EnumeratorState) -> None:
         self.before = before
@@ -35,25 +30,30 @@ class Transaction:
         self.settings = before.settings
         self.eligible: Mapping[int, tuple[Readable, ...]] = before.eligible
         self.begun = before.begun
-        self.dealt_to = before.dealt_to
+        self.assigned_readers = before.assigned_readers
         self.revision = before.revision
         self.losses: list[Loss] = list(before.losses)
         self.session = before.session
         self.effects: list[Effect] = []
+        """The orders so far."""
         self.due = False
+        """Owners have to be decided anew, since readers or settings have changed."""
         self.load_changed = False
+        """Owners have to be decided anew, since other splits are to be read."""
         self.fresh: tuple[int, ...] = ()
+        """Readers that registered with this event and have no orders yet."""
         self.read: tuple[SplitId, ...] = ()
+        """The splits that the batch which is planned with this event reads."""
         self.changed: dict[SplitId, Split | None] = {}
-        """What was put or forgotten, in the order in which that happened."""
+        """Splits that were put, or forgotten (None), in the order in which that happened."""
         self.noticed: list[Loss] = []
-        """What was lost with this event, to be declared."""
+        """Losses by this event, to be declared."""
         self.ended: list[SplitId] = []
-        """Splits whose incarnation has ended, as far as anybody knows: what was seen of their logs says nothing now."""
+        """Splits whose incarnation has ended, as far as known: earlier observations of their logs mean nothing now."""
         self.declared: list[SplitId] = []
-        """Splits of which nothing is there any more, and what was unread is declared: up to their ends, all is said."""
+        """Splits that are gone and whose unread records are declared lost, up to the end that was seen."""
         self.removed: list[SplitId] = []
-        """Splits that are not to be read any more: nothing of them can be missing, or lag behind."""
+        """Splits that are not to be read any more: they cannot be missing, or truncated."""
         self._splits: dict[SplitId, Split] | None = None
         self._in_order = True
         self._owners_changed = False
@@ -70,15 +70,15 @@ class Transaction:
 
     @property
     def now_ms(self) -> int:
-        """The time; 0 if it was never told."""
+        """The time in ms since 1970; 0 if it was never told."""
         return self.session.now_ms or 0
 
     def get(self, key: SplitId) -> Split | None:
-        """A split as it is now."""
+        """Return a split as it is now; None if it is not known."""
         return (self.before.splits if self._splits is None else self._splits).get(key)
 
     def put(self, split: Split) -> None:
-        """Add or change a split. One that has reached its stop is finished; one that is beyond it stops where it is."""
+        """Add or change a split. If it has reached its stop it is finished; if it is past it, it stops where it is."""
         if split.stop is not None and split.position is not None and split.position >= split.stop:
             split = split._replace(stop=split.position)
             if split.active:
@@ -95,7 +95,7 @@ class Transaction:
         self.load_changed = self.load_changed or _is_load(known) != _is_load(split)
 
     def started(self, split: Split, position: int) -> Split:
-        """A split that begins at `position` with the batch that is planned next, for the first time or anew."""
+        """Return a split that begins at `position` with the batch that is planned next, for the first time or anew."""
         since = self.before.revision + 1
         return split._replace(position=position, first=position, since=since, initial=False, epoch=None, read_from=None)
 
@@ -118,7 +118,7 @@ class Transaction:
         self.ended.append(split.id)
 
     def drop(self, split: Split) -> None:
-        """Take a split out, as what it is called; what is known of it goes on under another name."""
+        """Take a split out under its present id; its observations may go on under another one."""
         if self._splits is None:
             self._splits = _copied(self.before.splits)
         self._splits.pop(split.id, None)
@@ -143,13 +143,13 @@ class Transaction:
         return not fatal
 
     def asked_ms(self, asked: Asked) -> int:
-        """When an answer was asked for; never later than now."""
+        """Return when a poll was sent, in ms; never later than now."""
         return self.now_ms if asked.at_ms is None else min(asked.at_ms, self.now_ms)
 
     def missed(self, keys: Sequence[Key], asked: Asked = NOW) -> list[Key]:
-        """A complete answer lacks `keys`. Those that are gone: lacking for the second time, long enough after.
+        """Take in that a complete listing lacks `keys`. Return those that are gone, since an earlier one lacked them.
 
-        Only an answer for which others were asked than the one who gave the last one confirms what that one said.
+        That has to be at least a discovery interval ago, and another broker has to have been asked.
         """
         if self.session.now_ms is None or not keys:
             return []
@@ -160,7 +160,7 @@ class Transaction:
     def missing_twice(
         self, before: Mapping[Any, int], keys: Sequence[Key], asked: Asked
     ) -> tuple[list[Key], dict[Any, int]]:
-        """See `missed`: the keys that are gone, and since when the others are missing, with those of `before`."""
+        """Return the keys that are gone, as `missed` does, and since when the others are missing, with `before`."""
         at_ms = self.asked_ms(asked)
         since: dict[Any, int] = {**dict.fromkeys(keys, at_ms), **before}
         interval_ms = self.session.discovery_interval_ms
@@ -170,7 +170,7 @@ class Transaction:
         return gone, since
 
     def present(self, *keys: SplitId | str) -> None:
-        """Nothing of `keys` is missing, or it does not matter any more."""
+        """Take in that none of `keys` is missing, or that it does not matter any more."""
         if not self.session.missing_since:
             return
         seen = frozenset(keys)
@@ -183,7 +183,7 @@ class Transaction:
         self.session = replace(self.session, **known)
 
     def note(self) -> None:
-        """Put down in the session what this event has begun, lost and ended."""
+        """Write down in the session which losses and ends this event brought."""
         session = self.session
         self._note_taken()
         if self.noticed:
@@ -197,7 +197,9 @@ class Transaction:
             ends={
                 name: {key: end for key, end in ends.items() if key not in said} for name, ends in session.ends.items()
             },
-            sightings={key: seen for key, seen in session.sightings.items() if key not in gone},
+            truncation_observations={
+                key: seen for key, seen in session.truncation_observations.items() if key not in gone
+            },
             missing_since={key: since for key, since in session.missing_since.items() if key not in gone},
             leader_epochs={
                 name: {key: table for key, table in tables.items() if key not in ended}
@@ -206,7 +208,7 @@ class Transaction:
         )
 
     def _note_taken(self) -> None:
-        """Keep whose the splits were that have lost their owners: in an open batch, or since their readers are gone."""
+        """Keep the previous owners of splits that have none now: in an open batch, or since their readers are gone."""
         earlier = self.before.splits
         taken = {
             key: known.owner
@@ -217,10 +219,10 @@ class Transaction:
             and (self.session.open or known.owner >= self.readers)
         }
         if taken:
-            self.tell(taken={**taken, **self.session.taken})
+            self.tell(previous_owners={**taken, **self.session.previous_owners})
 
     def state(self) -> EnumeratorState:
-        """What the transaction has become by now. The generation goes up if any owner is another one than before."""
+        """Return the state with the changes so far. The generation goes up if the owner of any split has changed."""
         earlier = self.before.splits
         moved = self._owners_changed and any(
             (split.owner if split else None) != (earlier[key].owner if key in earlier else None)
@@ -233,7 +235,7 @@ class Transaction:
             self.settings,
             self.before.generation + moved,
             self.begun,
-            self.dealt_to,
+            self.assigned_readers,
             tuple(self.losses),
             MappingProxyType(dict(self.eligible)),
             self.revision,
@@ -242,7 +244,7 @@ class Transaction:
 
 
 def _copied(splits: Mapping[SplitId, Split]) -> dict[SplitId, Split]:
-    # Quicker by far for what is behind a proxy.
+    # Much quicker than dict() for a proxy.
     return splits.copy() if isinstance(splits, MappingProxyType) else dict(splits)
 
 

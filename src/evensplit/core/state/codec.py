@@ -184,7 +184,7 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "tasksMin": (settings.tasks_min, usual.tasks_min),
         "taskOffsetsMax": (settings.task_offsets_max, usual.task_offsets_max),
         "begun": (state.begun, True),
-        "dealtTo": (list(state.dealt_to), list(range(state.readers))),
+        "dealtTo": (list(state.assigned_readers), list(range(state.readers))),
         "pins": (encode_pins(state.eligible), []),
         "losses": ([encode_loss(loss) for loss in state.losses], []),
     }
@@ -243,8 +243,8 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
             now = from_version_1(columns) if body[SIGNATURE] == 1 else columns
             splits.update(decode_topic(name, topic, now, readers, revision, known))
     in_order(clusters, "clusters")
-    dealt_to = tuple(count(reader, "dealtTo") for reader in body.get("dealtTo", range(readers)))
-    in_order(dealt_to, "dealtTo")
+    assigned_readers = tuple(count(reader, "dealtTo") for reader in body.get("dealtTo", range(readers)))
+    in_order(assigned_readers, "dealtTo")
     return EnumeratorState(
         readers,
         MappingProxyType(clusters),
@@ -252,7 +252,7 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         settings,
         count(body.get("generation", 0), "generation"),
         flag(body.get("begun", True)),
-        dealt_to,
+        assigned_readers,
         tuple(decode_loss(*loss) for loss in body.get("losses", ())),
         MappingProxyType(decode_pins(body.get("pins", ()))),
         revision,

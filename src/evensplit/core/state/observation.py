@@ -1,12 +1,12 @@
-"""What is known beside the state when a batch is planned: the ends of the logs, and which clusters answer.
+"""The report of a batch: the ends of the logs, and which clusters answer, as they were when it was planned.
 
-It travels in Spark's progress events (as the source's latest offset) and is never needed to go on.
+It is part of Spark's progress events (as the source's latest offset) and is never needed to go on.
 
     {"evensplit": 2,                               what this is, and the version of the format
      "latest": {"east": {"orders": {"0": 130}}},   cluster, topic, partition: the end of the log
      "unreachable": {"west": "…"}}                 cluster: why it does not answer
 
-What is empty is left out, of these as of "unreachableSinceMs" ({cluster: ms}), "notices" and "leftOut" (lists of text).
+Empty parts are left out, of these as of "unreachableSinceMs" ({cluster: ms}), "notices" and "leftOut" (lists of text).
 Version 1 has "latest" and "unreachable", both always.
 """
 
@@ -27,22 +27,22 @@ _VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the source saw when it planned a batch.
-
-    `latest`: split -> the end of its log. `unreachable`: cluster -> why it does not answer; `unreachable_since_ms`:
-    since when, where that is known. `notices`: what else is not as it should be, a sentence each. `left_out`: clusters
-    that did not answer and that a run to the end (AvailableNow) does without.
-    """
+    """Clusters and logs as the source saw them when it planned a batch."""
 
     latest: Mapping[SplitId, int] = field(default_factory=dict)
+    """Split -> the end of its log."""
     unreachable: Mapping[str, str] = field(default_factory=dict)
+    """Cluster -> why it does not answer."""
     notices: tuple[str, ...] = ()
+    """Everything else that is not as it should be, a sentence each."""
     left_out: tuple[str, ...] = ()
+    """Clusters that did not answer, and that a run to the end (AvailableNow) does without."""
     unreachable_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """Cluster -> since when it does not answer, where that is known."""
 
 
 def encode_report(report: Report) -> dict[str, Any]:
-    """The report as JSON's own types, in the order of the splits."""
+    """Return the report in JSON's own types, in the order of the splits."""
     latest: dict[str, dict[str, dict[str, int]]] = {}
     for split in sorted(report.latest):
         by_topic = latest.setdefault(split.cluster, {})
@@ -58,9 +58,10 @@ def encode_report(report: Report) -> dict[str, Any]:
 
 
 def decode_report(document: Mapping[str, Any], known: Mapping[SplitId, Split] | None = None) -> Report:
-    """The report that `document` was made from. Raises ValueError where it is not one of ours, or damaged.
+    """Return the report that `document` was made from.
 
-    The ids of splits that are `known` are taken from there, so that they are not there twice.
+    Ids of `known` splits are taken from there, so that each is in memory once. Raises ValueError for another document,
+    or a damaged one.
     """
     version = document.get(SIGNATURE)
     if not is_count(version) or not 1 <= version <= _VERSION or (version == 1 and "latest" not in document):
@@ -72,7 +73,7 @@ def decode_report(document: Mapping[str, Any], known: Mapping[SplitId, Split] | 
 
 
 def lag(state: EnumeratorState, report: Report) -> dict[SplitId, int | None]:
-    """Offsets between each split's position and the end of its log; None where the end is not known."""
+    """Return split -> the offsets between its position and the end of its log; None where the end is not known."""
     return {
         key: report.latest[key] - split.position if key in report.latest and split.position is not None else None
         for key, split in state.splits.items()

@@ -1,4 +1,4 @@
-"""What the user decides about assignment: how, when and for how long."""
+"""The user's settings of assignment and of losses."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from evensplit.core.assign.terms import BALANCED, POLICIES
 
 ALWAYS, ON_RESCALE, NEVER = "always", "on-rescale", "never"
 REBALANCES = (ALWAYS, ON_RESCALE, NEVER)
-"""When owners may change: with every change of splits or readers, of readers only (one that is removed and returns is
-two changes), or only where an owner is gone."""
+"""When owners may change: with every change of splits or readers; with changes of readers only (one that is removed and
+returns is two changes); or only where an owner is gone."""
 
 ALL_CLUSTERS, PER_CLUSTER = "global", "per-cluster"
 SCOPES = (ALL_CLUSTERS, PER_CLUSTER)
-"""What is balanced: all splits together, or those of each cluster on their own."""
+"""Whether all splits are balanced together, or those of each cluster on their own."""
 
 WHOLE, LEVEL, OWNERS = "whole", "level", "owners"
 PLANS = (WHOLE, LEVEL, OWNERS)
-"""How a batch is shared out (see `plan.plan_batch`): so that the busiest reader has little, with ranges as they are, or
-cut; or with every split read by its owner."""
+"""Which reader reads which range of a batch (see `plan.plan_batch`): so that the busiest reader has as little as
+possible, with whole ranges or with ranges cut; or each split by its owner."""
 
 FAIL, DECLARE = "fail", "declare"
 LOSSES = (FAIL, DECLARE)
-"""What loss does: it ends the run, or it is reported and reading goes on."""
+"""Whether a loss ends the run, or is declared and reading goes on."""
 
 RETENTION_MS_DEFAULT = 7 * 24 * 60 * 60 * 1000
 DISCOVERY_INTERVAL_MS_DEFAULT = 30_000
@@ -30,25 +30,27 @@ DISCOVERY_INTERVAL_MS_DEFAULT = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is kept in the state, so that a batch that has to be planned again is planned in the same way.
-
-    `policy`, `rebalance`, `scope`, `plan`: one of POLICIES, REBALANCES, SCOPES and PLANS.
-    `retention_ms`: how long the position of what was removed is kept; 0: not at all.
-    `bounded`: reading ends at the stops of the splits.
-    `tasks_min`, `task_offsets_max`: see `tasks.plan_tasks`; at least 1 each, or None.
-    """
+    """Settings that the state keeps, so that a batch that has to be planned again is planned in the same way."""
 
     policy: str = BALANCED
+    """One of POLICIES."""
     rebalance: str = ALWAYS
+    """One of REBALANCES."""
     scope: str = ALL_CLUSTERS
+    """One of SCOPES."""
     plan: str = WHOLE
+    """One of PLANS."""
     retention_ms: int = RETENTION_MS_DEFAULT
+    """How long positions of removed splits are kept; 0: not at all."""
     bounded: bool = False
+    """Reading ends at the stops of the splits."""
     tasks_min: int | None = None
+    """The least number of tasks of a batch, at least 1; see `tasks.plan_tasks`."""
     task_offsets_max: int | None = None
+    """The most offsets of one task, at least 1; see `tasks.plan_tasks`."""
 
     def problems(self) -> tuple[str, ...]:
-        """One sentence for each setting that cannot be."""
+        """Return one sentence for each invalid setting."""
         chosen = (
             ("policy", self.policy, POLICIES),
             ("rebalance", self.rebalance, REBALANCES),

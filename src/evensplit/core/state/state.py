@@ -50,7 +50,7 @@ class Registration:
     reported: Mapping[SplitId, int] = field(default_factory=_nothing)
 
 
-class Sighting(NamedTuple):
+class TruncationObservation(NamedTuple):
     """A log was seen to end before its position."""
 
     answers: int
@@ -61,24 +61,26 @@ class Sighting(NamedTuple):
     """When the first of these polls was sent."""
 
 
-class Doubt(NamedTuple):
-    """A topic was listed with another id than its splits have.
-
-    `answers`: how many named it, the first of them asked for at `since_ms`; `answer` is the number of the last one that
-    was about the topic. `begun_ms`: when the first one of all was asked for. `denials`: how many have named the known
-    id in a row, as long as nobody knows whose answers these are: then those that name the other one count from none
-    again. `former`: the topic had it before, so it never counts. `heard`: the brokers that have answered since it
-    began, as far as they are known.
-    """
+class IdConflict(NamedTuple):
+    """A topic was listed with another id than its splits have."""
 
     topic_id: str
+    """The other id."""
     answers: int
+    """How many polls named it."""
     answer: int
+    """The number of the last poll that was about the topic."""
     since_ms: int
+    """When the first poll that counts in `answers` was sent."""
     begun_ms: int
+    """When the first poll of all that named it was sent."""
     denials: int = 0
+    """How many polls in a row named the known id. Counted only as long as it is not known which brokers answer; then
+    `answers` begins from 0 again."""
     former: bool = False
+    """The topic had this id before, so it never counts."""
     heard: frozenset[str] = frozenset()
+    """The brokers that have answered since it began, as far as they are known."""
 
 
 class ReadRanges(NamedTuple):
@@ -104,87 +106,88 @@ class ReadRanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is known for as long as the process lives; a restored state begins with an empty one.
-
-    `registrations`: reader -> its registration, for the readers that are there.
-    `epochs`: reader -> the highest epoch that was heard of.
-    `lost`: readers that registered and are gone now, expected back; ascending.
-    `removed`: readers that are not expected back; ascending.
-    `assigned`: the global assignment of this run has been computed.
-    `signalled`: readers that were told, since they registered, that there are no more splits; ascending.
-    `named`: the clusters that were named in this run; `listed`: those of the last listing; None before there was any;
-    `listed_all`: one of the listings was complete.
-    `subscriptions`: cluster -> what is to be read of it, where the last listing said so.
-    `answers`: cluster -> its last complete answer. `heard`: cluster -> the number of its last answer, complete or not.
-    `missing_since`: split, or id of a cluster -> the time of the first of the last complete answers without it, in ms.
-    `ends`: cluster -> split -> how far its log has been seen to reach, in this incarnation.
-    `sightings`: splits whose logs end before their positions, as long as that may be a stale answer.
-    `unreachable`: cluster -> why it did not answer the last time.
-    `now_ms`: the last time that was told; None before there was any.
-    `discovery`, `discovery_interval_ms`, `loss`: see `SettingsChanged`.
-    `undeclared`: losses noticed since the last batch was planned: the next one declares them.
-    `declared`: losses of earlier batches, each with its revision, that no durable state is sure to have yet.
-    `told`: the last events, one line each, the latest at the end.
-    `open`: a batch was opened and is not planned yet: owners stay as they are.
-    `due`: owners are to be decided anew when it is planned.
-    `taken`: split -> the reader that had it when owners were decided the last time, if it has lost that since: in an
-    open batch, or because there is no reader of that number any more.
-    `leaving`: clusters that are to be removed as soon as no listed one can turn out to be one of them, renamed.
-    `identified`: cluster -> the first revision of a state that has its Kafka id, as long as an earlier state may be
-    what a batch begins with: in that, it cannot be found by its id if it is renamed.
-    `former`: (cluster, topic) -> ids that it had before; a broker that names one lags behind.
-    `doubts`: (cluster, topic) -> an id that its last listing named and that is not believed (yet): what is said of that
-    topic counts for nothing.
-    `late`: cluster -> splits of which a leader from before what was read has answered: its ends count for nothing.
-    `leader_epochs`: cluster -> split -> those of its log's records, as they were last seen.
-    """
+    """What is known for as long as the process lives; a restored state begins with an empty one."""
 
     registrations: Mapping[int, Registration] = field(default_factory=_nothing)
+    """Reader -> its registration, for the readers that are there."""
     epochs: Mapping[int, int] = field(default_factory=_nothing)
+    """Reader -> its highest epoch so far."""
     lost: tuple[int, ...] = ()
+    """Readers that failed and are expected back; ascending."""
     removed: tuple[int, ...] = ()
+    """Readers that are not expected back; ascending."""
     assigned: bool = False
+    """The global assignment of this session has been computed."""
     signalled: tuple[int, ...] = ()
+    """Readers that were told, since they registered, that there are no more splits; ascending."""
     named: tuple[str, ...] = ()
+    """All clusters that were listed in this session."""
     listed: tuple[str, ...] | None = None
+    """The clusters of the last listing; None before the first one."""
     listed_all: bool = False
+    """One of the listings was complete."""
+    metadata_poll: int = 0
+    """The number of the metadata poll that the last listing came from."""
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
-    answers: Mapping[str, tuple[ListedPartition, ...]] = field(default_factory=_nothing)
-    heard: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> what is to be read of it, where the last listing had that."""
+    listings: Mapping[str, tuple[ListedPartition, ...]] = field(default_factory=_nothing)
+    """Cluster -> its last complete listing of partitions."""
+    listed_polls: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> the number of the poll of its last listing, complete or not."""
+    discoveries: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> the number of the poll that its last complete listing rested on."""
+    observed: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> the number of the last poll by which its logs were observed."""
     missing_since: Mapping[SplitId | str, int] = field(default_factory=_nothing)
+    """Split, or cluster -> the time of the first of the last complete listings without it, in ms."""
     ends: Mapping[str, Mapping[SplitId, int]] = field(default_factory=_nothing)
-    sightings: Mapping[SplitId, Sighting] = field(default_factory=_nothing)
-    unreachable: Mapping[str, str] = field(default_factory=_nothing)
-    now_ms: int | None = None
-    discovery: bool = True
-    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
-    loss: str = FAIL
-    undeclared: tuple[Loss, ...] = ()
-    declared: tuple[tuple[int, Loss], ...] = ()
-    told: tuple[str, ...] = ()
-    open: bool = False
-    due: bool = False
-    taken: Mapping[SplitId, int] = field(default_factory=_nothing)
-    leaving: tuple[str, ...] = ()
-    identified: Mapping[str, int] = field(default_factory=_nothing)
-    former: Mapping[TopicName, tuple[str, ...]] = field(default_factory=_nothing)
-    doubts: Mapping[TopicName, Doubt] = field(default_factory=_nothing)
-    late: Mapping[str, tuple[SplitId, ...]] = field(default_factory=_nothing)
+    """Cluster -> split -> how far its log has been seen to reach, in this incarnation."""
+    truncation_observations: Mapping[SplitId, TruncationObservation] = field(default_factory=_nothing)
+    """Splits whose logs end before their positions, as long as that may come from a stale broker."""
     leader_epochs: Mapping[str, Mapping[SplitId, EpochTable]] = field(default_factory=_nothing)
+    """Cluster -> split -> the leader epochs of its log, as they were last seen."""
+    former_leaders: Mapping[str, tuple[SplitId, ...]] = field(default_factory=_nothing)
+    """Cluster -> splits that a leader from before the last record read has answered for: its offsets are ignored."""
+    id_conflicts: Mapping[TopicName, IdConflict] = field(default_factory=_nothing)
+    """Topics that the last listing named by an id that is not believed (yet): all that it says of them is ignored."""
+    former_topic_ids: Mapping[TopicName, tuple[str, ...]] = field(default_factory=_nothing)
+    """Topic -> ids that it had before: a broker that names one of them lags."""
+    unreachable: Mapping[str, str] = field(default_factory=_nothing)
+    """Cluster -> why its last poll failed."""
+    now_ms: int | None = None
+    """The last time that was told; None before the first one."""
+    discovery: bool = True
+    """See `SettingsChanged`."""
+    discovery_interval_ms: int = DISCOVERY_INTERVAL_MS_DEFAULT
+    """See `SettingsChanged`."""
+    loss: str = FAIL
+    """See `SettingsChanged`."""
+    undeclared: tuple[Loss, ...] = ()
+    """Losses since the last batch was planned: the next one declares them."""
+    declared: tuple[tuple[int, Loss], ...] = ()
+    """Losses of earlier batches that may not be durable yet, each with the revision of its batch."""
+    event_log: tuple[str, ...] = ()
+    """The last events, one line each, the latest at the end."""
     opened: bool = False
     """A batch was opened in this session."""
+    open: bool = False
+    """A batch is open and not planned yet: owners stay as they are."""
+    due: bool = False
+    """Owners are to be decided anew when it is planned."""
+    previous_owners: Mapping[SplitId, int] = field(default_factory=_nothing)
+    """Split -> its reader when owners were decided last, if it has lost that since: in an open batch, or because there
+    is no reader of that number any more."""
+    leaving: tuple[str, ...] = ()
+    """Clusters that are removed as soon as no listed one can turn out to be one of them, renamed."""
+    identified: Mapping[str, int] = field(default_factory=_nothing)
+    """Cluster -> the first revision of a state that has its Kafka id, as long as a batch may begin at an earlier one:
+    in such a state it cannot be found by its id if it is renamed."""
     read: Mapping[str, tuple[ReadRanges, ...]] = field(default_factory=_nothing)
-    """Cluster -> what was read of it and not compared yet with what is still there; see `skipped_records`."""
+    """Cluster -> ranges that tasks have read and that are not compared yet with the log; see `skipped_records`."""
     compared: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
-    """Cluster -> the last poll that was compared with what had been read, and the discovery that it rested on."""
+    """Cluster -> the last poll that was compared with ranges that had been read, and the discovery it rested on."""
     read_missing: Mapping[SplitId, int] = field(default_factory=_nothing)
     """Partitions that were read -> the time of the first of the last complete polls without them, in ms."""
-    observed: Mapping[str, int] = field(default_factory=_nothing)
-    """Cluster -> the last poll by which its logs were observed."""
-    discoveries: Mapping[str, int] = field(default_factory=_nothing)
-    """Cluster -> the last poll that a complete listing of its partitions rested on."""
-    metadata_poll: int = 0
-    """The number of the metadata poll that clusters were listed by the last time."""
 
     def wants(self, key: SplitId) -> bool:
         """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""
@@ -194,33 +197,31 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class EnumeratorState:
-    """What the enumerator knows.
-
-    `readers`: parallelism; 0 only before it has been decided.
-    `clusters`: by id, in the order of their ids.
-    `splits`: by id, in the order of their ids; never changed in place.
-    `settings`: what the user decided, as far as it must outlive the process.
-    `generation`: goes up by one whenever the owner of any split changes.
-    `begun`: the first discovery is done and owners have been decided, so what comes from now on is later than that.
-    `dealt_to`: the readers among which owners were decided the last time, ascending. Where they differ from those that
-    there are, the new ones have not had their share yet.
-    `losses`: what was declared lost in the batch that ends here, and in those before it that may not be kept.
-    `eligible`: reader -> what it may read; a reader that is not named may read everything. Ascending by reader.
-    `revision`: goes up by one with each batch that is planned; 0 before the first one, and in states of older formats.
-    `session`: what is known for as long as the process lives; does not count when states are compared.
-    """
+    """What the enumerator knows."""
 
     readers: int = 0
+    """Parallelism; 0 only before it has been decided."""
     clusters: Mapping[str, ClusterState] = field(default_factory=_nothing)
+    """By id, in the order of their ids."""
     splits: Mapping[SplitId, Split] = field(default_factory=_nothing)
+    """By id, in the order of their ids; never changed in place."""
     settings: Settings = field(default_factory=Settings)
+    """What the user decided, as far as it must outlive the process."""
     generation: int = 0
+    """Goes up by one whenever the owner of any split changes."""
     begun: bool = False
-    dealt_to: tuple[int, ...] = ()
+    """The first discovery is done and owners have been decided: what is found from now on starts at earliest."""
+    assigned_readers: tuple[int, ...] = ()
+    """The readers among which owners were decided last, ascending. Where these are not all readers that there are, the
+    others have not had their share yet."""
     losses: tuple[Loss, ...] = ()
+    """What was declared lost in the batch that ends here, and in earlier ones that may not be durable."""
     eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
+    """Reader -> what it may read; a reader that is not named may read everything. Ascending by reader."""
     revision: int = 0
+    """Goes up by one with each batch that is planned; 0 before the first one, and in states of older formats."""
     session: Session = field(default_factory=Session, compare=False)
+    """What is known for as long as the process lives; does not count when states are compared."""
 
     @property
     def settled(self) -> bool:

@@ -1,4 +1,4 @@
-"""Values in a document that may be damaged: what they have to be, or an error that says what they are."""
+"""Checks of values in a document that may be damaged; the errors say what was expected and what was found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_count(value: object) -> TypeGuard[int]:
 
 
 def count(value: object, what: str, most: float = inf) -> int:
-    """`value`, which has to be a whole number from 0 to `most`; otherwise ValueError says what `what` is."""
+    """Return `value`, a whole number from 0 to `most`; otherwise raise ValueError, in which it is called `what`."""
     if not is_count(value) or value > most:
         upper = "of at least 0" if most == inf else f"from 0 to {most}"
         raise ValueError(f"{what} is {value!r}, expected a whole number {upper}")
@@ -27,12 +27,12 @@ def count(value: object, what: str, most: float = inf) -> int:
 
 
 def count_or_none(value: object, what: str) -> int | None:
-    """The same, or None."""
+    """As `count`, or None."""
     return None if value is None else count(value, what)
 
 
 def counts(values: Iterable[Any], what: str) -> int:
-    """The highest of `values`, -1 without any, when all of them are whole numbers of at least 0."""
+    """Return the highest of `values`, which have to be whole numbers of at least 0; -1 if there are none."""
     listed = list(values)
     if not set(map(type, listed)) <= {int} or (listed and min(listed) < 0):
         raise ValueError(f"{what} has other values than whole numbers of at least 0")
@@ -40,32 +40,32 @@ def counts(values: Iterable[Any], what: str) -> int:
 
 
 def present(column: Sequence[Any]) -> Sequence[Any]:
-    """What is not None of a column."""
+    """Return a column without its None."""
     return [one for one in column if one is not None] if None in column else column
 
 
 def flag(value: object) -> bool:
-    """`value`, which has to be true or false."""
+    """Return `value`, which has to be true or false."""
     if not isinstance(value, bool):
         raise TypeError(f"a flag is {value!r}, expected true or false")
     return value
 
 
 def in_order(keys: Iterable[Any], what: str) -> None:
-    """Raises ValueError unless `keys` ascend, each once."""
+    """Raise ValueError unless `keys` ascend, each once."""
     if any(starmap(ge, pairwise(keys))):
         raise ValueError(f"{what} are not in order")
 
 
 def word(value: object) -> str:
-    """`value`, which has to be text."""
+    """Return `value`, which has to be text."""
     if not isinstance(value, str):
         raise TypeError(f"a name is {value!r}, expected text")
     return value
 
 
 def encode_pins(eligible: Mapping[int, Sequence[Readable]]) -> list[list[Any]]:
-    """What readers may read: `[readers, clusters, topics and splits]` for all that may read the same."""
+    """Return one `[readers, clusters, topics and splits]` for each group of readers that may read the same."""
     groups: dict[tuple[Readable, ...], list[int]] = {}
     for reader in sorted(eligible):
         groups.setdefault(tuple(eligible[reader]), []).append(reader)
@@ -73,7 +73,7 @@ def encode_pins(eligible: Mapping[int, Sequence[Readable]]) -> list[list[Any]]:
 
 
 def decode_pins(groups: Iterable[Any]) -> dict[int, tuple[Readable, ...]]:
-    """The reverse of `encode_pins`, ascending by reader."""
+    """Reverse `encode_pins`; ascending by reader."""
     found: dict[int, tuple[Readable, ...]] = {}
     for readers, pins in groups:
         readable = tuple(map(_readable, pins))
@@ -99,7 +99,7 @@ def _readable(names: list[Any]) -> Readable:
 
 
 def encode_loss(loss: Loss) -> list[Any]:
-    """A loss as the list of its fields."""
+    """Return the fields of a loss as a list."""
     fields = [*loss.split, loss.cause.value, loss.position, loss.found, loss.offsets_max]
     return fields if loss.handed_out is None else [*fields, loss.handed_out.value]
 
@@ -114,7 +114,7 @@ def decode_loss(
     offsets_max: object,
     handed_out: str | None = None,
 ) -> Loss:
-    """The reverse of `encode_loss`, of its fields."""
+    """Reverse `encode_loss`, whose fields these are."""
     split = SplitId(word(cluster), word(topic), count(partition, "the partition of a loss"))
     return Loss(
         split,

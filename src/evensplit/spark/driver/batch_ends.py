@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from evensplit.core.batch.plan import is_held_back, plan_ends, unread
-from evensplit.core.machine.rebalance import nobodys
+from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
@@ -47,7 +47,7 @@ class BatchEnds:
         """
         # Where the options end reading, nothing is read before it is known where that is.
         ending = frozenset(cluster.id for cluster in clusters if cluster.ends_stream)
-        unreadable = nobodys(state)
+        unreadable = unreadable_splits(state)
         positions = {
             split.id: split.position
             for split in state.load()

@@ -51,7 +51,7 @@ from evensplit.spark.task.partition import ReaderPartition, input_partitions
 
 log = logging.getLogger("evensplit")
 
-SIGHTING_INTERVAL_S = 0.5
+POLL_AGAIN_S = 0.5
 """How long to wait for another answer when there is no later plan that would look again."""
 
 Batch = tuple[EnumeratorState, EnumeratorState]
@@ -158,7 +158,7 @@ class Coordinator:
             if not is_unsure:
                 break
             # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
-            self.scheduler.sleep(SIGHTING_INTERVAL_S)
+            self.scheduler.sleep(POLL_AGAIN_S)
             state, since = self._feed.tell(state, TimePassed(self._passed_ms())), {}
         if self._fixed:
             if looks_back:
@@ -364,7 +364,7 @@ class Coordinator:
         if self._options.discovery_interval_ms <= 0:
             # What the one discovery at the start did not find is confirmed by another one.
             return is_due and any(isinstance(key, SplitId) for key in session.missing_since)
-        return fix_ends or is_due or bool(session.sightings or session.doubts)
+        return fix_ends or is_due or bool(session.truncation_observations or session.id_conflicts)
 
     def _reached(self, cluster: ClusterState) -> ClientSettings:
         return self._metadata.reached(cluster, self.cluster(cluster.id) or self._monitor.called(cluster.kafka_id))

@@ -315,8 +315,8 @@ def _is_new(observed: Mapping[str, int], name: str, answer: PollResult | None) -
 
 def _believed(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Iterator[tuple[SplitId, int]]:
     """The ends of a cluster's logs, without those of other topics, perhaps, and of former leaders."""
-    doubted = {topic for cluster, topic in state.session.doubts if cluster == name}
-    late = frozenset(state.session.late.get(name, ()))
+    doubted = {topic for cluster, topic in state.session.id_conflicts if cluster == name}
+    late = frozenset(state.session.former_leaders.get(name, ()))
     ends = ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in doubted)
     return (one for one in ends if one[0] not in late) if late else ends
 

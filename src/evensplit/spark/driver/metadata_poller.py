@@ -135,7 +135,7 @@ class MetadataPoller:
             return [cluster.id for cluster in self.clusters]
         known = {name for name, cluster in state.clusters.items() if cluster.discovered}
         # Of one that never gives all, a later answer is as good as those about any other.
-        known.update(session.heard)
+        known.update(session.listed_polls)
         return [cluster.id for cluster in self.clusters if cluster.id not in known]
 
     def reached(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> ClientSettings:

@@ -111,7 +111,7 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
     gaps = [
         view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
     ]
-    doubts, late = state.session.doubts, frozenset(chain.from_iterable(state.session.late.values()))
+    doubts, late = state.session.id_conflicts, frozenset(chain.from_iterable(state.session.former_leaders.values()))
     if not gaps and not doubts and not late and sum(len(view.latest) for view in views.values()) == len(state.splits):
         return {}
     found: defaultdict[str, set[TopicPartition]] = defaultdict(set)
@@ -142,7 +142,7 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
 
 
 def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
-    return {topic: seen.topic_id for (cluster, topic), seen in state.session.doubts.items() if cluster == name}
+    return {topic: seen.topic_id for (cluster, topic), seen in state.session.id_conflicts.items() if cluster == name}
 
 
 def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:

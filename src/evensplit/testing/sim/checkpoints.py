@@ -159,7 +159,7 @@ class Checkpoints:
                 of.pop(key, None)
         if random.random() < 0.5:
             said.append("the checkpoint does not say among whom owners were dealt")
-            state, model.dealt_to = replace(state, dealt_to=()), ()
+            state, model.assigned_readers = replace(state, assigned_readers=()), ()
         lean = self.write(state, dump(self._rules.encode(state)), model, entry.reports)
         lean.committed, lean.owed = True, tuple(loss for loss in entry.owed if loss.split not in lacking)
         return lean, said
@@ -224,6 +224,6 @@ def first_difference(left: EnumeratorState, right: EnumeratorState) -> str:
         lambda state: state.clusters,
         lambda state: state.settings,
         lambda state: state.losses,
-        lambda state: (state.readers, state.generation, state.begun, state.dealt_to),
+        lambda state: (state.readers, state.generation, state.begun, state.assigned_readers),
     )
     return next((f"{part(left)} became {part(right)}" for part in parts if part(left) != part(right)), "nothing")

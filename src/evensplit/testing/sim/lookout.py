@@ -55,7 +55,7 @@ class Lookout:
     def end(self, key: SplitId, log: Log, faults: frozenset[str], state: EnumeratorState) -> tuple[EpochTable, int]:
         """The epochs of a log and where it ends, by a leader that may lag behind, or be a former one."""
         random, table, end = self._random, tuple(reversed(log.epochs)), log.end
-        seen = state.session.sightings.get(key)
+        seen = state.session.truncation_observations.get(key)
         # What is true is not always heard.
         told = max(self._stale.get(key, 0), 0 if seen is None else seen.answers)
         stale = told < STALE_MAX and random.random() < 0.3
@@ -65,7 +65,7 @@ class Lookout:
             table, end = table[1:], min(log.end, table[0].start)
         if end < log.end:
             self._stale[key] = self._stale.get(key, 0) + 1
-        elif key[:2] not in state.session.doubts:
+        elif key[:2] not in state.session.id_conflicts:
             # Of a topic in doubt, the enumerator does not listen to the truth either.
             self._stale[key] = 0
         return (table if self._profile.tells_epochs else ()), end
@@ -109,7 +109,7 @@ class Lookout:
 
         Two old answers in a row, with nothing between them, are believed, and then the true one is not.
         """
-        for (cluster, topic), one in state.session.doubts.items():
+        for (cluster, topic), one in state.session.id_conflicts.items():
             if one.former and now_ms - one.since_ms > SILENT_MS_MAX:
                 return f"topic {topic} of {cluster} gives nothing"
         return ""

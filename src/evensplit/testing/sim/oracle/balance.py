@@ -81,10 +81,10 @@ class Evenness:
             for key in event.splits:
                 previous.setdefault(key, event.reader)
         # Where owners were never dealt, there is no number of readers that could have changed.
-        rescaled = bool(model.dealt_to) and tuple(readers) != model.dealt_to
+        rescaled = bool(model.assigned_readers) and tuple(readers) != model.assigned_readers
         rebalance = after.settings.rebalance
         levels = rebalance == "always" or (rebalance == "on-rescale" and rescaled)
-        model.dealt_to = tuple(readers)
+        model.assigned_readers = tuple(readers)
         owners = {key: owner for key in active if (owner := after.splits[key].owner) is not None}
         eligible = after.eligible
         if not readers:

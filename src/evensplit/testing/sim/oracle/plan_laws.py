@@ -47,11 +47,11 @@ def check_plan(
     owners = {part.split: _owner(start, end, part.split) for part in expected}
     for part, reader in parts:
         if reader != owners[part.split] and not may_read(end.eligible, reader, part.split):
-            anybody = any(may_read(end.eligible, other, part.split) for other in end.dealt_to)
+            anybody = any(may_read(end.eligible, other, part.split) for other in end.assigned_readers)
             if owners[part.split] is not None or anybody:
                 raise Broken("S2", f"{part.split} is read by reader {reader}, who may not read it", part.split)
     _check_kind(plan, parts, owners, offsets_min)
-    if plan.kind == "level" and len(end.dealt_to) <= SUBSETS_READERS_MAX:
+    if plan.kind == "level" and len(end.assigned_readers) <= SUBSETS_READERS_MAX:
         _check_level(plan, expected, owners, end, offsets_min)
 
 
@@ -102,23 +102,23 @@ def _check_level(
     offsets_min: int,
 ) -> None:
     """As many cuts as readers less one at most, and the least that the busiest can have, by Hall's condition."""
-    if plan.cuts > max(0, len(end.dealt_to) - 1):
-        raise Broken("S12", f"{plan.cuts} cuts among {len(end.dealt_to)} readers")
+    if plan.cuts > max(0, len(end.assigned_readers) - 1):
+        raise Broken("S12", f"{plan.cuts} cuts among {len(end.assigned_readers)} readers")
     able = {part.split: _able(part.split, owners[part.split], end) for part in expected}
     bound = offsets_min
-    for count in range(1, len(end.dealt_to) + 1):
-        for group in combinations(end.dealt_to, count):
+    for count in range(1, len(end.assigned_readers) + 1):
+        for group in combinations(end.assigned_readers, count):
             own = sum(part.size for part in expected if able[part.split] <= frozenset(group))
             bound = max(bound, -(-own // count))
-    if plan.offsets_max > bound and all(owner in end.dealt_to for owner in owners.values()):
+    if plan.offsets_max > bound and all(owner in end.assigned_readers for owner in owners.values()):
         raise Broken("S12", f"the busiest reader has {plan.offsets_max} offsets; {bound} is possible")
 
 
 def _able(key: SplitId, owner: int | None, end: EnumeratorState) -> frozenset[int]:
-    found = {reader for reader in end.dealt_to if may_read(end.eligible, reader, key)}
+    found = {reader for reader in end.assigned_readers if may_read(end.eligible, reader, key)}
     if owner is not None:
         found.add(owner)
-    return frozenset(found or end.dealt_to)
+    return frozenset(found or end.assigned_readers)
 
 
 def _owner(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int | None:

@@ -58,10 +58,10 @@ class Model:
 
     Of the checkpoint: `known`: split -> topic id. `marks`: split -> the next offset to deliver. `stops`: where a
     bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
-    that a first discovery by the strategy found. `dealt_to`: the readers of the last assignment. `runs`: for each split
-    with a start, a number that no other run of offsets without a break has, and where the run began. `kafka`: what each
-    cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned. `settled`: what has
-    been deleted, and what was lost with it is declared.
+    that a first discovery by the strategy found. `assigned_readers`: the readers of the last assignment. `runs`: for
+    each split with a start, a number that no other run of offsets without a break has, and where the run began.
+    `kafka`: what each cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
+    `settled`: what has been deleted, and what was lost with it is declared.
 
     Of the session: `missing`: split or cluster -> the last complete answers without it. `listings`: how many complete
     answers the metadata gave, `listed`: the number of the last one. `subscribed`: the topics of clusters whose
@@ -82,7 +82,7 @@ class Model:
     stops: dict[SplitId, int] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
     by_strategy: dict[SplitId, bool] = field(default_factory=dict)
-    dealt_to: tuple[int, ...] = ()
+    assigned_readers: tuple[int, ...] = ()
     runs: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
     begun: int = 0
     kafka: dict[str, str] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Model:
             dict(self.stops),
             dict(self.clusters),
             dict(self.by_strategy),
-            self.dealt_to,
+            self.assigned_readers,
             dict(self.runs),
             self.begun,
             dict(self.kafka),
