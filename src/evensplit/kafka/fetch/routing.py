@@ -169,6 +169,9 @@ class Routing:
                     if found and found != expected:
                         if giver == leaders.answered:
                             others[topic, giver] = givers[giver], expected, found
+                    elif not found and (topic, giver) in others:
+                        # That the topic is gone by now takes nothing back.
+                        continue
                     elif giver == leaders.answered or giver not in leaders.brokers:
                         # Who does not list it any more knows of all that happened while it was there.
                         del givers[giver]
