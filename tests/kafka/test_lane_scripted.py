@@ -146,6 +146,27 @@ def test_who_gave_records_and_was_given_up_needs_no_word(
     assert len(read(former, pool)) == 40
 
 
+def test_who_named_another_topic_and_then_none_has_not_taken_that_back(former: ScriptedCluster, pool: Pool) -> None:
+    """The topic was created anew, read, and deleted: what came may be of the new one."""
+    leader = former.brokers[1]
+
+    def delete() -> None:
+        if leader.metadata_at[-2:-1] and leader.metadata_at[-2] > fetched:
+            former.tell(None)
+
+    fetched = float("inf")
+
+    def create_anew(offset: int) -> None:
+        nonlocal fetched
+        if offset >= 20:
+            fetched = time.monotonic()
+            leader.log, leader.told, leader.on_metadata = Log(NEW, "new"), Told(NEW, leader=1), delete
+
+    leader.on_fetch = create_anew
+    with pytest.raises(DataLossError, match="deleted and created anew while it was read"):
+        read(former, pool, timeout_ms=2000, skip_lost=True)
+
+
 def test_topic_that_is_gone_when_it_was_read_by_name_is_no_error(former: ScriptedCluster, pool: Pool) -> None:
     former.brokers[1].on_fetch = lambda offset: former.tell(None) if offset == 30 else None
     assert len(read(former, pool)) == 40

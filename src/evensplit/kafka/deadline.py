@@ -14,40 +14,56 @@ POLL_MAX_S = 3600.0
 _Found = TypeVar("_Found")
 
 
+class Clock:
+    """Real time. The simulator of the fetcher puts another one in its place."""
+
+    def now_s(self) -> float:
+        """Seconds since some moment; they only ever pass."""
+        return time.monotonic()
+
+    def sleep(self, pause_s: float) -> None:
+        """Let so much time pass."""
+        time.sleep(pause_s)
+
+
+CLOCK = Clock()
+
+
 class Deadline:
-    """A moment of the monotonic clock by which a call has to end."""
+    """A moment of a clock by which a call has to end."""
 
-    __slots__ = ("at_s",)
+    __slots__ = ("at_s", "clock")
 
-    def __init__(self, at_s: float) -> None:
+    def __init__(self, at_s: float, clock: Clock = CLOCK) -> None:
         self.at_s = at_s
+        self.clock = clock
 
     @classmethod
-    def after(cls, timeout_s: float) -> Deadline:
+    def after(cls, timeout_s: float, clock: Clock = CLOCK) -> Deadline:
         """The moment that is `timeout_s` seconds (at least 0) from now."""
-        return cls(time.monotonic() + timeout_s)
+        return cls(clock.now_s() + timeout_s, clock)
 
     @property
     def remaining_s(self) -> float:
         """The seconds left; 0.0 once the deadline has passed."""
-        return max(0.0, self.at_s - time.monotonic())
+        return max(0.0, self.at_s - self.clock.now_s())
 
     @property
     def passed(self) -> bool:
         """Whether no time is left."""
-        return time.monotonic() >= self.at_s
+        return self.clock.now_s() >= self.at_s
 
     def within(self, timeout_s: float) -> Deadline:
         """The earlier one of this and `timeout_s` seconds from now."""
-        return Deadline(min(self.at_s, time.monotonic() + timeout_s))
+        return Deadline(min(self.at_s, self.clock.now_s() + timeout_s), self.clock)
 
     def at_least(self, timeout_s: float) -> Deadline:
         """The later one of this and `timeout_s` seconds from now."""
-        return Deadline(max(self.at_s, time.monotonic() + timeout_s))
+        return Deadline(max(self.at_s, self.clock.now_s() + timeout_s), self.clock)
 
     def pause(self, pause_s: float) -> None:
         """Sleep for `pause_s` seconds, but not beyond the deadline."""
-        time.sleep(min(pause_s, self.remaining_s))
+        self.clock.sleep(min(pause_s, self.remaining_s))
 
 
 class Overdue(Exception):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.admin.cluster_session import Session
 from evensplit.kafka.deadline import Deadline
+from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import ClientSettings
 
 
@@ -18,10 +19,11 @@ class Calls:
     In a forked process it starts anew, and leaves the connections of the process before alone.
     """
 
-    def __init__(self, cluster: str, settings: ClientSettings) -> None:
+    def __init__(self, cluster: str, settings: ClientSettings, network: Network = NETWORK) -> None:
         self._cluster = cluster
         self._settings = settings
-        self.session = Session(cluster, settings)
+        self._network = network
+        self.session = Session(cluster, settings, network)
 
     @contextmanager
     def call(self, timeout_s: float | None = None) -> Iterator[tuple[Session, Deadline]]:
@@ -32,7 +34,7 @@ class Calls:
         Raises:
             ClusterUnreachable: an earlier call did not end by then.
         """
-        deadline = Deadline.after(self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
+        deadline = self._network.deadline(self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
         if self.session.pid != os.getpid():
             self.close()
         session = self.session
@@ -51,7 +53,7 @@ class Calls:
 
     def close(self) -> None:
         """Let go of all connections; never waits. A call that is under way ends as if nothing had happened."""
-        session, self.session = self.session, Session(self._cluster, self._settings)
+        session, self.session = self.session, Session(self._cluster, self._settings, self._network)
         if session.pid != os.getpid():
             # Forked: no thread here uses it, and its lock may have been held at that moment.
             session.close()

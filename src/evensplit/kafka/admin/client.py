@@ -36,6 +36,7 @@ from evensplit.kafka.admin.protocol import (
 )
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS
 from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, describe_code, is_retriable
@@ -54,12 +55,12 @@ class ClusterClient:
     In a forked process it starts anew, and leaves the connections of the process before alone.
     """
 
-    def __init__(self, cluster: str, settings: ClientSettings) -> None:
+    def __init__(self, cluster: str, settings: ClientSettings, network: Network = NETWORK) -> None:
         self.cluster = cluster
         self.settings = settings
-        self._calls = Calls(cluster, settings)
+        self._calls = Calls(cluster, settings, network)
         # Apart, since a group's coordinator can be long in coming, and nothing else is to wait for it.
-        self._group_calls = Calls(cluster, settings)
+        self._group_calls = Calls(cluster, settings, network)
 
     @property
     def trouble(self) -> str:
@@ -221,7 +222,7 @@ class _OffsetLookup:
         self._absent: Collection[TopicPartition] = ()
 
     def run(self) -> Mapping[TopicPartition, int]:
-        grace = Deadline.after(UNKNOWN_TOPIC_GRACE_S)
+        grace = Deadline.after(UNKNOWN_TOPIC_GRACE_S, self._deadline.clock)
         backoff = Backoff(self._session.settings)
         refresh = False
         while pending := [key for key in self._wanted if key not in self._found]:

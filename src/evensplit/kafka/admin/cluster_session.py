@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +18,7 @@ from evensplit.kafka.admin.protocol import are_two_clusters
 from evensplit.kafka.admin.staleness import Newest
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.wire.api import METADATA, Api, metadata_bytes_max
 from evensplit.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
@@ -125,9 +125,10 @@ class Backoff:
 class Session:
     """Connections, brokers, leaders and coordinators of one cluster, in the process that made it."""
 
-    def __init__(self, cluster: str, settings: ClientSettings) -> None:
+    def __init__(self, cluster: str, settings: ClientSettings, network: Network = NETWORK) -> None:
         self.cluster = cluster
         self.settings = settings
+        self._network = network
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.brokers: dict[int, Broker] = {}
@@ -172,8 +173,11 @@ class Session:
         if found is None or not found.is_quiet():
             if found is not None:
                 found.close()
-            found = self._connections[address] = Connection(self.cluster, address, self.settings, deadline)
+            found = self._connections[address] = self._open(address, deadline)
         return found
+
+    def _open(self, address: Address, deadline: Deadline) -> Connection:
+        return Connection(self.cluster, address, self.settings, deadline, self._network)
 
     def metadata(
         self,
@@ -303,16 +307,16 @@ class Session:
         return sorted(others, key=self._is_resting)[:TURNS_MAX]
 
     def _is_resting(self, address: Address) -> bool:
-        return time.monotonic() < self._rests.get(address, (0.0, 0.0))[0]
+        return self._network.clock.now_s() < self._rests.get(address, (0.0, 0.0))[0]
 
     def _let_rest(self, address: Address, error: ClusterError) -> None:
         """It has failed. What fails again while it rests does not rest for longer."""
         if isinstance(error, _OlderMetadata):
-            self._rests[address] = (time.monotonic() + OLDER_REST_S, FAILED_REST_S / 2)
+            self._rests[address] = (self._network.clock.now_s() + OLDER_REST_S, FAILED_REST_S / 2)
         elif not self._is_resting(address):
             _, last_s = self._rests.get(address, (0.0, FAILED_REST_S / 2))
             rest_s = min(2 * last_s, FAILED_REST_MAX_S)
-            self._rests[address] = (time.monotonic() + rest_s, rest_s)
+            self._rests[address] = (self._network.clock.now_s() + rest_s, rest_s)
 
     def _broker_addresses(self) -> list[Address]:
         return [self.brokers[node].address for node in sorted(self.brokers)]

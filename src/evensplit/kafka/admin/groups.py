@@ -206,7 +206,7 @@ class _OffsetCommit(_Attempts):
     def run(self) -> _Codes:
         """Returns Kafka's error codes of the partitions that could not be committed."""
         # The coordinator may not know yet of a topic that another broker has.
-        grace = Deadline.after(min(UNKNOWN_TOPIC_GRACE_S, self._deadline.remaining_s / 2))
+        grace = self._deadline.within(min(UNKNOWN_TOPIC_GRACE_S, self._deadline.remaining_s / 2))
         refused: dict[TopicPartition, int] = {}
         while self._pending:
             response = self.ask(OFFSET_COMMIT, partial(_commit_request, self._group, self._pending))

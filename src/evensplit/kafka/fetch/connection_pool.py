@@ -14,6 +14,7 @@ from collections import OrderedDict
 from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
+from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import Address, ClientSettings
 
 CLIENTS_MAX = 64
@@ -25,10 +26,13 @@ _Cluster = tuple[str, ClientSettings]
 class Pool:
     """Clients and idle connections of this process, the least recently used ones dropped beyond a bound.
 
-    May be used from several threads. In a forked process it is empty.
+    May be used from several threads. In a forked process it is empty. `network`: what it connects over.
     """
 
-    def __init__(self, *, clients_max: int = CLIENTS_MAX, idle_max: int = IDLE_CONNECTIONS_MAX) -> None:
+    def __init__(
+        self, *, clients_max: int = CLIENTS_MAX, idle_max: int = IDLE_CONNECTIONS_MAX, network: Network = NETWORK
+    ) -> None:
+        self.network = network
         self._clients_max = clients_max
         self._idle_max = idle_max
         self._start()
@@ -40,7 +44,7 @@ class Pool:
         with self._lock:
             found = self._clients.get((cluster, settings))
             if found is None:
-                found = self._clients[cluster, settings] = ClusterClient(cluster, settings)
+                found = self._clients[cluster, settings] = ClusterClient(cluster, settings, self.network)
             self._clients.move_to_end((cluster, settings))
             while len(self._clients) > self._clients_max:
                 dropped.append(self._clients.popitem(last=False)[1])
@@ -63,7 +67,7 @@ class Pool:
                     del self._idle[cluster, settings, address]
                 self._idle_count -= found is not None
             if found is None:
-                return Connection(cluster, address, settings, deadline)
+                return Connection(cluster, address, settings, deadline, self.network)
             if found.is_quiet():
                 return found
             # Brokers close what was idle for ten minutes.

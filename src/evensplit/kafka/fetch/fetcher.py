@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -48,7 +47,8 @@ class Fetcher:
         self._batch_bytes_max = batch_bytes_max
         self._leaders: dict[tuple[str, Address], Leader] = {}
         self._frames: list[Frame] = []
-        self._waiting = Waiting()
+        self._clock = pool.network.clock
+        self._waiting = Waiting(self._clock)
         self._routing = Routing(
             reads, clusters, pool, self._waiting, topic_ids=topic_ids, cluster_ids=cluster_ids, skip_lost=skip_lost
         )
@@ -113,7 +113,7 @@ class Fetcher:
 
     def _ask(self, leader: Leader) -> None:
         """Send the next request, if there is something to ask for."""
-        if time.monotonic() < leader.rests_until:
+        if self._clock.now_s() < leader.rests_until:
             return
         settings = self._settings[leader.cluster]
         share = max(FETCH_BYTES_MIN, self._buffer_bytes_max // len(self._leaders))
@@ -129,7 +129,7 @@ class Fetcher:
         left_s = min(*map(self._routing.left_s, leader.asked), settings.request_timeout_ms / 1000)
         leader.patience_s = max(left_s / 2, PATIENCE_MIN_S)
         leader.asked_at_s = self._waiting.now_s
-        deadline = Deadline.after(leader.patience_s)
+        deadline = Deadline.after(leader.patience_s, self._clock)
         wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
         if leader.asked[0].probing and not leader.asked[0].remote:
             # Whether there is something is all that is to be known.
@@ -140,7 +140,7 @@ class Fetcher:
                 leader.drop_spent()
                 if leader.connection is None:
                     leader.connection = self._pool.take(leader.cluster, settings, leader.address, deadline)
-                if leader.connection.muted_until > time.monotonic():
+                if leader.connection.muted_until > self._clock.now_s():
                     leader.rest(leader.connection.muted_until)
                     return
                 highest = None if all(read.topic_id for read in leader.asked) else FETCH_BY_NAME_VERSION
@@ -159,10 +159,10 @@ class Fetcher:
             due.append(self._routing.due)
         if len(asked) == 1 and not due:
             return asked[0]
-        waits = [moment - time.monotonic() for moment in due]
+        waits = [moment - self._clock.now_s() for moment in due]
         waits.extend(leader.asked_at_s + leader.patience_s - self._waiting.now_s for leader in asked)
         with self._waiting():
-            ready = wait_for_answers(asked, min(waits))
+            ready = wait_for_answers(asked, min(waits), self._pool.network.poll())
         if ready:
             return min(ready, key=lambda leader: leader.answered)
         for leader in asked:
@@ -178,7 +178,7 @@ class Fetcher:
         left_s = leader.asked_at_s + leader.patience_s - self._waiting.now_s
         try:
             with self._waiting():
-                length = connection.receive_into(frame, Deadline.after(max(left_s, 0.001)))
+                length = connection.receive_into(frame, Deadline.after(max(left_s, 0.001), self._clock))
             response = parse_fetch_response(frame.data, BODY_BEGIN, length, leader.version)
         except ClusterUnreachable as error:
             if isinstance(error, AnswerTooLong):
@@ -201,7 +201,7 @@ class Fetcher:
             what = f"{join_address(leader.address)}: it refused Fetch: {describe_code(code)}"
             self._lose(leader, BrokerError(leader.cluster, what, code))
             return None
-        if leader.throttle(response):
+        if leader.throttle(response, self._clock.now_s()):
             for read in leader.queue:
                 self._routing.raise_if_overdue(read)
             return None
@@ -252,7 +252,7 @@ class Fetcher:
         if answer.progressed:
             self._routing.note_progress()
         elif not answer.spans:
-            leader.rest(time.monotonic() + self._settings[leader.cluster].retry_backoff_ms / 1000)
+            leader.rest(self._clock.now_s() + self._settings[leader.cluster].retry_backoff_ms / 1000)
         return answer
 
     def _redirect(self, leader: Leader, read: PartitionRead, node_id: int) -> None:

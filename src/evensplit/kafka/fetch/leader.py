@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import select
-import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -55,22 +54,22 @@ class Leader:
         """For how long quotas have held it back since something last came of it."""
 
     def rest(self, until: float) -> None:
-        """Ask for nothing before `until`, on the clock of `time.monotonic`; what was about to be asked for waits."""
+        """Ask for nothing before `until`, on the network's clock; what was about to be asked for waits."""
         self.queue.extendleft(reversed(self.asked))
         self.asked = []
         self.rests_until = max(self.rests_until, until)
 
-    def throttle(self, response: FetchedResponse) -> bool:
+    def throttle(self, response: FetchedResponse, now_s: float) -> bool:
         """Leave the broker alone for as long as `response` says; True if that is all it says, so to be asked for again.
 
-        That is no time in which its partitions failed to get on, up to THROTTLED_MAX_S.
+        That is no time in which its partitions failed to get on, up to THROTTLED_MAX_S. `now_s`: on its clock.
         """
         if self.version < THROTTLED_VERSION or response.throttle_ms <= 0:
             return False
         assert self.connection is not None
         throttle_s = min(response.throttle_ms / 1000, THROTTLE_MAX_S)
         # With the connection it goes to the next reader: until then the broker reads nothing from it.
-        self.connection.muted_until = time.monotonic() + throttle_s
+        self.connection.muted_until = now_s + throttle_s
         self.throttled_s += throttle_s
         if self.throttled_s <= THROTTLED_MAX_S:
             for read in (*self.asked, *self.queue):
@@ -98,9 +97,8 @@ class Leader:
             self.connection = None
 
 
-def wait_for_answers(asked: Sequence[Leader], wait_s: float) -> list[Leader]:
+def wait_for_answers(asked: Sequence[Leader], wait_s: float, poll: select.poll) -> list[Leader]:
     """Those of `asked` from which something has come, waiting for the first one `wait_s` at most."""
-    poll = select.poll()
     by_descriptor: dict[int, Leader] = {}
     ready: list[Leader] = []
     for leader in asked:

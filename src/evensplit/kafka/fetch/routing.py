@@ -5,7 +5,6 @@ Not knowing is not being gone: what one broker does not know, others are asked f
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import BrokerError, ClusterUnreachable, DataLossError
 from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.admin.cluster_session import UNKNOWN_TOPIC_GRACE_S, Broker, Leaders
+from evensplit.kafka.deadline import Clock
 from evensplit.kafka.fetch import problems
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.leader import PATIENCE_MIN_S
@@ -31,23 +31,24 @@ from evensplit.kafka.wire.error_codes import (
 class Waiting:
     """The lane's clock: it runs only while the lane waits for brokers."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.now_s = 0.0
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Let it run."""
-        begun = time.monotonic()
+        begun_s = self._clock.now_s()
         try:
             yield
         finally:
-            self.now_s += time.monotonic() - begun
+            self.now_s += self._clock.now_s() - begun_s
 
 
 class Routing:
     """Finds a leader for each of `unassigned`, and says what is lost.
 
-    `due`: when, on the clock of `time.monotonic`, they are looked for again.
+    `due`: when, on the network's clock, they are looked for again.
     `named`: by cluster and topic, which brokers gave records by the topic's name although its id is given, each with
     one of the reads that it gave some of.
     """
@@ -67,6 +68,7 @@ class Routing:
         self.due = 0.0
         self._settings = clusters
         self._pool = pool
+        self._clock = pool.network.clock
         self._waiting = waiting
         self._topic_ids = topic_ids
         self._cluster_ids = defaultdict(str, cluster_ids)
@@ -80,7 +82,7 @@ class Routing:
     def resolve_leaders(self) -> list[tuple[PartitionRead, Broker]]:
         """Return those of `unassigned` that have a leader now, with the leader. The others stay there."""
         found: list[tuple[PartitionRead, Broker]] = []
-        if not self.unassigned or time.monotonic() < self.due:
+        if not self.unassigned or self._clock.now_s() < self.due:
             return found
         by_cluster: defaultdict[str, list[PartitionRead]] = defaultdict(list)
         for read in self.unassigned:
@@ -122,7 +124,7 @@ class Routing:
         if searched is not None and searched.search is not None:
             # There has to be time for all brokers.
             pause_s = min(pause_s, self._sought_s(searched) / (2 * len(searched.search.unheard()) + 1))
-        self.due = time.monotonic() + max(pause_s, settings.retry_backoff_ms / 4000, 0.001)
+        self.due = self._clock.now_s() + max(pause_s, settings.retry_backoff_ms / 4000, 0.001)
 
     def note_progress(self) -> None:
         """Something got on, so the next pause is short again."""
@@ -170,6 +172,9 @@ class Routing:
                     if found and found != expected:
                         if giver == leaders.answered:
                             others[topic, giver] = givers[giver], expected, found
+                    elif not found and (topic, giver) in others:
+                        # That the topic is gone by now takes nothing back.
+                        continue
                     elif giver == leaders.answered or giver not in leaders.brokers:
                         # Who does not list it any more knows of all that happened while it was there.
                         del givers[giver]
@@ -182,7 +187,7 @@ class Routing:
                 break
             if failures:
                 with self._waiting():
-                    time.sleep(_pause_s(settings, failures - 1))
+                    self._clock.sleep(_pause_s(settings, failures - 1))
         if others:
             raise problems.mixed(*next(iter(others.values())))
         givers = next(iter(unsure.values()))

@@ -14,7 +14,6 @@ import os
 import select
 import socket
 import ssl
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -31,7 +30,8 @@ from evensplit.errors import (
 from evensplit.kafka.auth.login import log_in
 from evensplit.kafka.auth.tls_socket import reason_of, refused
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
-from evensplit.kafka.net.transport import PROBE_S, open_transport, speaks_tls
+from evensplit.kafka.net.network import NETWORK, Network
+from evensplit.kafka.net.transport import PROBE_S
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
 from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, software_version
@@ -76,18 +76,26 @@ class Connection:
     and the connection is then closed. Errors name the cluster and `host:port`.
     """
 
-    def __init__(self, cluster: str, address: Address, settings: ClientSettings, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        address: Address,
+        settings: ClientSettings,
+        deadline: Deadline,
+        network: Network = NETWORK,
+    ) -> None:
         self.cluster = cluster
         self.address = address
         self._where = join_address(address)
         self._client_id = settings.client_id
         self._pid = os.getpid()
+        self._network = network
         self._number = 0
         self._sent: deque[Sent] = deque()
         self._scratch = Frame()
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.muted_until = 0.0
-        """Before that moment of `time.monotonic` the broker, which throttles this client, reads nothing from it."""
+        """Before that moment of the network's clock the broker, which throttles this client, reads nothing from it."""
         self._open = True
         self._settings = settings
         self._answered = self._greetings = 0
@@ -95,12 +103,12 @@ class Connection:
         self._renew_at_s: float | None = None
         access = settings.security.resolve(cluster)
         self._secured, self._logged_in = access.tls is not None, access.sasl is not None
-        self._poll = select.poll()
+        self._poll = network.poll()
         if access.tls is None:
-            self._open_over(open_transport(cluster, address, settings, deadline), access, deadline)
+            self._open_over(network.open(cluster, address, settings, deadline), access, deadline)
         else:
             with CutOff(deadline.at_s) as cut:
-                transport = open_transport(cluster, address, settings, deadline, (access.tls, cut))
+                transport = network.open(cluster, address, settings, deadline, (access.tls, cut))
                 self._open_over(transport, access, deadline)
 
     def _open_over(self, transport: socket.socket, access: Access, deadline: Deadline) -> None:
@@ -113,7 +121,7 @@ class Connection:
             self._versions = self._negotiate(deadline)
             self._greetings = self._answered
             if access.sasl is not None:
-                begun_s = time.monotonic()
+                begun_s = self._network.clock.now_s()
                 ask = partial(self.request, deadline=deadline)
                 life_ms = log_in(self.cluster, self.address, access.sasl, ask, deadline)
                 self._renew_at_s = begun_s + SESSION_USED * life_ms / 1000 if life_ms > 0 else None
@@ -126,7 +134,7 @@ class Connection:
         """Whether it is open, was opened by this process, owes no response, and its login holds for long enough."""
         if not self._open or self._sent or self._pid != os.getpid():
             return False
-        return self._renew_at_s is None or time.monotonic() < self._renew_at_s
+        return self._renew_at_s is None or self._network.clock.now_s() < self._renew_at_s
 
     def is_quiet(self) -> bool:
         """Whether it is usable, and the other side has neither closed it nor sent anything unasked. Does not wait."""
@@ -358,7 +366,7 @@ class Connection:
         rules, so whether these are others is found out by a connection that keeps to them."""
         self.close()
         deadline = deadline.within(PROBE_S)
-        if not self._heard and not self._secured and speaks_tls(self.address, deadline):
+        if not self._heard and not self._secured and self._network.speaks_tls(self.address, deadline):
             return AuthenticationError(self.cluster, f"{self._where}: {_SPEAKS_TLS}")
         first = self._answered == self._greetings > 0
         if first and not self._logged_in and asked != SASL_HANDSHAKE.name and self._wants_sasl(deadline):
@@ -367,7 +375,7 @@ class Connection:
 
     def _wants_sasl(self, deadline: Deadline) -> bool:
         try:
-            other = Connection(self.cluster, self.address, self._settings, deadline)
+            other = Connection(self.cluster, self.address, self._settings, deadline, self._network)
         except ClusterError:
             return False
         try:
