@@ -94,7 +94,7 @@ def _home_by_name(self: Routing, read: PartitionRead, leaders: Any) -> Any:
     """Whatever has the topic's name is read."""
     self._topic_ids = {}
     read.begun = False
-    return _home_of(self, read, leaders)
+    return _leader_of(self, read, leaders)
 
 
 def _never_overdue(self: Routing, read: PartitionRead) -> None:
@@ -113,7 +113,7 @@ def _of_any_log(read: PartitionRead, data: bytearray, begin: int, end: int) -> t
 
 
 _apply_response, _walk, _pass_over = response.apply_response, request.walk, problems.pass_over
-_fetch_request, _lose, _home_of = request.fetch_request, Routing.lose, Routing._home_of
+_fetch_request, _lose, _leader_of = request.fetch_request, Routing.lose, Routing._leader_of
 
 PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
     "asked-forgotten": PlantedFetch(
@@ -143,7 +143,7 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         "less is said to be skipped than is", ("F1",), (("pass_over", _skipped_less, problems),)
     ),
     "names-believed": PlantedFetch(
-        "a topic's id is not looked at", ("F2", "F4"), (("_home_of", _home_by_name, Routing),)
+        "a topic's id is not looked at", ("F2", "F4"), (("_leader_of", _home_by_name, Routing),)
     ),
     "names-not-compared": PlantedFetch(
         "what was read by name is not looked at afterwards",

@@ -65,7 +65,9 @@ def test_reasons_for_a_move() -> None:
         return move.reason
 
     assert reason(state(1, a0=0, a1=0), after) == "the number of readers went from 1 to 2"
-    assert reason(replace(before, assigned_readers=(0,)), replace(after, assigned_readers=(0, 1))) == "reader 1 came back"
+    assert (
+        reason(replace(before, assigned_readers=(0,)), replace(after, assigned_readers=(0, 1))) == "reader 1 came back"
+    )
     assert reason(replace(before, assigned_readers=(0, 2, 3)), replace(after, assigned_readers=(0, 1))) == (
         "readers 2, 3 left; reader 1 came back"
     )

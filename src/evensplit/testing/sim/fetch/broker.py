@@ -9,7 +9,8 @@ from typing import Any
 
 from evensplit.core.state.offset_strategies import EARLIEST
 from evensplit.kafka.options.client import Address
-from evensplit.kafka.wire.api import API_VERSIONS, EARLIEST_LOCAL, FETCH, LIST_OFFSETS, METADATA, Api, is_retriable
+from evensplit.kafka.wire.api import API_VERSIONS, EARLIEST_LOCAL, FETCH, LIST_OFFSETS, METADATA, Api
+from evensplit.kafka.wire.error_codes import is_retriable
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.fetch.cluster import Cluster, Placed, Topic
 from evensplit.testing.sim.fetch.network import SimulatedSocket

@@ -15,12 +15,12 @@ from random import Random
 import pyarrow as pa
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
-from evensplit.errors import EvenSplitError
+from evensplit.errors import EvenSplitError, SimulationFailed
 from evensplit.kafka.fetch.columns import COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
-from evensplit.testing.sim.failure import Broken, SimulationFailed
+from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.fetch.broker import SimulatedBroker
 from evensplit.testing.sim.fetch.cluster import FAULTS, Cluster
 from evensplit.testing.sim.fetch.expected import CLUSTER, Expected, is_overdue_right, is_right
