@@ -116,7 +116,7 @@ def test_the_story_tells_the_rename_and_nothing_of_what_is_kept() -> None:
     found = changes(before, one.state)
     assert found.renamed == (("east", "north"),)
     assert found.sentences() == (
-        "cluster east is called north now: it is the same Kafka cluster, so its positions and owners are kept",
+        "cluster east is now called north: it is the same Kafka cluster, so its positions and owners are kept",
     )
     assert happened(N_ONE, before, one.state) == ()
     assert not same(one.state, before)

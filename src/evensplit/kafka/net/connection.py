@@ -50,9 +50,7 @@ SESSION_USED = 0.85
 _LENGTH_BYTES = 4
 _GROWTH_BYTES = 1 << 20
 _TLS_RECORDS = (b"\x14\x03", b"\x15\x03", b"\x16\x03", b"\x17\x03")
-_SPEAKS_TLS = (
-    "the listener speaks TLS; set kafka.security.protocol to SSL or SASL_SSL, or use the port of one without TLS"
-)
+_SPEAKS_TLS = "the listener speaks TLS; set kafka.security.protocol to SSL or SASL_SSL, or use a port without TLS"
 _WANTS_SASL = (
     "the listener requires a login; set kafka.security.protocol to SASL_SSL or SASL_PLAINTEXT, and give "
     "kafka.sasl.mechanism and kafka.sasl.jaas.config"
