@@ -232,9 +232,9 @@ class Coordinator:
         return self._starts.ends(cluster.id, strategy, keys, view, patient=True)
 
     def bounds(self, cluster: ClusterOptions) -> Mapping[TopicPartition, Bounds]:
-        """What the logs of a cluster have, decided and not; nothing if it did not answer."""
+        """Return the bounds of the logs of a cluster, with records of open transactions; empty if it did not answer."""
         view = self._answers.get(cluster.id)
-        return bounds(view, view.latest, undecided=True) if isinstance(view, ClusterSnapshot) else {}
+        return bounds(view, view.latest, read_uncommitted=True) if isinstance(view, ClusterSnapshot) else {}
 
     def clusters(self) -> Sequence[ClusterOptions]:
         """The clusters that are to be read, as the options or the metadata have them."""

@@ -283,7 +283,7 @@ class EventFeed:
 
     def _observe_logs(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> EnumeratorState:
         ends = {SplitId(name, *key): end for key, end in view.latest.items()}
-        for key, end in view.undecided.items():
+        for key, end in view.log_ends.items():
             # A position among what is not decided yet is no loss; one after the real end of the log is.
             split = state.splits.get(SplitId(name, *key))
             if split is not None and split.position is not None and ends.get(split.id, end) < split.position:
