@@ -78,7 +78,7 @@ def ends(start: EnumeratorState, coordinator: Coordinator) -> Mapping[SplitId, i
             if end is None or at in resolved.out_of_range:
                 continue
             log = logs[at]
-            if position is not None and end == log.latest < position <= log.undecided:
+            if position is not None and end == log.latest < position <= log.log_end:
                 end = position if named_offset(strategy, at) is None else end
             if position is not None and end < position:
                 problems.append(
@@ -90,7 +90,7 @@ def ends(start: EnumeratorState, coordinator: Coordinator) -> Mapping[SplitId, i
             elif end > log.latest and end != position:
                 problems.append(
                     f"{where}: topic {key.topic!r}, partition {key.partition} cannot be read to {end} yet: a "
-                    f"transaction is open in it since offset {log.latest}, and its log ends at {log.undecided}; "
+                    f"transaction is open in it since offset {log.latest}, and its log ends at {log.log_end}; "
                     f"expected an end at {log.latest} or before. Read again when the transaction has ended, or with "
                     "kafka.isolation.level=read_uncommitted"
                 )

@@ -29,7 +29,7 @@ from evensplit.spark.task.partition import read_partition
 
 
 def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:
-    """What plans the batches of a stream."""
+    """Make the coordinator of a stream."""
     return Coordinator(options, readers_default=readers_default, starting_default=Latest())
 
 
@@ -68,7 +68,7 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return {**self.__dict__, **fresh, "_known": (), "_repeated": []}
 
     def initialOffset(self) -> dict[str, Any]:
-        """A constant: no state yet."""
+        """Return a constant: no state yet."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -85,19 +85,18 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self.is_available_now = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch; `start` itself, byte for byte, where nothing has changed.
+        """Return the end of the next batch; `start` itself, byte for byte, where nothing has changed.
 
-        Spark asks only when the batch that ended at `start` is in its commit log: the moment to commit its positions to
-        the consumer groups, too, if that is wanted.
+        Spark calls this only when the batch that ended at `start` is in its commit log: the moment to commit its
+        positions to the consumer groups, too, if that is wanted.
 
-        Nothing has changed only if that is what the clusters say to a question that comes after Spark's: otherwise
-        `processAllAvailable` would return before records are read that were there when it was called. Clusters are
-        left in peace meanwhile as at other times, so that may take up to `clusterWait`; of one that needs still longer,
-        as of one that is away, nothing is read until it answers.
+        Nothing has changed only if polls that are sent after this call say so: otherwise `processAllAvailable` would
+        return before records are read that existed when it was called. The pauses between polls are kept, so that may
+        take up to `clusterWait`. A cluster that takes longer, or is unreachable, is not read until it answers.
         """
         coordinator = self._plans()
         wait = coordinator.new_wait()
-        # An idle query asks again and again: where no cluster says anything new, there is nothing to decode or plan.
+        # An idle query asks again and again: without news from a cluster, there is nothing to decode or plan.
         while start != self._idle_at or coordinator.await_news(wait):
             end = self._plan(start, limit)
             if end is not start or wait.is_over:
@@ -107,7 +106,7 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return start
 
     def _plan(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """As `latestOffset`, by the last polls, which may be a moment old."""
+        """As `latestOffset`, by the last polls, which may be from before the call."""
         coordinator = self._plans()
         self._reported = None
         before = self._state(start)
@@ -121,8 +120,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The ends of the logs as last seen, for Spark's progress events; None before there are any."""
-        # Spark asks after each look for a batch, also when idle, and there can be many thousand ends.
+        """Return the ends of the logs as last seen, for Spark's progress events; None before there are any."""
+        # Spark asks after each `latestOffset`, also when idle, and there can be many thousand ends.
         if self._coordinator is not None and (self._reported is None or self._coordinator.late is not self._late):
             self._late = self._coordinator.late
             self._reported = encode_report(self._coordinator.report())
@@ -141,7 +140,7 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one reader, on an executor."""
+        """Yield the records of one reader, on an executor."""
         return read_partition(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -160,7 +159,11 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._commits.close()
 
     def _commit(self, state: EnumeratorState, *, last: bool) -> None:
-        """Commit the positions of `state` in the background. `last`: the process may end when this call is over."""
+        """Commit the positions of `state` to the consumer groups, in the background.
+
+        Args:
+            last: the process may end when this call is over, so wait for the commits.
+        """
         if not self._options.commit_group or not state.begun:
             return
         if self._commits is None:
@@ -170,9 +173,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._commits.flush(max(1.0, self._options.cluster_wait_ms / 1000))
 
     def _state(self, offset: dict[str, Any], start: EnumeratorState | None = None) -> EnumeratorState:
-        """The state in `offset`, the end of the batch that begins at `start`, if that is why it is looked at.
+        """Return the state in `offset`. Those of the last batch need not be decoded.
 
-        The offsets of the last batch need not be decoded to be understood.
+        Args:
+            start: the state at which the batch begins that ends at `offset`, if it is the end of one.
         """
         for document, state in self._known:
             if document == offset:
@@ -186,8 +190,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _plans(self) -> Coordinator:
         if self._coordinator is None:
             show_log()
-            # All that is loaded by now stays, in a process that is there for this reader alone: otherwise it is walked
-            # through again and again, which takes a third of the time of a batch of ten thousand partitions.
+            # The process is there for this reader alone, so all objects that are loaded by now stay. Otherwise garbage
+            # collection walks through them again and again: a third of the time of a batch of 10,000 partitions.
             gc.collect()
             gc.freeze()
             self._coordinator = self._coordinate(self._options, self._readers_default)

@@ -31,7 +31,7 @@ def test_a_topic_deleted_when_it_was_read_is_no_loss(east: FakeKafka, caplog: py
     for _ in range(5):
         assert source.plan(first) is first
     assert [record.getMessage() for record in caplog.records] == [
-        "cluster 'east': topic 't' does not exist; what is known of it keeps its position, and nothing of it is read"
+        "cluster 'east': topic 't' does not exist; its known partitions keep their positions, and are not read"
     ]
 
 

@@ -11,7 +11,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.explain.batch import explain
 from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.driver.agenda import Agenda
-from evensplit.spark.driver.notices import Hanging
+from evensplit.spark.driver.notices import OpenTransactions
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
@@ -46,8 +46,8 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 def notice(end: int, count: str = "1 partition", limit_s: str = "600") -> str:
     return (
         f"cluster 'east': for more than {limit_s} s (unreachableTimeout) a transaction has been open in {count}, and "
-        "under read_committed nothing behind its beginning is read: topic 't', partition 0 is decided up to offset 4, "
-        f"no further since {SINCE} UTC, and its log ends at {end}. Let its producer end it, or abort it: "
+        "under read_committed nothing after its beginning is read: topic 't', partition 0 has its last stable offset "
+        f"at 4 since {SINCE} UTC, and its log ends at {end}. Let its producer end it, or abort it: "
         "kafka-transactions.sh abort --topic t --partition 0 --start-offset 4"
     )
 
@@ -130,8 +130,8 @@ def view(number: int, *hanging: int, latest: int = 4) -> ClusterSnapshot:
     return ClusterSnapshot(Listing("", ()), True, dict.fromkeys(ends, 0), ends, number, dict.fromkeys(ends, 10))
 
 
-def hanging(clock: Clock) -> Hanging:
-    return Hanging(600_000, clock, lambda: int(clock() * 1000))
+def hanging(clock: Clock) -> OpenTransactions:
+    return OpenTransactions(600_000, clock, lambda: int(clock() * 1000))
 
 
 def at(clock: Clock) -> Callable[[str], float]:
@@ -140,14 +140,14 @@ def at(clock: Clock) -> Callable[[str], float]:
     return lambda _: now_s
 
 
-def is_due(one: Hanging, clock: Clock, answers: Mapping[str, PollResult]) -> bool:
+def is_due(one: OpenTransactions, clock: Clock, answers: Mapping[str, PollResult]) -> bool:
     """Whether an idle query would plan."""
     polls = {name: answer.number for name, answer in answers.items() if isinstance(answer, ClusterSnapshot)}
     agenda = Agenda(0, None, tuple(one.dues), (), ())
     return agenda.has_news(versions=0, now_ms=0, now_s=clock(), polls=polls, late=())
 
 
-def told(one: Hanging) -> tuple[str, ...]:
+def told(one: OpenTransactions) -> tuple[str, ...]:
     return one.notices
 
 
@@ -162,7 +162,7 @@ def test_of_many_partitions_some_are_named_and_those_that_come_later_have_a_line
     one.look({"east": view(3, *range(6))}, at(clock))
     (first,) = one.notices
     assert "open in 5 partitions, and" in first
-    assert "; topic 't', partition 2 is" in first
+    assert "; topic 't', partition 2 has" in first
     assert "ends at 10; …. Let" in first
     assert "partition 3" not in first
     assert logged(caplog) == [first]
@@ -171,7 +171,7 @@ def test_of_many_partitions_some_are_named_and_those_that_come_later_have_a_line
     assert "open in 6 partitions, and" in one.notices[0]
     assert len(logged(caplog)) == 2
     assert "open in 1 partition, and" in logged(caplog)[1]
-    assert "partition 5 is" in logged(caplog)[1]
+    assert "partition 5 has" in logged(caplog)[1]
 
 
 def test_time_without_an_answer_proves_nothing(clock: Clock) -> None:

@@ -113,10 +113,10 @@ def test_what_is_not_decided_is_left_out_with_it(east: Electing) -> None:
     east.elect("t", 0)
     one = Watched({"e:9092": east.isolated()}, options(**{"kafka.isolation.level": "read_committed"}))
     whole = one.look()
-    assert (whole.latest["t", 0], whole.undecided) == (10, {("t", 0): 13})
+    assert (whole.latest["t", 0], whole.log_ends) == (10, {("t", 0): 13})
     east.former["t", 0] = (4, 0)
     found = in_passing(one)
-    assert (found.latest, found.undecided) == ({("t", 1): 0}, {})
+    assert (found.latest, found.log_ends) == ({("t", 1): 0}, {})
 
 
 def test_the_end_of_a_former_leader_is_waited_for_where_all_are_needed(east: Electing) -> None:

@@ -108,12 +108,12 @@ class Bounds:
 
     earliest: int
     latest: int
-    undecided: int = 0
+    log_end: int = 0
 
     @property
     def end(self) -> int:
         """Where its log ends, decided or not."""
-        return max(self.latest, self.undecided)
+        return max(self.latest, self.log_end)
 
 
 @dataclass(frozen=True, slots=True)

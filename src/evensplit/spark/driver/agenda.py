@@ -1,4 +1,4 @@
-"""When an idle query has something to plan: what is due when, and what the last plan has taken in."""
+"""When an idle query has something to plan."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 
 
 class Due(NamedTuple):
-    """Something to be done from a time on or, with a cluster, when a later poll of that has come as well."""
+    """A reason to plan from a time on; with a cluster, not before a later poll of it is over."""
 
     at_s: float = -math.inf
-    """By the monotonic clock."""
+    """In s, by the monotonic clock."""
     cluster: str = ""
     poll: int = 0
-    """The last poll of the cluster that was taken in."""
+    """The number of the last poll of the cluster that was taken in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What was written down at the end of a plan. Asking it costs no look at any split."""
+    """Written down at the end of a plan: what it has taken in, and what is due when. Looks at no split."""
 
     versions: object
-    """Of all that was polled, as it was taken in."""
+    """Of the results of all polls, as they were taken in."""
     due_ms: int | None
     """When time alone changes the state, in ms since 1970; None: it does not."""
     dues: tuple[Due, ...]
@@ -36,10 +36,10 @@ class Agenda:
     def has_news(
         self, *, versions: object, now_ms: int, now_s: float, polls: Mapping[str, int], late: Collection[str]
     ) -> bool:
-        """Whether there is anything that the last plan has not taken in.
+        """Whether there is anything to plan that the last plan has not taken in.
 
         Args:
-            polls: cluster -> the last poll that it answered, unless a later one failed.
+            polls: cluster -> the number of its last poll, unless that failed.
             late: the clusters that are late now.
         """
         return (
@@ -52,7 +52,11 @@ class Agenda:
 
 
 def every_poll_of(clusters: Iterable[str], taken: Mapping[str, int]) -> Iterable[Due]:
-    """Dues by which every later poll of `clusters` counts; `taken`: cluster -> the last one that was taken in."""
+    """Return dues by which every later poll of `clusters` counts.
+
+    Args:
+        taken: cluster -> the number of its last poll that was taken in.
+    """
     return (Due(cluster=name, poll=taken.get(name, 0)) for name in clusters)
 
 

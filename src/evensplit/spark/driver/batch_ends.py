@@ -81,7 +81,11 @@ class MinOffsetsGate:
         """When the batch that is held back now goes ahead, by the monotonic clock; infinity if there is none."""
 
     def holds_back(self, positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], *, known: bool) -> bool:
-        """Whether the batch from `positions` to `latest` (see `plan_ends`) waits. `known`: every cluster answered."""
+        """Whether the batch from `positions` to `latest` (see `plan_ends`) waits.
+
+        Args:
+            known: every cluster has answered.
+        """
         if self._offsets_min is None:
             return False
         now_s, offsets = self._monotonic(), unread(positions, latest)

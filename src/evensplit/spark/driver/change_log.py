@@ -1,4 +1,4 @@
-"""Where the source's own process says what it does."""
+"""The log of the source's own process: one line for each change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOSSES_SAID_MAX = 20
 
 
 def show_log() -> None:
-    """Let one line per change reach standard error, which Spark keeps with the driver's log.
+    """Write the log to standard error, which Spark keeps with the driver's log.
 
-    Nothing is done where logging has been set up: by the program, or by whoever gave the logger a level or a handler.
+    Nothing is done where logging has been set up: where the root logger or this one has a handler, or this one a level.
     """
     log = logging.getLogger("evensplit")
     if log.handlers or log.level != logging.NOTSET or logging.getLogger().handlers:
@@ -32,7 +32,11 @@ def show_log() -> None:
 
 
 def say_losses(losses: Sequence[Loss], *, more: str) -> None:
-    """One line for each of the first losses, and one for how many more there are; `more`: what to say of those."""
+    """Log one line for each of the first losses, and one for how many more there are.
+
+    Args:
+        more: where to find those.
+    """
     log = logging.getLogger("evensplit")
     for loss in losses[:LOSSES_SAID_MAX]:
         log.warning("%s %s: %s", verdict(loss), loss.split, told(loss))
@@ -41,7 +45,11 @@ def say_losses(losses: Sequence[Loss], *, more: str) -> None:
 
 
 def say_changes(start: EnumeratorState, state: EnumeratorState, report: Callable[[], Report]) -> None:
-    """One line for each change in the batch from `start` to `state`; `report`: what was seen, if that is needed."""
+    """Log one line for each change in the batch from `start` to `state`.
+
+    Args:
+        report: returns the report of the batch; called only where it is needed.
+    """
     log = logging.getLogger("evensplit")
     say_losses(new_losses(start, state), more="all in the offset")
     explained = replace(state, losses=())

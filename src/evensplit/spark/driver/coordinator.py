@@ -52,14 +52,14 @@ from evensplit.spark.task.partition import ReaderPartition, input_partitions
 log = logging.getLogger("evensplit")
 
 POLL_AGAIN_S = 0.5
-"""How long to wait for another answer when there is no later plan that would look again."""
+"""How long, in s, until a run that ends polls again what is not sure."""
 
 Batch = tuple[EnumeratorState, EnumeratorState]
 """The states that a batch begins and ends at."""
 
 
 def connect_client(cluster: ClusterOptions) -> ClusterPort:
-    """The real connection to a cluster."""
+    """Connect to a cluster."""
     return ClusterClient(cluster.id, cluster.settings)
 
 
@@ -92,7 +92,7 @@ class Coordinator:
         self._unsure = Unsure(options.discovery_interval_ms, self._monitor.deadline_ms)
         self._ends = BatchEnds(options, scheduler.monotonic)
         self._given: EnumeratorState | None = None
-        """What the last plan returned: the next batch begins there, unless Spark goes back."""
+        """The result of the last plan: the next batch begins there, unless Spark goes back."""
         self._session = Session()
         self._durable = 0
         self._answers: Mapping[str, PollResult] = {}
@@ -106,13 +106,13 @@ class Coordinator:
     def plan(
         self, start: EnumeratorState, *, limited: bool, fix_ends: bool = False, repeated: Sequence[Batch] = ()
     ) -> EnumeratorState:
-        """The state at the end of the batch that begins at `start`; `start` itself where nothing has changed.
+        """Return the state at the end of the batch that begins at `start`; `start` itself where nothing has changed.
 
-        An untouched `start` is given a full state with resolved positions, even where there is nothing to read. Where
-        losses are declared, a run with `fix_ends` ends with a state by which no batch is left to be looked at.
+        From an empty `start`, the result is a full state with resolved positions, even where there is nothing to read.
+        Where losses are declared, a run with `fix_ends` ends with a state in which all batches are compared.
 
         Args:
-            limited: `maxOffsetsPerTrigger` and `minOffsetsPerTrigger` hold.
+            limited: `maxOffsetsPerTrigger` and `minOffsetsPerTrigger` apply.
             fix_ends: (AvailableNow) partitions and ends stay those of the first call, and no minimum holds back.
             repeated: batches that another process planned and this one has read since the last call.
 
@@ -123,8 +123,8 @@ class Coordinator:
         ends = self._ends.find(state, latest, self._metadata.clusters, limited=limited, fix_ends=fix_ends, known=known)
         state = self._feed.tell(state, BatchPlanned(ends))
         self._session = state.session
-        # A run that ends leaves behind that all was looked at: the next one cannot tell what went before it was read
-        # from what went since.
+        # A run that ends writes down what is compared: the next one cannot tell records that were lost before they were
+        # read from those that were lost since.
         if start.begun and same(state, start) and not is_unsaid(start, state, last=fix_ends):
             end = start
         else:
@@ -136,14 +136,15 @@ class Coordinator:
         return end
 
     def observe(self, start: EnumeratorState, *, fix_ends: bool, repeated: Sequence[Batch] = ()) -> EnumeratorState:
-        """`start` after a look at the clusters: with the splits that are new, their starts and their owners.
+        """Return `start` after a poll of the clusters: with new splits, their starts and their owners.
 
         Raises:
             MetadataError: the metadata cannot be read, and there is no state yet; or for too many times.
             SubscriptionError: topics, partitions or offsets that were asked for do not exist, and there is no state
                 yet; it lists all problems of all clusters.
             ClusterError: a cluster does not answer, and there is no state yet or the ends are to be fixed; it, or some
-                of it, has given nothing for too long; it is not the one that it was, or the same as another one.
+                of its partitions, has not answered for too long; it is another Kafka cluster than before, or is listed
+                twice.
             DataLossError: records that were still to be read are gone, and that ends the run.
         """
         state = self._open(start, repeated)
@@ -157,7 +158,7 @@ class Coordinator:
             state, is_unsure = look(state, fix_ends=fix_ends, since=since)
             if not is_unsure:
                 break
-            # There is no later look that would correct a stale answer: look again, until it is gone or it is sure.
+            # No later poll of this run would correct a stale broker: poll again, until everything is sure.
             self.scheduler.sleep(POLL_AGAIN_S)
             state, since = self._feed.tell(state, TimePassed(self._passed_ms())), {}
         if self._fixed:
@@ -172,7 +173,7 @@ class Coordinator:
         return state
 
     def has_news(self) -> bool:
-        """Whether there is anything that the last `plan` has not taken in; polls what is due."""
+        """Poll the clusters that are due. Return whether there is anything that the last `plan` has not taken in."""
         if self._agenda is None or self._given is None:
             return True
         if not self._fixed:
@@ -210,11 +211,11 @@ class Coordinator:
 
     @property
     def late(self) -> Mapping[str, str]:
-        """See `ClusterMonitor.late`: the one thing in the report that changes without a plan."""
+        """See `ClusterMonitor.late`: the one part of the report that changes without a plan."""
         return self._monitor.late
 
     def report(self) -> Report:
-        """What the last `plan` or `observe` saw, and which clusters are late by now."""
+        """Return what the last `plan` or `observe` saw, and which clusters are late by now."""
         unreachable = self._notices.unreachable
         return Report(
             {split: end for split, end in self._feed.latest.items() if split.cluster not in unreachable},
@@ -225,33 +226,35 @@ class Coordinator:
         )
 
     def ends(self, cluster: ClusterOptions, strategy: Strategy, keys: Sequence[TopicPartition]) -> Resolution | None:
-        """Where `strategy` lets a bounded read of `keys` end; None if the cluster did not answer."""
+        """Return where a bounded read of `keys` ends by `strategy`; None if the cluster did not answer."""
         view = self._answers.get(cluster.id)
         if not isinstance(view, ClusterSnapshot):
             return None
         return self._starts.ends(cluster.id, strategy, keys, view, patient=True)
 
     def bounds(self, cluster: ClusterOptions) -> Mapping[TopicPartition, Bounds]:
-        """What the logs of a cluster have, decided and not; nothing if it did not answer."""
+        """Return the bounds of the logs of a cluster, with records of open transactions; empty if it did not answer."""
         view = self._answers.get(cluster.id)
-        return bounds(view, view.latest, undecided=True) if isinstance(view, ClusterSnapshot) else {}
+        return bounds(view, view.latest, read_uncommitted=True) if isinstance(view, ClusterSnapshot) else {}
 
     def clusters(self) -> Sequence[ClusterOptions]:
-        """The clusters that are to be read, as the options or the metadata have them."""
+        """Return the clusters that are to be read, as the options or the metadata list them."""
         return self._metadata.clusters
 
     def cluster(self, name: str) -> ClusterOptions | None:
-        """How a cluster is reached at the moment."""
+        """Return how a cluster is reached at the moment; None if it is not."""
         return self._monitor.options(name)
 
     def partitions(
         self, start: EnumeratorState, end: EnumeratorState, late: DeferredBounds | None = None
     ) -> list[ReaderPartition]:
-        """What the tasks of the batch from `start` to `end` read: a function of the two (law S11), but for credentials.
+        """Return what the tasks of the batch from `start` to `end` read: a function of the two (law S11).
 
-        Clusters are where `end` says that they are. How they are reached beyond that comes from options and metadata,
-        which are read if that was not done yet; where that fails, the options are enough. `late`: the bounds that tasks
-        look up anew.
+        Only credentials and other client settings come from the options and the metadata of today, which is read if
+        that was not done yet; if that fails, the options are enough. The servers of clusters are those in `end`.
+
+        Args:
+            late: bounds that the tasks look up anew.
         """
         if not self._metadata.answers:
             try:
@@ -286,7 +289,7 @@ class Coordinator:
         self._metadata.close()
 
     def _open(self, start: EnumeratorState, repeated: Sequence[Batch]) -> EnumeratorState:
-        """`start` at the beginning of a batch. The session goes on if `start` is what was given out last.
+        """Open a batch at `start`. The session goes on if `start` is the result of the last plan.
 
         Otherwise the process is new, or Spark went back to an older offset: then a session begins.
         """
@@ -294,13 +297,13 @@ class Coordinator:
             self._session = Session()
             self._feed.begin()
             self._notices.begin()
-            # Spark begins with what it has kept for good.
+            # Spark begins with an offset that it has kept for good.
             self._durable = start.revision
-        # What is compared is the durable part: the object that comes back has the session of back then.
+        # States are compared without their sessions; this `start` may have an older one.
         state = replace(start, session=self._session)
         events: list[Event] = []
         if not state.session.assigned:
-            # Before all else: how long something is kept is for the options of today to say.
+            # First of all, so that the options of today decide how long positions are retained.
             events.append(settings_changed(self._options, state.settings, self._metadata.clusters))
         ranges = tuple(part for batch in repeated for part in batch_ranges(*batch))
         events.append(BatchOpened(self._durable, self._monitor.polls, ranges))
@@ -313,7 +316,7 @@ class Coordinator:
     def _look(
         self, state: EnumeratorState, *, fix_ends: bool, since: Mapping[str, int]
     ) -> tuple[EnumeratorState, bool]:
-        """The state after a look at all that there is, and whether another look may say something else."""
+        """Poll all clusters. Return the state after that, and whether another poll may give another result."""
         fresh = not state.begun
         patient = fix_ends or fresh
         self._metadata.refresh(state, patient=patient)
@@ -329,7 +332,7 @@ class Coordinator:
     def _look_back(
         self, state: EnumeratorState, *, fix_ends: bool, since: Mapping[str, int]
     ) -> tuple[EnumeratorState, bool]:
-        """With the ends fixed, a look at the clusters tells only what the last batch's tasks skipped."""
+        """With the ends fixed, poll only to find out which records the last batch's tasks skipped."""
         again = bool(state.session.read_missing)
         if since or again:
             answers = self._poll(state, state.session, patient=False, discover=again, since=since)
@@ -343,7 +346,7 @@ class Coordinator:
     def _write_agenda(self, state: EnumeratorState) -> Agenda:
         dues = (*self._feed.dues(state.session), *self._notices.dues, Due(self._ends.due_s))
         if self._fixed:
-            # Clusters are not polled any more: all that is left is to look back at what is read now.
+            # Clusters are not polled for more records: all that is left is to compare the batch that is read now.
             dues = tuple(one for one in dues if one == Due())
             return Agenda(self._versions(), None, dues, (), ())
         return Agenda(self._versions(), next_due_ms(state), dues, self._feed.late, self._monitor.awaited)
@@ -352,17 +355,17 @@ class Coordinator:
         return self._monitor.version, self._metadata.answers, self._metadata.notice
 
     def _passed_ms(self) -> int:
-        """The time, and where the clock was set back, what it would be: otherwise all that waits would wait for it."""
+        """The time in ms. If the clock was set back, the time that it would be: otherwise nothing would become due."""
         scheduler = self.scheduler
         self._ahead_s = max(self._ahead_s, scheduler.clock() - scheduler.monotonic())
         return round((scheduler.monotonic() + self._ahead_s) * 1000)
 
     def _discovers(self, session: Session, *, fix_ends: bool = False) -> bool:
-        """Whether something can be sure only by a look at all that there is."""
+        """Whether the next poll has to list all partitions to settle something."""
         due_ms = self._agenda.due_ms if self._agenda is not None else None
         is_due = due_ms is not None and self._passed_ms() >= due_ms
         if self._options.discovery_interval_ms <= 0:
-            # What the one discovery at the start did not find is confirmed by another one.
+            # Partitions that the one discovery at the start lacked need another one to confirm that.
             return is_due and any(isinstance(key, SplitId) for key in session.missing_since)
         return fix_ends or is_due or bool(session.truncation_observations or session.id_conflicts)
 
@@ -370,9 +373,9 @@ class Coordinator:
         return self._metadata.reached(cluster, self.cluster(cluster.id) or self._monitor.called(cluster.kafka_id))
 
     def _register(self, state: EnumeratorState) -> EnumeratorState:
-        """The readers, which are logical, register with what `state` says that they own, once in each session.
+        """Register the readers, which are logical, with the splits that they own in `state`, once in each session.
 
-        They do so when the clusters have been looked at, so that one assignment takes in everything that has changed.
+        They register when the clusters have been polled, so that one assignment takes in everything that has changed.
         """
         owned: dict[int, dict[SplitId, int]] = {reader: {} for reader in range(state.readers)}
         if all(reader in state.session.registrations for reader in owned):

@@ -1,4 +1,4 @@
-"""Tells the core what metadata and clusters answered, and looks up the starts that it asks for."""
+"""Tells the core the results of the polls of metadata and clusters, and looks up the starts that it asks for."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 log = logging.getLogger("evensplit")
 
 LOOK_UP_INTERVAL_S = 1.0
-"""How long after a look-up of starts that failed the next one is made."""
+"""How long, in s, after a failed look-up of starts the next one is made."""
 
 
 def tell(state: EnumeratorState, event: Event, advance: Callable[[EnumeratorState, Event], Step] = step) -> Step:
-    """The step; raises for the orders that end the run. Losses that do not are in the state."""
+    """Make one step of the core. Raises for the orders that end the run; other losses are in the state."""
     after = advance(state, event)
     fatal: list[ReportLoss] = []
     for effect in after.effects:
@@ -123,12 +123,12 @@ class EventFeed:
         self.begin()
 
     def begin(self) -> None:
-        """A session begins: nothing has been told."""
+        """Begin a session: the core has been told nothing."""
         self._listed: tuple[int, int, tuple[str, ...]] | None = None
         self._epochs: dict[str, tuple[Mapping[TopicPartition, EpochTable] | None, Mapping[SplitId, EpochTable]]] = {}
 
     def tell(self, state: EnumeratorState, event: Event) -> EnumeratorState:
-        """The state after `event`; raises for the orders that end the run."""
+        """Return the state after `event`; raises for the orders that end the run."""
         return tell(state, event, self._advance).state
 
     def dues(self, session: Session) -> Iterator[Due]:
@@ -147,9 +147,12 @@ class EventFeed:
     def take(
         self, state: EnumeratorState, answers: Mapping[str, PollResult], left_out: Sequence[str], *, patient: bool
     ) -> EnumeratorState:
-        """Tell the core what the metadata and the clusters answered, and resolve the starts that it asks for.
+        """Tell the core the results of all polls, and resolve the starts that it asks for.
 
-        `left_out`: clusters that this run does without. `patient`: starts that have to be looked up are waited for.
+        Args:
+            left_out: clusters that this run does without.
+            patient: wait for starts that have to be looked up.
+
         Raises ClusterError, SubscriptionError, DataLossError.
         """
         self._monitor.forget_awaited()
@@ -172,11 +175,11 @@ class EventFeed:
                 if _is_new(before, name, answer):
                     state = self._observe_logs(state, name, answer)
                 if name in state.clusters and name not in self.late:
-                    self.latest.update(_believed(state, name, answer))
+                    self.latest.update(_valid_ends(state, name, answer))
         return self.take_read(state, answers)
 
     def take_read(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> EnumeratorState:
-        """Tell the core what is still there of what was read, and nothing else."""
+        """Tell the core which of the ranges that were read are still in the logs, and nothing else."""
         for name in sorted(state.session.read):
             answer = answers.get(name)
             if isinstance(answer, ClusterSnapshot) and any(
@@ -190,7 +193,7 @@ class EventFeed:
         return state
 
     def _begin_splits(self, state: EnumeratorState, found: Starts, *, patient: bool) -> EnumeratorState:
-        """Tell the core the starts that were found, or say why some were not."""
+        """Tell the core the starts that were found, and raise or log why others were not."""
         if state.session.loss == FAIL:
             found.problems.extend(
                 f"{loss.split}: {describe_loss(loss, found.log_ends[loss.split])}" for loss in found.losses
@@ -219,7 +222,7 @@ class EventFeed:
         self._answered_once = once
 
     def _list_clusters(self, state: EnumeratorState, left_out: Sequence[str]) -> EnumeratorState:
-        # What is known keeps its place, also in a run that does without it.
+        # Known clusters keep their positions, also in a run that does without them.
         without = tuple(name for name in left_out if name not in state.clusters)
         listed = (self._metadata.answers, self._monitor.proven, without)
         if self._listed == listed and state.session.listed is not None:
@@ -233,7 +236,7 @@ class EventFeed:
         return self.tell(state, self._clusters_listed(state, without))
 
     def _clusters_listed(self, state: EnumeratorState, left_out: Collection[str]) -> ClustersListed:
-        """The clusters that are to be read, without those that are `left_out`: one may be a known one, renamed."""
+        """Return the listing of the clusters, without those that are `left_out`: one may be a known one, renamed."""
         listed: list[ListedCluster] = []
         for cluster in self._metadata.clusters:
             if cluster.id in left_out:
@@ -241,7 +244,7 @@ class EventFeed:
             proven, known = self._monitor.options(cluster.id), state.clusters.get(cluster.id)
             servers = (proven or cluster).settings.bootstrap_servers
             if proven is None and known is not None and known.bootstrap_servers:
-                # Servers that have not led to the cluster yet are not written down.
+                # Servers that have not led to the cluster yet do not become part of the state.
                 servers = known.bootstrap_servers
             listed.append(ListedCluster(cluster.id, servers, cluster.starts_by_itself, cluster.subscription))
         complete = self._metadata.complete and not left_out
@@ -251,8 +254,7 @@ class EventFeed:
         self, state: EnumeratorState, name: str, view: ClusterSnapshot, found: Starts, *, patient: bool
     ) -> EnumeratorState:
         known = state.clusters[name]
-        # An answer with gaps is not a first discovery, and never says what is not there. A cluster that is known under
-        # another name was discovered before.
+        # An incomplete listing is no first discovery. A cluster that is known by another name was discovered before.
         if known.initial and not view.whole and not _is_known(state, view.listing.cluster_id):
             return state
         asked, kafka_id = self._asked(state, name, view), view.listing.cluster_id
@@ -264,7 +266,7 @@ class EventFeed:
         for order in after.effects:
             if not isinstance(order, ResolveStart) or options is None:
                 continue
-            # As long as the metadata could not be read, it is not known where its new splits start.
+            # As long as the metadata could not be read, it is not known where new splits start.
             if order.by is StartBy.EARLIEST or self._metadata.answers:
                 self._starts.find(found, options, order.by, order.splits, view, patient=patient)
         return after.state
@@ -283,8 +285,8 @@ class EventFeed:
 
     def _observe_logs(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> EnumeratorState:
         ends = {SplitId(name, *key): end for key, end in view.latest.items()}
-        for key, end in view.undecided.items():
-            # A position among what is not decided yet is no loss; one after the real end of the log is.
+        for key, end in view.log_ends.items():
+            # A position after the last stable offset is no loss; one after the log end offset is.
             split = state.splits.get(SplitId(name, *key))
             if split is not None and split.position is not None and ends.get(split.id, end) < split.position:
                 ends[split.id] = min(split.position, end)
@@ -294,13 +296,13 @@ class EventFeed:
         return self.tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked))
 
     def _asked(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> Asked:
-        """How an answer came about. It can have been there for long."""
+        """Return how a snapshot came about. Its poll can have been over for long."""
         age_ms = int((self._scheduler.monotonic() - self._monitor.looked_at(name)) * 1000)
         at_ms = (state.session.now_ms or 0) - max(0, age_ms)
         return Asked(at_ms, view.turned, view.words, view.listing.broker)
 
     def _by_split(self, name: str, tables: Mapping[TopicPartition, EpochTable]) -> Mapping[SplitId, EpochTable]:
-        """Epochs of a cluster; the same object for the same tables, so that they need not be compared."""
+        """Return the epochs by split; the same object for the same tables, so that they need not be compared."""
         seen, named = self._epochs.get(name, (None, {}))
         if seen is not tables:
             named = {SplitId(name, *key): table for key, table in tables.items()}
@@ -309,15 +311,15 @@ class EventFeed:
 
 
 def _is_new(observed: Mapping[str, int], name: str, answer: PollResult | None) -> bool:
-    """Whether this poll has not been told by the polls that were `observed`."""
+    """Whether the core has not observed this poll yet."""
     return isinstance(answer, ClusterSnapshot) and answer.number > observed.get(name, 0)
 
 
-def _believed(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Iterator[tuple[SplitId, int]]:
-    """The ends of a cluster's logs, without those of other topics, perhaps, and of former leaders."""
-    doubted = {topic for cluster, topic in state.session.id_conflicts if cluster == name}
+def _valid_ends(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Iterator[tuple[SplitId, int]]:
+    """Yield the ends of a cluster's logs, without topics whose id is in conflict, and without former leaders."""
+    in_conflict = {topic for cluster, topic in state.session.id_conflicts if cluster == name}
     late = frozenset(state.session.former_leaders.get(name, ()))
-    ends = ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in doubted)
+    ends = ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in in_conflict)
     return (one for one in ends if one[0] not in late) if late else ends
 
 

@@ -1,7 +1,7 @@
-"""A checkpoint that another source has begun: its offsets as states, and its last batch, to be planned again here.
+"""Checkpoints of Spark's own Kafka source: its offsets as states, and its last batch, to be planned again here.
 
-Spark does not check whose offsets it hands over. Those of its own Kafka source are understood where there is one
-cluster only; `evensplit migrate` makes a checkpoint for everything else.
+Spark does not check which source the offsets of a checkpoint are of. Those of its own Kafka source can be read where
+there is one cluster only; `evensplit migrate` makes a checkpoint for everything else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 def read_state(
     offset: Mapping[str, Any], options: SourceOptions, start: EnumeratorState | None = None
 ) -> EnumeratorState:
-    """The state in an offset, as Spark hands it over. `start`: the state at which the batch begins that ends there.
+    """Return the state in an offset, as Spark hands it over.
+
+    Args:
+        start: the state at which the batch begins that ends at this offset.
 
     Raises:
         CheckpointForeign: it is of another source, and not of Spark's own Kafka source with one cluster in the options;
-            or it is the end of that one's first batch, whose start Spark shows to nobody.
+            or it is the end of that source's first batch, whose start Spark shows to no other source.
         CheckpointError: see `decode`.
     """
     if offset == {}:
@@ -56,10 +59,11 @@ def deal(
     clusters: Iterable[ClusterOptions],
     readers_default: int,
 ) -> EnumeratorState:
-    """`end`, the end of a batch from `start` that another source planned, with readers, so that it can be read here.
+    """Return `end`, the end of a batch from `start` that another source planned, with readers, so that it can be read.
 
-    Raises DataLossError where that batch leaves out what was to be read, and that is to end the run, and
-    CheckpointForeign where the options name all clusters and not the one that it is of.
+    Raises:
+        DataLossError: that batch leaves out records that were to be read, and that is to end the run.
+        CheckpointForeign: the options name all clusters, and not the one that the batch is of.
     """
     if options.metadata is None:
         check_migrated(end, [one.id for one in options.clusters])

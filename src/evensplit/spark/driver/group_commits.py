@@ -25,7 +25,7 @@ RETRY_S = 10.0
 
 
 class _Position(NamedTuple):
-    """Where a split stands, in one incarnation of its topic: brokers forget what was committed for another one."""
+    """A position in one incarnation of a topic: brokers forget the positions that were committed for another one."""
 
     topic_id: str
     offset: int
@@ -43,7 +43,7 @@ class GroupCommitter:
         self._clusters: dict[str, _ClusterCommits] = {}
 
     def offer(self, state: EnumeratorState, options: Callable[[str], ClusterOptions | None]) -> None:
-        """Commit the positions of `state`, which is what a committed batch ended with."""
+        """Commit the positions of `state`, the end of a batch that Spark has committed."""
         positions: dict[str, dict[TopicPartition, _Position]] = {}
         for key, split in state.splits.items():
             if split.position is not None and split.removed_at_ms is None:
@@ -60,24 +60,24 @@ class GroupCommitter:
                 known.offer(positions[name])
 
     def retry(self) -> None:
-        """Make commits that have failed again, if their time has come."""
+        """Make failed commits again, when that is due."""
         for one in self._clusters.values():
             one.retry()
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until all that was offered is committed, or has failed, or for `timeout_s` in all."""
+        """Wait until all offered positions are committed, or have failed, for at most `timeout_s` in all."""
         deadline = time.monotonic() + timeout_s
         for one in self._clusters.values():
             one.wait(max(0.0, deadline - time.monotonic()))
 
     def close(self) -> None:
-        """Let go of all connections; what is not committed by now will not be."""
+        """Close all connections; positions that are not committed by now will not be."""
         for one in self._clusters.values():
             one.close()
 
 
 class _ClusterCommits:
-    """One cluster's commits, made by a thread that lives as long as there is something to do."""
+    """One cluster's commits, made by a thread that lives as long as there are some."""
 
     def __init__(
         self, group: str, options: ClusterOptions, port: ClusterPort, previous: _ClusterCommits | None
@@ -120,7 +120,7 @@ class _ClusterCommits:
 
     def _work(self) -> None:
         if self._previous is not None:
-            # A commit that comes late would take back what is committed from here.
+            # A late commit of the previous connection would undo one from here.
             self._previous.wait(None)
             self.committed = dict(self._previous.committed)
             self._previous.close()
@@ -128,7 +128,7 @@ class _ClusterCommits:
         while True:
             with self._changed:
                 wanted = self._wanted
-            # What is not wanted for a time may be forgotten by the brokers meanwhile.
+            # Brokers may forget positions that are not committed for a time.
             self.committed = {key: at for key, at in self.committed.items() if key in wanted}
             news = {key: at for key, at in wanted.items() if self.committed.get(key) != at}
             failed = self._commit(news) if news else None

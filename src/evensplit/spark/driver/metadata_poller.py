@@ -1,4 +1,4 @@
-"""Which clusters are to be read: those of the options, or what a metadata service says at the moment."""
+"""Which clusters are to be read: those of the options, or those that a metadata service lists at the moment."""
 
 from __future__ import annotations
 
@@ -31,29 +31,30 @@ log = logging.getLogger("evensplit")
 
 
 ASK_AGAIN_S = 30.0
-"""Where nothing is discovered one answer is enough; so long after an attempt that failed the next one is made."""
+"""Where discovery is off one listing is enough. So long, in s, after an attempt that failed the next one is made."""
 
 PROBLEM_CHARACTERS_MAX = 2_000
-"""So much is told of one thing that is wrong with an answer."""
+"""The longest text about one problem with a listing."""
 
 TIMEOUT_GRACE_S = 0.5
-"""So long after its own deadline a service may still say what went wrong."""
+"""So long, in s, after its own deadline a service may still raise its error."""
 
 
 class Answered(NamedTuple):
-    """An answer, understood. `complete`: it is all that there is. `missing`: ids of streams that do not exist.
-
-    `clusters`: as they are for a query that begins with them; `later`: for one that has begun before.
-    """
+    """A listing of the metadata service, parsed."""
 
     clusters: tuple[ClusterOptions, ...]
+    """For a query that begins with them."""
     later: tuple[ClusterOptions, ...]
+    """For a query that has begun before."""
     complete: bool
+    """These are all clusters."""
     missing: tuple[str, ...]
+    """Ids of streams that do not exist."""
 
 
 def open_metadata(options: MetadataOptions) -> MetadataService:
-    """The service that the options name."""
+    """Open the service that the options name."""
     return open_service(
         options.location,
         token_env=options.token_env,
@@ -64,13 +65,7 @@ def open_metadata(options: MetadataOptions) -> MetadataService:
 
 
 class MetadataPoller:
-    """The clusters that are to be read, as far as is known.
-
-    `clusters`: by the last answer that could be used, ascending by id. `answers`: how many usable ones there were;
-    `complete`: the last one says all that there is; `confirmed`: and it cannot be wrong, since it is the user's own
-    options, or the only one that there will be. `notice`: why the last attempt failed; empty if it did not. `missing`:
-    streams that were asked for and do not exist.
-    """
+    """Polls the metadata service, if there is one, and keeps the clusters that are to be read."""
 
     def __init__(
         self,
@@ -91,21 +86,27 @@ class MetadataPoller:
         self._began_at = 0.0
         self._failures = 0
         self.confirmed = options.metadata is None or options.discovery_interval_ms <= 0
+        """The listing cannot be wrong, since it is the user's own options, or the only one that there will be."""
         self.complete = options.metadata is None
+        """The last listing has all clusters."""
         self.clusters: Sequence[ClusterOptions] = endless(options.clusters) if batch else options.clusters
+        """Those of the last valid listing, ascending by id. The same object as long as they are the same."""
         self.answers = int(options.metadata is None)
+        """How many valid listings there were."""
         self.notice = ""
+        """Why the last attempt failed; empty if it did not."""
         self.missing: tuple[str, ...] = ()
+        """Streams that were asked for and do not exist, a sentence each."""
 
     def refresh(self, state: EnumeratorState, *, patient: bool) -> None:
-        """Ask the service again in the background, when that is due; take its answer, when it has come.
+        """Poll the service in the background, when that is due; take its listing, when it has come.
 
-        With `patient`, a question that is under way is waited for, and the first one always is. One that takes longer
-        than `metadataTimeout` has failed. When an attempt fails, the last answer stands; where there was none yet in
-        this process, the clusters and topics of `state` do.
+        With `patient`, a poll that is under way is waited for, and the first one always is. One that takes longer than
+        `metadataTimeout` has failed. After a failure the last listing stays in use; if this process had none yet, the
+        clusters and topics of `state`.
 
         Raises:
-            MetadataError: there is no answer and no state, or more attempts in a row have failed than are allowed.
+            MetadataError: there is no listing and no state, or more attempts in a row have failed than are allowed.
         """
         metadata = self._options.metadata
         if metadata is None:
@@ -116,7 +117,7 @@ class MetadataPoller:
             self._asked = self._scheduler.start(lambda: self._read(metadata), "evensplit-metadata")
             self._asked_at = self._began_at = now
         elif due and now - self._began_at >= metadata.timeout_ms / 1000 and not self._is_answered:
-            # It hangs: another question would hang beside it. Each interval of that is a failure of its own.
+            # It hangs, and so would another poll. Each interval of that is a failure of its own.
             self._asked_at = now
             self._failed(TimeoutError(), metadata, state)
         if self._asked is None:
@@ -130,24 +131,26 @@ class MetadataPoller:
             self._failed(TimeoutError(), metadata, state)
 
     def unseen(self, state: EnumeratorState, session: Session) -> Sequence[str]:
-        """The clusters that nobody has seen yet: what is found of them first is what was there before."""
+        """The clusters that have not been polled yet: partitions of their first listing existed before."""
         if not state.begun:
             return [cluster.id for cluster in self.clusters]
         known = {name for name, cluster in state.clusters.items() if cluster.discovered}
-        # Of one that never gives all, a later answer is as good as those about any other.
+        # A cluster whose listings are never complete counts as polled.
         known.update(session.listed_polls)
         return [cluster.id for cluster in self.clusters if cluster.id not in known]
 
     def reached(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> ClientSettings:
-        """How a cluster of a checkpoint is reached: where that says, and as options and metadata say now.
+        """Return how a cluster of a checkpoint is reached: at its servers there, with the settings of today.
 
-        `proven`: as it is reached by now, if it is. One that is not listed under its name may be under another: then a
-        bootstrap server is the same. Servers that have been added since are tried as well: those of back then may be
-        gone by now.
+        A cluster that is not listed by its name may be listed by another one: then a bootstrap server is the same.
+        Servers that were added since are used as well.
+
+        Args:
+            proven: the settings that lead to it by now, if any do.
 
         Raises:
-            MetadataError: it is not listed, and with the options outside alone it might be read with less isolation or
-                security than before.
+            MetadataError: it is not listed, and with the options for all clusters alone it might be read with less
+                isolation or security than before.
         """
         known = frozenset(cluster.bootstrap_servers)
         now = proven or next((one for one in self.clusters if one.id == cluster.id), None)
@@ -157,7 +160,7 @@ class MetadataPoller:
         return replace(settings, bootstrap_servers=tuple(servers))
 
     def _outside(self, cluster: ClusterState) -> ClientSettings:
-        """How a cluster is reached by the options outside alone."""
+        """Return how a cluster is reached by the options for all clusters alone."""
         own = {"kafka.bootstrap.servers": ",".join(cluster.bootstrap_servers), "subscribe": "unread"}
         alone, problems = parse_clusters(self._options.common, {cluster.id: own})
         if not problems and any(_guards(one.settings) != _guards(alone[0].settings) for one in self.clusters):
@@ -172,7 +175,7 @@ class MetadataPoller:
         return alone[0].settings
 
     def close(self) -> None:
-        """Let go of the service."""
+        """Close the service."""
         if self._service is not None:
             self._service.close()
 
@@ -216,7 +219,7 @@ class MetadataPoller:
             self._failures, self.notice, self.complete = 0, "", answered.complete
             self.missing = tuple(f"stream {name!r} is not in the metadata" for name in answered.missing)
             self.answers += 1
-            # An unchanged answer stays the same object, so that nobody has to compare it.
+            # Unchanged clusters stay the same object, so that they need not be compared.
             if found != self.clusters:
                 self.clusters = found
         elif isinstance(error, Exception):
@@ -231,10 +234,10 @@ class MetadataPoller:
         source = self._source
         if isinstance(error, MetadataError):
             source, problems = error.source, error.problems
-        # A class of the user's own may write anything. What caused the error would repeat it, and is left out.
+        # A class of the user's own may put secrets into its texts. The cause of the error would repeat them.
         values = metadata.options
         kind = MetadataRefused if isinstance(error, MetadataRefused) else MetadataError
-        # Nor may it write more than one line for each thing.
+        # One line for each problem.
         said = [short(hidden(problem, values), PROBLEM_CHARACTERS_MAX) for problem in problems]
         failure = kind(short(hidden(source, values), PROBLEM_CHARACTERS_MAX), said)
         self._failures += 1
@@ -256,24 +259,25 @@ class MetadataPoller:
 
 
 def _guards(settings: ClientSettings) -> object:
-    """What keeps records from being read by mistake, or by others."""
+    """The settings that keep uncommitted records from being read, and records from being read by others."""
     return settings.read_committed, settings.security
 
 
 Common = Mapping[str, Any]
-"""The options outside, as `SourceOptions.common`."""
+"""The options for all clusters, as `SourceOptions.common`."""
 
 
 def clusters_of(
     chosen: Selection, common: Common, source: str, allowed: Allowed, *, batch: bool, begun: bool = False
 ) -> tuple[ClusterOptions, ...]:
-    """The clusters that were chosen from an answer of `source`, with what they leave to the options outside.
+    """Return the clusters that were selected from a listing of `source`, completed by the options for all clusters.
 
-    Where some streams of a cluster say where they start, topics of the others start as on a cluster that says nothing:
-    as the options outside say, or, if the query has `begun` when the cluster is found, at earliest.
+    Where some streams of a cluster have starting offsets, topics of its other streams start by the options for all
+    clusters or, if the query has `begun` when the cluster is found, at earliest.
 
-    Raises MetadataRefused if they name what is not `allowed` of this machine, and MetadataError for what is wrong with
-    them otherwise, in a batch query or in a stream.
+    Raises:
+        MetadataRefused: they name something of this machine that is not `allowed`.
+        MetadataError: they are invalid otherwise, in a batch query or in a stream.
     """
     refused: list[str] = []
     clusters, problems = parse_clusters(common, {one.id: _own(one) for one in chosen.clusters}, allowed, refused)
@@ -290,12 +294,12 @@ def clusters_of(
 
 
 def endless(clusters: Sequence[ClusterOptions]) -> tuple[ClusterOptions, ...]:
-    """For a batch query: it ends where its one batch does, so none of its splits has a stop of its own."""
+    """Return the clusters for a batch query: it ends with its one batch, so its splits have no stops of their own."""
     return tuple(replace(cluster, ends_stream=False) for cluster in clusters)
 
 
 def clusters_in(state: EnumeratorState, common: Common) -> tuple[ClusterOptions, ...]:
-    """The clusters and topics that `state` reads. Servers are those of the checkpoint, all else is from outside."""
+    """Return the clusters and topics that `state` reads, at its servers, with the options for all clusters."""
     topics: dict[str, dict[str, None]] = {}
     for key, split in state.splits.items():
         if split.removed_at_ms is None:
@@ -312,7 +316,7 @@ def clusters_in(state: EnumeratorState, common: Common) -> tuple[ClusterOptions,
 
 
 def united(found: Sequence[ClusterOptions], known: Sequence[ClusterOptions]) -> tuple[ClusterOptions, ...]:
-    """An answer with gaps over what was `known`: it adds and changes, clusters as well as topics."""
+    """Merge an incomplete listing into the `known` clusters: it adds and changes clusters and topics."""
     before = {cluster.id: cluster for cluster in known}
     now = {cluster.id: cluster for cluster in found}
     merged: list[ClusterOptions] = []
@@ -331,7 +335,7 @@ def united(found: Sequence[ClusterOptions], known: Sequence[ClusterOptions]) -> 
 
 
 def _own(cluster: ClusterMetadata) -> Mapping[str, Any]:
-    """A cluster of the metadata as options of its own. What its streams say nothing about is not among them."""
+    """Return a cluster of the metadata as options of its own, as far as its streams have them."""
     own: dict[str, Any] = {f"kafka.{name}": value for name, value in cluster.properties.items()}
     own["kafka.bootstrap.servers"] = ",".join(cluster.bootstrap_servers)
     own["subscribe"] = list(cluster.topics)
@@ -350,20 +354,20 @@ def _own(cluster: ClusterMetadata) -> Mapping[str, Any]:
 
 
 def _silent(cluster: ClusterMetadata) -> tuple[str, ...]:
-    """The topics of streams that do not say where they start, on a cluster where others do."""
+    """Return the topics of streams without starting offsets, on a cluster where others have some."""
     starts = cluster.starting_offsets
     return tuple(topic for topic, said in starts.items() if said is None) if isinstance(starts, Mapping) else ()
 
 
 def _outside(common: Common) -> Strategy | None:
-    """Where a cluster that says nothing itself starts by the options outside; None if they do not say either."""
+    """Return the starting strategy of the options for all clusters; None if they have none."""
     any_cluster = {"kafka.bootstrap.servers": "host:9092", "subscribe": "unread"}
     clusters, _ = parse_clusters(common, {"any": any_cluster})
     return clusters[0].starting if clusters else None
 
 
 def _started(cluster: ClusterOptions, topics: Mapping[str, Strategy]) -> ClusterOptions:
-    """`cluster`, where `topics` start so and all else as it says."""
+    """Return `cluster` with these starting strategies of `topics`; other topics keep theirs."""
     start = cluster.starting
     if not topics or start is None:
         return cluster

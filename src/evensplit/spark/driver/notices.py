@@ -1,4 +1,4 @@
-"""What is not as it should be: clusters that are away, topics that are not there, metadata that cannot be read."""
+"""Problems that a user should know of: unreachable clusters, missing topics, unreadable metadata, open transactions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
-_STANDS = "what is known of it keeps its position, and nothing of it is read"
+_STANDS = "its known partitions keep their positions, and are not read"
 
 SHOWN_MAX = 3
 
 LATE_AGAIN_S = 60.0
-"""For so long the log does not say again that a cluster is late: one may be slow now and then."""
+"""How long, in s, until the log says again that a cluster is late: one may be slow now and then."""
 
 
 class Notices:
-    """Looks through answers for what is wrong, raises where that cannot be borne, and logs it once where it can."""
+    """Finds problems in the results of polls: raises them if the run cannot go on, and logs them once if it can."""
 
     def __init__(
         self,
@@ -41,15 +41,15 @@ class Notices:
         options: SourceOptions,
         scheduler: Scheduler,
     ) -> None:
-        limit_ms = options.unreachable_timeout_ms
         self._metadata = metadata
         self._monitor = monitor
-        self._hanging = Hanging(limit_ms or UNREACHABLE_TIMEOUT.default, scheduler.monotonic, scheduler.now_ms)
+        limit_ms = options.unreachable_timeout_ms or UNREACHABLE_TIMEOUT.default
+        self._transactions = OpenTransactions(limit_ms, scheduler.monotonic, scheduler.now_ms)
         self._silence = Silence(monitor, scheduler.monotonic)
         self._monotonic = scheduler.monotonic
         self._failed: dict[str, ClusterError] = {}
         self._away_since: dict[str, tuple[float, int]] = {}
-        """Cluster -> since when it is away, in s, and at which level the log says so; of those of which it does."""
+        """Cluster -> since when it is unreachable, in s, and at which level that was logged."""
         self._late_due: dict[str, float] = {}
         self._pins = bool(options.pins)
         self._unreadable = 0
@@ -57,20 +57,17 @@ class Notices:
         self.left_out: tuple[str, ...] = ()
         """Clusters that a run to the end does without."""
         self.notices: tuple[str, ...] = ()
-        """Everything else that is wrong, a sentence each."""
+        """All other problems, a sentence each."""
         self.stops: tuple[str, ...] = ()
-        """Where splits do not stop as the options say, a sentence for each cluster."""
+        """Partitions that do not stop where the options say, a sentence for each cluster."""
 
     def begin(self) -> None:
-        """A session begins: its stops are compared anew."""
+        """Begin a session: compare its stops anew."""
         self._compared = None
 
     @property
     def unreachable(self) -> dict[str, str]:
-        """Cluster -> why it does not answer.
-
-        One that is late may be slow and no more; it is among them all the same.
-        """
+        """Cluster -> why it does not answer; late clusters, which may only be slow, are among them."""
         late = {
             name: ClusterUnreachable(name, f"it has not answered within {self._monitor.patience_s:g} s; {why}")
             for name, why in self._monitor.late.items()
@@ -78,13 +75,15 @@ class Notices:
         return {name: str(error) for name, error in {**late, **self._failed}.items()}
 
     def check(self, answers: Mapping[str, PollResult], *, fresh: bool, complete: bool, bear: bool) -> None:
-        """Take in the answers of all clusters.
+        """Take in the results of all clusters.
 
-        `fresh`: nothing has been read yet, so everything has to be there. `complete`: the ends are to be fixed, so
-        every cluster has to answer, unless a run without those that do not can be borne (`bear`).
+        Args:
+            fresh: nothing has been read yet, so every topic and partition has to exist.
+            complete: the ends are to be fixed, so every cluster has to answer.
+            bear: clusters that do not answer are left out of the run instead.
 
         Raises:
-            SubscriptionError, ClusterError: it is not so; all problems of all clusters.
+            SubscriptionError, ClusterError: one of that is not so; with all problems of all clusters.
         """
         failed = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterError)}
         failed.update(
@@ -107,21 +106,25 @@ class Notices:
         for name, error in failed.items():
             if name not in self._failed:
                 what = "is left out of this run" if bear else "does not answer"
-                log.warning("cluster %s %s; its splits keep their positions: %s", name, what, line_of(error))
+                log.warning("cluster %s %s; its partitions keep their positions: %s", name, what, line_of(error))
                 self._note_away(name, logging.WARNING)
         self._failed = failed
         notices = (*(f"{one}; {_STANDS}" for one in (*missing, *incomplete, *leaders)), *self._monitor.notices())
         for notice in notices:
             if notice not in self.notices:
                 log.warning(notice)
-        self._hanging.look(answers, self._monitor.looked_at)
-        # These have said their own already.
-        self.notices = (*notices, *([self._metadata.notice] if self._metadata.notice else []), *self._hanging.notices)
+        self._transactions.look(answers, self._monitor.looked_at)
+        # These have been logged where they were found.
+        self.notices = (
+            *notices,
+            *([self._metadata.notice] if self._metadata.notice else []),
+            *self._transactions.notices,
+        )
 
     def say_outages(self, answers: Mapping[str, PollResult], late: Collection[str]) -> None:
-        """Log which clusters are not read because they are `late`, and which ones answer again.
+        """Log which clusters are not read because they are `late`, and which ones answer again, once for each outage.
 
-        Each once for one outage. `check` has said which have failed.
+        `check` has logged those whose polls failed.
         """
         now_s = self._monotonic()
         for name in late:
@@ -134,7 +137,7 @@ class Notices:
                 log.log(level, "cluster %s has not answered %s; it is not read until it does", name, what)
         for name in sorted(self._away_since.keys() - {*late, *self._failed}):
             since_s, level = self._away_since.pop(name)
-            # Otherwise it is one that nobody wants any more.
+            # Otherwise the cluster is not to be read any more.
             if isinstance(answers.get(name), ClusterSnapshot):
                 away_s = self._monitor.looked_until(name) - since_s
                 log.log(level, "cluster %s answers again, after %.0f s", name, away_s)
@@ -148,13 +151,16 @@ class Notices:
         self._silence.look(state, answers)
 
     def say_uncompared(self, state: EnumeratorState) -> None:
-        """Log which clusters have not said, since ranges of them were read, whether all was there."""
+        """Log which clusters have not been polled since ranges of them were read."""
         for name in sorted(state.session.read):
             if state.clusters[name].removed_at_ms is None:
-                log.warning("cluster %s does not say whether tasks skipped something of it; their own logs do", name)
+                log.warning(
+                    "cluster %s: it could not be checked whether tasks skipped lost records; the logs of the tasks say",
+                    name,
+                )
 
     def say_unreadable(self, state: EnumeratorState) -> None:
-        """Log which splits no reader may read, when it is another number of them than before."""
+        """Log which partitions no reader may read, when their number has changed."""
         if not self._pins:
             return
         unread = [split.id for split in state.load() if split.owner is None]
@@ -163,7 +169,7 @@ class Notices:
             log.warning("%s may be read by no reader (option pin): %s", counted(len(unread), "partition"), some(unread))
 
     def compare_stops(self, state: EnumeratorState, clusters: Sequence[ClusterOptions]) -> None:
-        """Log where splits do not stop as the options say, once for each change of the options."""
+        """Log which partitions do not stop where the options say, once for each change of the options."""
         if self._compared is clusters:
             return
         self._compared, before = clusters, self.stops
@@ -174,14 +180,14 @@ class Notices:
 
     @property
     def dues(self) -> tuple[Due, ...]:
-        """When time makes something wrong that has not been said yet."""
-        return (*self._hanging.dues, *self._silence.dues)
+        """When time alone makes a problem of something."""
+        return (*self._transactions.dues, *self._silence.dues)
 
 
 def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:
-    """Raise what there is: one error as it is, several as one that lists them all."""
+    """Raise a single error as it is, and several as one that lists them all; return if there are none."""
     if len(errors) == 1 and not problems:
-        # The calls inside the thread that looked at the cluster tell a user nothing that the text does not.
+        # The calls inside the thread that polled the cluster tell a user nothing that the text does not.
         raise errors[0].with_traceback(None)
     if errors or problems:
         raise SubscriptionError([*map(str, errors), *problems])
@@ -189,22 +195,28 @@ def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A log that goes on behind what is decided: `stable`, where that ends, was first seen at a time in s and in ms."""
+    """A log whose last stable offset is held by an open transaction."""
 
     stable: int
+    """The last stable offset."""
     end: int
+    """The log end offset."""
     since_s: float
+    """When `stable` was first seen, by the monotonic clock."""
     since_ms: int
+    """The same in ms since 1970."""
     told: bool = False
+    """It has been logged."""
 
 
-class Hanging:
-    """Says which last stable offsets have stood still for `limit_ms`, with something behind them.
+class OpenTransactions:
+    """Finds transactions that do not end: under read_committed, records after their beginning are not read.
 
-    Offsets never go back, so one that is the same in two answers was the same in between. What one look costs goes by
-    how many partitions have open transactions.
+    Offsets never go back, so a last stable offset that is the same in two polls was the same in between. The cost of a
+    poll depends on how many partitions have open transactions.
 
-    `notices`: a sentence for each such cluster, as of its last answer.
+    Args:
+        limit_ms: a last stable offset that has not moved for so long, with records after it, is a problem.
     """
 
     def __init__(self, limit_ms: int, monotonic: Callable[[], float], now_ms: Callable[[], int]) -> None:
@@ -216,11 +228,13 @@ class Hanging:
         self._due_s: dict[str, float] = {}
         self._said: dict[str, str] = {}
         self.notices: tuple[str, ...] = ()
+        """A sentence for each cluster with such a transaction, as of its last poll."""
 
     def look(self, answers: Mapping[str, PollResult], looked_at: Callable[[str], float]) -> None:
-        """Take in the answers of all clusters; what has not been said yet is logged.
+        """Take in the results of all clusters; log what is new.
 
-        `looked_at`: when the view of a cluster was asked for, in s. It can be taken in long afterwards.
+        Args:
+            looked_at: cluster -> when its poll was sent, in s. It can be taken in long afterwards.
         """
         for name in self._numbers.keys() - answers.keys():
             for of in (self._held, self._numbers, self._due_s, self._said):
@@ -234,20 +248,20 @@ class Hanging:
 
     @property
     def dues(self) -> Iterable[Due]:
-        """When another poll may make something known that has not been said yet."""
+        """When another poll may find such a transaction."""
         return (Due(due_s, name, self._numbers[name]) for name, due_s in self._due_s.items())
 
     def _take(self, name: str, view: ClusterSnapshot, seen_s: float) -> None:
         before = self._held.pop(name, {})
         self._said.pop(name, None)
         self._due_s.pop(name, None)
-        if not view.undecided:
+        if not view.log_ends:
             return
         seen_ms = self._now_ms() - int((self._monotonic() - seen_s) * 1000)
         held: dict[TopicPartition, _Held] = {}
         news: list[tuple[TopicPartition, _Held]] = []
         late: list[tuple[TopicPartition, _Held]] = []
-        for key, end in view.undecided.items():
+        for key, end in view.log_ends.items():
             stable, known = view.latest.get(key), before.get(key)
             if stable is None:
                 continue
@@ -275,7 +289,7 @@ class Hanging:
         where = "; ".join((*map(_shown, late[:SHOWN_MAX]), *(["…"] if len(late) > SHOWN_MAX else [])))
         return (
             f"cluster {name!r}: for more than {self._limit_s:g} s (unreachableTimeout) a transaction has been open in "
-            f"{count}, and under read_committed nothing behind its beginning is read: {where}. Let its producer end "
+            f"{count}, and under read_committed nothing after its beginning is read: {where}. Let its producer end "
             f"it, or abort it: kafka-transactions.sh abort --topic {topic} --partition {partition} "
             f"--start-offset {first.stable}"
         )
@@ -285,6 +299,6 @@ def _shown(late: tuple[TopicPartition, _Held]) -> str:
     (topic, partition), one = late
     since = f"{datetime.fromtimestamp(one.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
     return (
-        f"topic {topic!r}, partition {partition} is decided up to offset {one.stable}, no further since {since} UTC, "
-        f"and its log ends at {one.end}"
+        f"topic {topic!r}, partition {partition} has its last stable offset at {one.stable} since {since} UTC, and its "
+        f"log ends at {one.end}"
     )

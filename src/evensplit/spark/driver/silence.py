@@ -1,4 +1,4 @@
-"""What gives nothing: partitions of clusters that answer, whose ends nobody tells. After a while that is an error."""
+"""Silent partitions: the cluster answers, and their ends are not known. After a while that is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 log = logging.getLogger("evensplit")
 
 SAY_INTERVAL_S = 60.0
-"""As long as it is no error yet, the log says it so often."""
+"""How often, in s, the log names silent partitions until they are an error."""
 
 SHOWN_MAX = 3
 
@@ -29,22 +29,22 @@ WHOLE_TOPIC = -1
 
 @dataclass(slots=True)
 class _Cluster:
-    """What gives nothing in one cluster."""
+    """The silent partitions of one cluster."""
 
     poll: int
-    """The last one that was looked at."""
+    """The number of the last poll that was taken in."""
     since: dict[TopicPartition, float] = field(default_factory=dict)
-    """What gives nothing -> the value of `ClusterMonitor.heard_s` when that was first seen."""
+    """Partition -> the value of `ClusterMonitor.heard_s` when it was first found silent."""
 
 
 class Silence:
-    """Raises an error for what has given nothing for `unreachableTimeout`; with 0, for the cluster's request deadline.
+    """Raises an error for partitions that are silent for `unreachableTimeout`; with 0, for the request deadline.
 
-    That is every split that is to be read, and every partition that is listed, whose end a cluster that answers does
-    not tell; and a topic that is wanted and cannot be listed. One that is known to be gone is removed, and counts no
-    longer. Of a time between two polls, GAP_SHARE of the limit counts at most.
+    A partition is silent if it is to be read, or listed, and its cluster answers without its end; a topic, if it is to
+    be read and cannot be listed. Removed ones do not count. Of a time between two polls, GAP_SHARE of the limit counts
+    at most.
 
-    Where all ends are there, a look costs a comparison of sizes.
+    Where all ends are known, a poll costs a comparison of sizes.
     """
 
     def __init__(self, monitor: ClusterMonitor, monotonic: Callable[[], float]) -> None:
@@ -54,10 +54,10 @@ class Silence:
         self._said_s = 0.0
 
     def look(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> None:
-        """Take in the answers of all clusters, which `state` has been told.
+        """Take in the results of all clusters, which `state` has been told.
 
         Raises:
-            ClusterError: something has given nothing for too long; it names all that gives nothing.
+            ClusterError: a partition has been silent for too long; it names all silent ones.
         """
         views = {name: answer for name, answer in sorted(answers.items()) if isinstance(answer, ClusterSnapshot)}
         lacking = _lacking(state, views)
@@ -82,7 +82,7 @@ class Silence:
 
     @property
     def dues(self) -> Iterable[Due]:
-        """When another poll may make an error of what is known, or a line in the log is due."""
+        """When another poll may make an error of a silent partition, or a line in the log is due."""
         now_s, say_s = self._monotonic(), self._said_s + SAY_INTERVAL_S
         return (Due(min(say_s, now_s + self._left_s(name)), name, one.poll) for name, one in self._silent.items())
 
@@ -93,7 +93,7 @@ class Silence:
         return self._monitor.limit_s(name) - self._longest_s(name)
 
     def _sentence(self, name: str, view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
-        """What gives nothing, for how long, and why."""
+        """Name the silent partitions, for how long they are silent, and why."""
         one = self._silent[name]
         keys = sorted(one.since, key=lambda key: (one.since[key], key))
         shown = "; ".join(map(_shown, keys[:SHOWN_MAX]))
@@ -101,13 +101,13 @@ class Silence:
         up_to = "up to " if len(set(one.since.values())) > 1 else ""
         by = "" if self._monitor.limits_silence else "kafka.request.timeout.ms, "
         return (
-            f"nothing has come of {shown}{more} for {up_to}{self._longest_s(name):.0f} s; "
+            f"no offsets of {shown}{more} for {up_to}{self._longest_s(name):.0f} s; "
             f"{self._monitor.limit_s(name):g} s are allowed ({by}unreachableTimeout): {_reason(keys, view, doubted)}"
         )
 
 
 def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Mapping[str, Collection[TopicPartition]]:
-    """What is to be read of each cluster that answers, and has no end there, or one that is not to be believed."""
+    """Find the silent partitions of each cluster that answers."""
     gaps = [
         view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
     ]
@@ -117,7 +117,7 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
     found: defaultdict[str, set[TopicPartition]] = defaultdict(set)
     finished: set[tuple[str, str, int]] = set()
     topics: set[tuple[str, str]] = set()
-    # What a complete answer lacked is removed, when another one confirms that.
+    # Partitions that a complete listing lacked are removed, when another one confirms that.
     missing = state.session.missing_since if state.session.discovery else {}
     for key, split in state.splits.items():
         view = views.get(key.cluster)
@@ -146,7 +146,11 @@ def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
 
 
 def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
-    """Why nothing comes of `keys`, in clauses; `doubted` has an id of topics that not all brokers name."""
+    """Say why `keys` are silent, in clauses.
+
+    Args:
+        doubted: topic -> another id than is read, which not all brokers name.
+    """
     said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
     topics = sorted({topic for topic, _ in keys})
     reasons = [said[topic] for topic in topics if topic in said]

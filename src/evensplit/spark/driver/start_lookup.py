@@ -1,4 +1,4 @@
-"""Where newly discovered splits start and stop: the user's strategies, and what has to be asked for them."""
+"""Finds where newly discovered splits start and stop, by the user's strategies."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ from evensplit.spark.options.parse import ClusterOptions
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot
 
-_UNDECIDED = frozenset({"start", "stop"})
-"""Purposes for which an offset may lie among what is not decided yet. The stop of a stream may lie anywhere."""
+_READ_UNCOMMITTED = frozenset({"start", "stop"})
+"""Purposes for which an offset may lie after the last stable offset. The stop of a stream may lie anywhere."""
 
 
 @dataclass(slots=True)
 class Starts:
-    """What was found for some splits: `starts` and, for splits that end, `stops`; what could not be goes to `problems`.
-
-    `topic_ids`: of which incarnations they are.
-    `losses`: starts that were asked for and that the logs do not have; such a split starts at the beginning of its log.
-    `log_ends`: where the logs of these end.
-    `errors`: clusters that did not answer; their splits wait.
-    """
+    """Starts and stops that were found."""
 
     starts: dict[SplitId, int] = field(default_factory=dict)
     stops: dict[SplitId, int] = field(default_factory=dict)
+    """For splits that end."""
     topic_ids: dict[SplitId, str] = field(default_factory=dict)
+    """The incarnations that they are of."""
     losses: list[Loss] = field(default_factory=list)
+    """Starts that were asked for and that the logs do not have; such a split starts at the beginning of its log."""
     log_ends: dict[SplitId, int] = field(default_factory=dict)
+    """Where the logs of `losses` end."""
     problems: list[str] = field(default_factory=list)
+    """Why others were not found, a sentence each."""
     errors: list[ClusterError] = field(default_factory=list)
+    """Clusters that did not answer; their splits wait."""
 
 
 class StartLookup:
     """Finds starts and stops by the strategies of each cluster's options.
 
-    `default`: the strategy of a cluster for which none is said.
+    Args:
+        default: the strategy of a cluster whose options have none.
     """
 
     def __init__(self, monitor: ClusterMonitor, default: Strategy, now_ms: Callable[[], int]) -> None:
@@ -69,7 +70,7 @@ class StartLookup:
     ) -> None:
         """Add the starts and stops of `splits`, all of one cluster, to `found`.
 
-        What has to be looked up is asked for in the background, and waited for with `patient`; else it is missing.
+        Look-ups are made in the background, and waited for with `patient`; otherwise splits that need one are left out.
         """
         name, keys = options.id, [(split.topic, split.partition) for split in splits]
         strategy: Strategy = Earliest()
@@ -89,7 +90,7 @@ class StartLookup:
         found.starts.update((SplitId(name, *key), offset) for key, offset in began.offsets.items())
         _note_topics(found, name, view, began.offsets)
         found.problems.extend(f"cluster {name!r}, starting offsets: {problem}" for problem in began.problems)
-        logs = bounds(view, began.out_of_range, undecided=True)
+        logs = bounds(view, began.out_of_range, read_uncommitted=True)
         for key, wanted in began.out_of_range.items():
             split, start = SplitId(name, *key), began.offsets[key]
             found.losses.append(Loss(split, Cause.OUT_OF_RANGE, wanted, start, max(0, start - wanted)))
@@ -115,7 +116,7 @@ class StartLookup:
     @staticmethod
     def _stop(found: Starts, name: str, view: ClusterSnapshot, ended: Resolution) -> None:
         found.problems.extend(f"cluster {name!r}, ending offsets: {problem}" for problem in ended.problems)
-        # A stop may well lie where there is no record yet.
+        # A stop may lie past the end of the log.
         stops = {**ended.offsets, **ended.out_of_range}
         found.stops.update((SplitId(name, *key), at) for key, at in stops.items())
         _note_topics(found, name, view, stops)
@@ -123,7 +124,7 @@ class StartLookup:
     def ends(
         self, cluster: str, strategy: Strategy, keys: Sequence[TopicPartition], view: ClusterSnapshot, *, patient: bool
     ) -> Resolution | None:
-        """Where reading of `keys` ends, also among what is not decided yet; None as long as that is not looked up.
+        """Return where reading of `keys` ends, also after the last stable offset; None until that is looked up.
 
         Raises ClusterError.
         """
@@ -147,7 +148,9 @@ class StartLookup:
             answers = self._monitor.look_up(cluster, purpose, wanted, partitions, patient=patient)
             if answers is None:
                 return None
-        return resolve(strategy, bounds(view, keys, undecided=purpose in _UNDECIDED), answers, view.listing.keys)
+        return resolve(
+            strategy, bounds(view, keys, read_uncommitted=purpose in _READ_UNCOMMITTED), answers, view.listing.keys
+        )
 
 
 def _note_topics(found: Starts, name: str, view: ClusterSnapshot, keys: Iterable[TopicPartition]) -> None:
@@ -157,16 +160,17 @@ def _note_topics(found: Starts, name: str, view: ClusterSnapshot, keys: Iterable
 
 
 def bounds(
-    view: ClusterSnapshot, keys: Iterable[TopicPartition], *, undecided: bool = False
+    view: ClusterSnapshot, keys: Iterable[TopicPartition], *, read_uncommitted: bool = False
 ) -> Mapping[TopicPartition, Bounds]:
-    """The bounds of the logs of `keys`, as far as `view` has them.
+    """Return the bounds of the logs of `keys`, as far as `view` has them.
 
-    `undecided`: offsets can be asked for among what is not decided yet, too.
+    Args:
+        read_uncommitted: with the log end offsets that are after the last stable offsets.
     """
-    behind = view.undecided if undecided else {}
-    # Retention can overtake an end that was looked up a moment before.
+    log_ends = view.log_ends if read_uncommitted else {}
+    # Retention can overtake an end that was looked up just before.
     return {
-        key: Bounds(view.earliest[key], max(view.earliest[key], view.latest[key]), behind.get(key, 0))
+        key: Bounds(view.earliest[key], max(view.earliest[key], view.latest[key]), log_ends.get(key, 0))
         for key in keys
         if key in view.earliest and key in view.latest
     }
@@ -176,9 +180,9 @@ SHOWN_MAX = 3
 
 
 def stops_that_differ(state: EnumeratorState, clusters: Iterable[ClusterOptions]) -> tuple[str, ...]:
-    """One sentence for each of `clusters` with splits that stop elsewhere than at the offset that its options name.
+    """Return one sentence for each of `clusters` with splits that stop elsewhere than its options say.
 
-    A stop is final, so that is not changed; but nobody shall wait for records that will not come.
+    A stop is final, so it stays; the sentence tells the user why no more records come.
     """
     endings = {cluster.id: cluster.ending if cluster.ends_stream else None for cluster in clusters}
     found: dict[str, list[str]] = {}

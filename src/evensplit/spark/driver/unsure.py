@@ -1,4 +1,4 @@
-"""Decides whether a run that ends looks again: until everything is sure, or no answer will say more."""
+"""Decides whether a run that ends polls again: until everything is sure, or no later poll would tell more."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 log = logging.getLogger("evensplit")
 
 SURE_WITHIN = 3
-"""A run that ends waits this many discovery intervals for an answer that confirms that something is missing."""
+"""A run that ends waits this many discovery intervals for a listing that confirms that something is missing."""
 
 
 class Unsure:
-    """Tells whether to look again.
+    """Tells whether to poll again.
 
     Args:
         interval_ms: the discovery interval; 0 or less where nothing is discovered.
@@ -31,21 +31,22 @@ class Unsure:
         self._waits = False
         self._since: dict[tuple[str, str], int] = {}
         self.notices: tuple[str, ...] = ()
-        """What could not be confirmed for so long that the run went on without."""
+        """Missing clusters, topics and partitions that no second listing confirmed in time."""
 
     def is_unsure(self, state: EnumeratorState, answers: Mapping[str, PollResult], *, last: bool) -> bool:
-        """Whether another look may say something else than these answers.
+        """Whether another poll may give another result.
 
-        `last`: there is no later look in this run, so what is missing, ends too early or has another id is waited for.
-        What a complete answer lacked and no other one confirms is waited for SURE_WITHIN intervals; everything else
-        until it is settled, and for the request deadline of its cluster at most.
+        Args:
+            last: there is no later poll in this run. So it waits for partitions that are missing, SURE_WITHIN intervals
+                at most; and for logs that end before their positions, other topic ids and former leaders, until these
+                are settled.
 
         Raises:
-            ClusterError: something was not settled in that time.
+            ClusterError: something was not settled within the request deadline of its cluster.
         """
         views = {name: view for name, view in answers.items() if isinstance(view, ClusterSnapshot)}
         if not state.begun and any(not view.whole for view in views.values()):
-            # A topic was created anew at this very moment.
+            # A topic was created anew during the poll.
             return True
         if not last:
             return False
@@ -53,7 +54,7 @@ class Unsure:
         return self._is_missing(state.session, views) or unsettled
 
     def is_unsure_of_read(self, session: Session) -> bool:
-        """Whether something that was read is missing, and another look may still confirm or deny it."""
+        """Whether a partition that was read is missing, and another listing may still confirm or deny it."""
         wait_ms = SURE_WITHIN * session.discovery_interval_ms
         waits = any((session.now_ms or 0) - since_ms < wait_ms for since_ms in session.read_missing.values())
         if waits and not self._waits:
@@ -70,7 +71,7 @@ class Unsure:
     def _is_unsettled(self, session: Session, views: Collection[str]) -> bool:
         now_ms = session.now_ms or 0
         found = [one for one in open_questions(session) if one.cluster in views]
-        # What is unsure about a topic may change; that it is does not.
+        # The question about a topic may change; the time counts from its first one.
         self._since = {one[:2]: self._since.get(one[:2], now_ms) for one in found}
         for one in found:
             waited_ms = now_ms - self._since[one[:2]]
@@ -101,9 +102,9 @@ class Unsure:
             )
         self._waits = waits
         if missing and not waits and self._interval_ms > 0:
-            # Answers with gaps, or none at all: they would be waited for without end.
+            # Otherwise incomplete listings, or clusters that do not answer, would be waited for without end.
             self.notices = (
-                f"{some(sorted(missing))}: missing from a complete answer, and not confirmed by another one within "
+                f"{some(sorted(missing))}: missing from a complete listing, and no second one confirmed it within "
                 f"{wait_ms / 1000:g} s ({SURE_WITHIN} x discoveryInterval); positions are kept, and the next run looks "
                 "again",
             )

@@ -1,4 +1,4 @@
-"""What several brokers of a cluster say about what there is: which of it counts, and who lags behind."""
+"""Several brokers of a cluster, and their listings: which of them counts, and which broker lags."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from evensplit.kafka.admin.protocol import ClusterPort, Listing, Missing, are_tw
 
 
 class Unbelieved(ClusterError):
-    """What is needed is not to be believed yet: whoever raises it asks again."""
+    """Brokers do not agree (yet): the poll is made again."""
 
     @classmethod
     def two_ids(cls, cluster: str, what: str, expected: str, found: str) -> Unbelieved:
-        """Two brokers name a topic by two ids."""
+        """Return the error for two brokers that name a topic by two ids."""
         return cls(cluster, f"{what}: expected topic id {expected}, found {found}")
 
 
 def joined(cluster: str, one: Listing, other: Listing) -> Listing:
-    """What two brokers know together. A topic only ever gets more partitions, so whoever has fewer of it lags behind.
+    """Join the listings of two brokers. A topic only ever gets more partitions, so a broker that has fewer lags.
 
-    What only one of them misses is not missing; what neither can list, or only one has heard of, stays a gap.
-    Returns one of the two, if it says all of that.
+    A partition that only one of them lacks is not missing; one that neither can list, or only one knows, stays a gap.
+    Returns one of the two listings itself, if it has everything.
 
     Raises:
         Unbelieved: they name a topic by two ids.
@@ -60,8 +60,8 @@ def joined(cluster: str, one: Listing, other: Listing) -> Listing:
 def _missing(
     said: Iterable[Missing], found: Collection[TopicPartition], topics: Collection[str], gaps: Collection[str]
 ) -> Iterator[Missing]:
-    """What is missing of what is `said` to be; partitions of a topic are, too, where only one of them has the topic."""
-    # The one that knows more partitions of a topic comes last, so it says what there is instead.
+    """Yield what is missing of `said`; partitions of a topic are missing also where only one broker has the topic."""
+    # The broker that knows more partitions of a topic comes last, so its text says which there are instead.
     ordered = sorted(said, key=lambda one: (one.topic, -1 if one.partition is None else one.partition, len(one.has)))
     lacking = {one[:2]: one for one in ordered}
     exist = {*topics, *(topic for topic, partition in lacking if partition is not None)}
@@ -72,18 +72,19 @@ def _missing(
 
 
 class Withheld:
-    """Tells topics that are withheld from those that are gone: who asks for one by its name is told which it is.
+    """Tells topics that this user may not see any more from deleted ones, by asking for them by name.
 
-    `topics`: those that were there before, and that the cluster did not list the last time although it was asked.
+    Where a pattern lists all topics, both are simply not listed.
     """
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
+        """Topics that existed before, and that the cluster did not describe in the last poll although asked."""
 
     def complete(self, port: ClusterPort, wanted: TopicPattern, listing: Listing, known: Iterable[str]) -> Listing:
-        """`listing`, the answer to a pattern, with what it does not say of topics that were `known` before.
+        """Add to `listing`, the result for a pattern, the gaps about topics that were `known` before.
 
-        Asks once more only if such a topic is missing. Raises what `ClusterPort.list_partitions` raises.
+        Asks the cluster only if such a topic is missing. Raises what `ClusterPort.list_partitions` raises.
         """
         pattern = re.compile(wanted.regex)
         listed = {one.topic for one in listing.partitions}.union(listing.unlisted)
@@ -101,21 +102,23 @@ class Withheld:
 
 
 IDS_MAX = 8
-"""So many ids are remembered of one topic by one broker."""
+"""How many ids of one topic by one broker are kept."""
 
 Words = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Broker -> topic -> the ids by which it has named it, the last one by now; empty where it did not know the topic."""
+"""Broker -> topic -> the ids by which the broker has named it, the latest at the end; an empty one where it did not
+know the topic."""
 
 
 class Witnesses:
-    """Takes in the answers of one cluster. A look at what is said again costs a comparison."""
+    """Collects the topic ids that each broker names. A listing like the last one costs a comparison."""
 
     def __init__(self) -> None:
         self.words: Words = {}
+        """All topic ids so far."""
         self._last: dict[str, Mapping[str, str]] = {}
 
     def hear(self, listing: Listing) -> Words:
-        """All words so far, with those of another answer; where nobody knows who gave it, it adds none."""
+        """Add the topic ids of a listing, if it is known which broker gave it. Return all so far."""
         broker = listing.broker
         said = {one.topic: one.topic_id for one in listing.partitions}
         if broker and said != self._last.get(broker):

@@ -79,12 +79,12 @@ class ClusterMonitor:
         turn: Collection[str] = (),
         since: Mapping[str, int] | None = None,
     ) -> Mapping[str, PollResult]:
-        """Poll the clusters that are due, and return the last result of each, by its id.
+        """Poll the clusters that are due. Return cluster -> its last result.
 
         Args:
             patient: poll every cluster, and wait for its whole request deadline. Otherwise wait `clusterWait` at most,
                 and not at all for a cluster whose last poll failed; its last result stands meanwhile.
-            fresh: clusters of which nothing is known yet: two brokers of each are asked for its partitions.
+            fresh: clusters that were not polled before: two brokers of each are asked for its partitions.
             discover: the next poll looks for new partitions, even if one did so a moment ago.
             turn: clusters of which another broker is asked next.
             since: cluster -> results of polls up to this number are too old: poll again.
@@ -113,7 +113,7 @@ class ClusterMonitor:
                 if not poller.under_way.done():
                     break
                 good = self._take(name, poller, too_old.get(name), patient=patient)
-                # It may be away since, if that came while a batch was read.
+                # It may be unreachable since, if that came while a batch was read.
                 old = isinstance(poller.answer, ClusterSnapshot) and begun - poller.looked_until > REFRESH_INTERVAL_S
                 if good and (patient or not old or not poller.is_due()):
                     break
@@ -142,24 +142,24 @@ class ClusterMonitor:
         return None if poller is None else poller.reached
 
     def called(self, kafka_id: str) -> ClusterOptions | None:
-        """How the cluster is reached that calls itself `kafka_id`, whatever its name is; None if not known."""
+        """How the cluster with this Kafka id is reached, whatever its name is; None if not known."""
         for name, poller in self._pollers.items():
             if kafka_id and isinstance(poller.answer, ClusterSnapshot) and poller.answer.listing.cluster_id == kafka_id:
                 return self.options(name)
         return None
 
     def deadline_ms(self, name: str) -> int:
-        """The request deadline of a cluster; 0 if it is not one of these, or has not answered yet."""
+        """The request deadline of a cluster in ms; 0 if it is not polled, or has not answered yet."""
         options = self.options(name)
         return 0 if options is None else options.settings.request_timeout_ms
 
     @property
     def proven(self) -> int:
-        """Goes up whenever a cluster turns out to be reached as it should be."""
+        """Goes up whenever settings turn out to lead to the right cluster."""
         return sum(poller.proofs for poller in self._pollers.values())
 
     def away_ms(self, name: str) -> int:
-        """For how long a cluster has not answered; 0 if it has."""
+        """For how long a cluster has been unreachable, in ms; 0 if it answers."""
         poller = self._pollers.get(name)
         if poller is None:
             return 0
@@ -169,33 +169,33 @@ class ClusterMonitor:
         return 0 if away_since is None else int((self._scheduler.monotonic() - away_since) * 1000)
 
     def reason(self, name: str) -> str:
-        """What keeps a cluster from answering what it was asked; empty if it may be slow and no more."""
+        """Why a cluster does not answer its poll; empty if it may only be slow."""
         return self._pollers[name].reason
 
     def looked_at(self, name: str) -> float:
-        """When the last view of a cluster was asked for, in s by the clock: it shows nothing older than that."""
+        """When the poll of a cluster's last snapshot was sent, in s by the monotonic clock."""
         return self._pollers[name].looked_at
 
     def looked_until(self, name: str) -> float:
-        """When the last view of a cluster was there, in s by the clock; it can be taken in long afterwards."""
+        """When the poll of a cluster's last snapshot was over, in s by the monotonic clock."""
         return self._pollers[name].looked_until
 
     def silent(self) -> Mapping[str, str]:
-        """The clusters that have given no answer yet, not even a bad one -> what is known of why."""
+        """The clusters whose first poll is not over yet -> why, as far as that is known."""
         return {name: poller.trouble for name, poller in self._pollers.items() if poller.answer is None}
 
     @property
     def patience_s(self) -> float:
-        """After so long without an answer a cluster is late."""
+        """A cluster that takes longer to answer, in s, is late."""
         return max(LATE_MIN_S, self._options.cluster_wait_ms / 1000)
 
     def is_known(self) -> bool:
-        """Whether the last answer of each cluster is a view, and none is late."""
+        """Whether the last poll of each cluster succeeded, and none is late."""
         return not self.late and all(isinstance(poller.answer, ClusterSnapshot) for poller in self._pollers.values())
 
     @property
     def answered(self) -> Mapping[str, int]:
-        """Cluster -> the number of the poll that it answered last, if its last one did not fail."""
+        """Cluster -> the number of its last poll, if that did not fail."""
         found = ((name, poller.answer) for name, poller in self._pollers.items())
         return {name: answer.number for name, answer in found if isinstance(answer, ClusterSnapshot)}
 
@@ -205,7 +205,7 @@ class ClusterMonitor:
         return tuple(future for poller in self._pollers.values() for future in poller.look_ups.awaited)
 
     def forget_awaited(self) -> None:
-        """A plan begins: what it has to do without is noted anew."""
+        """Begin a plan: look-ups that it has to do without are noted anew."""
         for poller in self._pollers.values():
             poller.look_ups.forget_awaited()
 
@@ -223,7 +223,7 @@ class ClusterMonitor:
         return (self._options.unreachable_timeout_ms or self.deadline_ms(name)) / 1000
 
     def notices(self) -> tuple[str, ...]:
-        """Why some of what was wanted was not done."""
+        """Why changed servers are not used, a sentence for each such cluster."""
         return tuple(poller.refused for poller in self._pollers.values() if poller.refused)
 
     def look_up(
@@ -238,7 +238,7 @@ class ClusterMonitor:
             poller.close()
 
     def _wait_for(self, name: str, asked: Future[ClusterSnapshot], poller: ClusterPoller) -> None:
-        """Wait for an answer, however long that takes; the log says why it takes long."""
+        """Wait for a poll, however long it takes; log why it takes long."""
         if not self._scheduler.wait((asked,), self.patience_s):
             log.warning("waiting for cluster %s: %s", name, poller.trouble)
             self._scheduler.wait((asked,))
@@ -258,7 +258,7 @@ class ClusterMonitor:
             poller.ask(self.polls, complete=complete)
 
     def _take(self, name: str, poller: ClusterPoller, since: int | None, *, patient: bool) -> bool:
-        """Take an answer that has come; whether it will do."""
+        """Take the result of a poll that is over. Return whether it is new enough."""
         answer = poller.take(self.limit_s(name) * GAP_SHARE)
         if answer is None:
             return False
@@ -267,8 +267,8 @@ class ClusterMonitor:
         if isinstance(answer, ClusterSnapshot):
             found_again = isinstance(before, ClusterSnapshot) and before.whole and answer.listing == before.listing
             if isinstance(before, ClusterSnapshot) and found_again and answer.fully and not answer.whole:
-                # A look at what is known that found just that takes nothing back of what the discovery had said. It
-                # does not say it a second time either.
+                # A poll of the known partitions that found all of them is as complete as the discovery before it, but
+                # does not confirm that one.
                 poller.answer = replace(answer, whole=True, discovery=before.discovery)
             self.version += not answer.same(before)
             poller.away_since = None

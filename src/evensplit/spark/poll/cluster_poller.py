@@ -2,67 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
-from evensplit.core.model import ListedPartition, Subscription, TopicPattern, Topics
-from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
-from evensplit.errors import BrokerError, ClusterError
-from evensplit.kafka.admin.protocol import ClusterPort, EndsAndEpochs, Listing, are_two_clusters
+from evensplit.core.model import ListedPartition
+from evensplit.core.state.offset_strategies import Found, Lookups
+from evensplit.errors import ClusterError
+from evensplit.kafka.admin.protocol import ClusterPort, are_two_clusters
 from evensplit.kafka.options.client import ClientSettings
-from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.spark.options.parse import ClusterOptions
-from evensplit.spark.poll.agreement import Unbelieved, Withheld, Witnesses, joined
-from evensplit.spark.poll.log_bounds import LeaderEpochs, LogStarts, undecided_ends
+from evensplit.spark.poll.agreement import Witnesses
+from evensplit.spark.poll.cluster_query import ClusterQuery, PollRequest
 from evensplit.spark.poll.look_ups import LookUps
 from evensplit.spark.poll.pace import Pace
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 REFRESH_INTERVAL_S = 0.1
-"""A cluster is asked at most this often: when idle, Spark asks for the next batch every 10 ms."""
+"""A cluster is polled at most this often: when idle, Spark asks for the next batch every 10 ms."""
 
 REST_FACTOR = 4
-"""After a look, a cluster is left in peace for so many times the processor time that the look took."""
+"""The pause after a poll is so many times the processor time that the poll took."""
 
 REST_MAX_S = 1.0
-"""But no longer than that: what was written meanwhile is to be read."""
-
-DELETIONS_MAX = 5
-"""How often a topic may be deleted between a listing and the look at its logs. Each look has its own deadlines."""
-
-UNBELIEVED_PAUSE_S = 0.1
-"""How long after ends that cannot be believed those who need all of them look again."""
-
-
-class _Question(NamedTuple):
-    """What a cluster is asked, how and of whom.
-
-    `before`: the ends by its last answer. `compare`: two brokers are asked what there is.
-    """
-
-    port: ClusterPort
-    wanted: Subscription
-    before: Mapping[TopicPartition, int]
-    number: int
-    committed: bool
-    complete: bool
-    discover: bool
-    turn: bool
-    compare: bool
+"""The longest pause: records that were written meanwhile are to be read."""
 
 
 class ClusterPoller:
-    """Asks one cluster, one question at a time, and keeps its last answer.
-
-    `answer`: the last one, or the error that came instead; None before there was any. `options`: how it is reached and
-    what is wanted of it. `answered`: it has ever answered; `proofs`: how many settings have led to it.
-    `looked_at`, `looked_until`: when the last view was asked for, and when it was there. `heard_s`: for how long the
-    cluster has been polled with success. `refused`: why other options than these were not taken; empty if they were.
-    """
+    """Polls one cluster, one poll at a time, and keeps the last result."""
 
     def __init__(
         self,
@@ -74,20 +43,28 @@ class ClusterPoller:
         watch_starts: bool,
     ) -> None:
         self.options = options
+        """How the cluster is reached, and what is to be read of it."""
         self.answer: PollResult | None = None
+        """The last result; None before the first one."""
         self.refused = ""
+        """Why other options than these were not taken; empty if they were."""
         self.answered = False
+        """A poll has succeeded at least once."""
         self.proofs = 0
+        """How many settings have led to this cluster."""
         self.asked_at = 0.0
+        """When the last poll was sent, by the monotonic clock."""
         self.looked_at = self.looked_until = 0.0
+        """When the last poll that succeeded was sent, and when it was over."""
         self.heard_s = 0.0
+        """For how long the cluster has been polled with success."""
         self.away_since: float | None = None
+        """Since when polls fail; None if they do not."""
         self.look_ups = LookUps(options.id, scheduler)
         self._failed_at = 0.0
         self._connect = connect
         self._scheduler = scheduler
         self._pace = Pace(scheduler)
-        self._withheld = Withheld()
         self._discovery_interval_s = discovery_interval_s
         self._port = connect(options)
         self._kafka_id = ""
@@ -98,15 +75,15 @@ class ClusterPoller:
         self._turn = False
         self._compare = False
         self._turned_at = 0.0
-        self._epochs = LeaderEpochs()
-        self._known: dict[TopicPartition, str] = {}
-        self._log_starts = LogStarts(watched=watch_starts)
+        self._query = ClusterQuery(
+            options.id, scheduler, discovery_interval_s=discovery_interval_s, watch_starts=watch_starts
+        )
         self._witnesses = Witnesses()
         self._rejected: ClientSettings | None = None
 
     @property
     def under_way(self) -> Future[ClusterSnapshot] | None:
-        """The question that is not answered yet."""
+        """The poll that is not taken yet."""
         return self._asked
 
     @property
@@ -137,12 +114,12 @@ class ClusterPoller:
                 self._port.close()
             self.options, self._port = options, self._connect(options)
             self._witnesses = Witnesses()
-        # What is under way was asked by the options before.
+        # The poll that is under way was sent with the options before.
         self._asked = None
         self._listed_at = None
 
     def settle(self, kafka_id: str) -> bool:
-        """Whether an answer of a cluster that calls itself `kafka_id` is one of the right cluster."""
+        """Whether the cluster with this Kafka id, which answered, is the right one; otherwise take the old options."""
         if self._proven is None:
             return True
         proven, port = self._proven
@@ -163,21 +140,22 @@ class ClusterPoller:
         return True
 
     def discover(self) -> None:
-        """With the next question, look for all that is wanted, even if that was done a moment ago."""
+        """Let the next poll list all partitions, even if one did so just before."""
         self._discover = True
 
     def turn(self) -> None:
-        """With the next question, ask another broker, if there is one."""
+        """Let the next poll ask another broker, if there is one."""
         self._turn = True
 
     def compare(self) -> None:
-        """With the next question, ask two brokers what there is: one may not know all of it yet."""
+        """Let the next poll ask two brokers for the partitions: one may not know all of them yet."""
         self._compare = True
 
     def ask(self, number: int, *, complete: bool) -> None:
-        """Ask in the background, unless something is under way.
+        """Poll in the background, unless a poll is under way.
 
-        `complete`: an offset that is not to be had is an error.
+        Args:
+            complete: an offset that cannot be had is an error.
         """
         if self._asked is not None:
             return
@@ -187,35 +165,45 @@ class ClusterPoller:
         )
         self.asked_at = now
         before = self.answer.latest if isinstance(self.answer, ClusterSnapshot) else {}
-        committed = self.options.settings.read_committed
         discover = due or self._discover
-        # The broker that was asked last may be cut off from the others, and not know what is new.
+        # The broker that was asked last may be cut off from the others, and not know new partitions.
         turn = discover or self._turn or 0 < self._discovery_interval_s <= now - self._turned_at
         if turn:
             self._turned_at = now
-        wanted = self.options.subscription
-        question = _Question(self._port, wanted, before, number, committed, complete, discover, turn, self._compare)
-        look = partial(self._look, question)
+        request = PollRequest(
+            self._port,
+            self.options.settings.request_timeout_ms / 1000,
+            self.options.subscription,
+            before,
+            number,
+            self.options.settings.read_committed,
+            complete,
+            discover,
+            turn,
+            self._compare,
+        )
+        poll = partial(self._query.take, request)
         self._discover = self._turn = self._compare = False
-        self._asked = self._scheduler.start(self._pace.timed(look), f"evensplit-{self.options.id}-look")
+        self._asked = self._scheduler.start(self._pace.timed(poll), f"evensplit-{self.options.id}-look")
 
     def is_due(self) -> bool:
-        """Whether it was left in peace for long enough."""
+        """Whether another poll may be sent."""
         return self._asked is None and self.due_in_s <= 0
 
     @property
     def due_in_s(self) -> float:
-        """For how long it is still to be left in peace."""
+        """How long until another poll may be sent, in s."""
         return self._pace.due_in_s(REFRESH_INTERVAL_S, REST_FACTOR, REST_MAX_S)
 
     def is_from(self, asked: int) -> bool:
-        """Whether the last answer is one to the first `asked` questions of all, and no other is on its way."""
+        """Whether the last result is a snapshot by one of the first `asked` polls of all, and no poll is under way."""
         return isinstance(self.answer, ClusterSnapshot) and self.answer.number <= asked and self._asked is None
 
     def take(self, gap_max_s: float) -> PollResult | None:
-        """The answer to what is under way; None as long as there is none.
+        """Return the result of the poll that is under way; None as long as there is none.
 
-        Of the time since the answer before, at most `gap_max_s` counts as `heard_s`.
+        Args:
+            gap_max_s: of the time since the poll before, so much counts as `heard_s` at most.
         """
         asked = self._asked
         if asked is None or not asked.done():
@@ -240,9 +228,10 @@ class ClusterPoller:
         return error
 
     def note_failure(self, gap_max_s: float) -> float:
-        """An answer that failed was taken; for how long the cluster had been away when it failed, in s.
+        """Take in that a poll failed. Return for how long the cluster had been unreachable by then, in s.
 
-        Of the time between two questions at most `gap_max_s` counts: the cluster may well have been there.
+        Args:
+            gap_max_s: of the time between two polls, so much counts at most: the cluster may have been reachable.
         """
         if self.away_since is None:
             self.away_since = self.asked_at
@@ -253,12 +242,12 @@ class ClusterPoller:
 
     @property
     def reason(self) -> str:
-        """Why what is under way is not answered yet; empty as long as nothing is known."""
+        """Why the poll that is under way takes long; empty if that is not known."""
         return self._port.trouble
 
     @property
     def trouble(self) -> str:
-        """The same; as long as nothing is known, where it was asked."""
+        """As `reason`; if that is not known, where the cluster was asked."""
         return self.reason or f"asked at {', '.join(self.options.settings.bootstrap_servers)}"
 
     def look_up(
@@ -273,113 +262,3 @@ class ClusterPoller:
         self._port.close()
         if self._proven is not None:
             self._proven[1].close()
-
-    def _look(self, asked: _Question) -> ClusterSnapshot:
-        """A look; where all offsets are wanted, other ones until all of them can be believed, or the deadline."""
-        deadline_s = self._scheduler.monotonic() + self.options.settings.request_timeout_ms / 1000
-        if asked.turn:
-            asked.port.turn()
-        while True:
-            try:
-                return self._look_once(asked)
-            except Unbelieved as error:
-                if self._scheduler.monotonic() >= deadline_s:
-                    advice = "retried in vain for kafka.request.timeout.ms; see whether the brokers agree about it"
-                    raise ClusterError(error.cluster, f"{error.detail}; {advice}") from None
-            self._scheduler.sleep(UNBELIEVED_PAUSE_S)
-            asked.port.turn()
-
-    def _look_once(self, asked: _Question) -> ClusterSnapshot:
-        """One look; where all offsets are wanted and a topic was deleted meanwhile, another one without it."""
-        listing, discovered = self._list(asked)
-        for _ in range(DELETIONS_MAX):
-            try:
-                return self._measure(asked, listing, discovered=discovered)
-            except BrokerError as error:
-                if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
-                ids = listing.topic_ids
-                listing, discovered = self._list(asked)
-                if ids.items() <= listing.topic_ids.items():
-                    # All of it is still listed: brokers do not agree, or it may not be seen.
-                    if asked.compare:
-                        raise Unbelieved(error.cluster, error.detail) from error
-                    raise
-        return self._measure(asked, listing, discovered=discovered)
-
-    def _list(self, asked: _Question) -> tuple[Listing, bool]:
-        """The partitions that are looked at, and whether that was a discovery."""
-        listing, discovered = self._list_of_one(asked)
-        if asked.compare:
-            asked.port.turn()
-            listing = joined(self.options.id, listing, other := self._list_of_one(asked)[0])
-            if listing is not other:
-                # What it does not know, it cannot say the leaders of.
-                asked.port.turn()
-        return listing, discovered
-
-    def _list_of_one(self, asked: _Question) -> tuple[Listing, bool]:
-        """The same, as one broker has it."""
-        port, wanted, discover = asked.port, asked.wanted, asked.discover
-        listing = port.list_partitions(wanted if discover or not isinstance(wanted, TopicPattern) else self._topics())
-        if not discover and isinstance(wanted, TopicPattern) and len(listing.partitions) < len(self._known):
-            # Something is missing from what is known: whether there is more to it, only a discovery can say.
-            discover = self._discovery_interval_s > 0
-            listing = port.list_partitions(wanted) if discover else replace(listing, missing=())
-        if discover and isinstance(wanted, TopicPattern):
-            listing = self._withheld.complete(port, wanted, listing, {topic for topic, _ in self._known})
-        if not discover and self._discovery_interval_s <= 0:
-            # Discovery is off: only what is known already may be looked at again.
-            known = tuple(one for one in listing.partitions if (one.topic, one.partition) in self._known)
-            listing = replace(listing, partitions=known)
-        return listing, discover
-
-    def _measure(self, asked: _Question, listing: Listing, *, discovered: bool) -> ClusterSnapshot:
-        """Where the logs of what is listed begin and end."""
-        port, complete, ids = asked.port, asked.complete, listing.topic_ids
-        ends = port.list_ends(ids, complete=complete) if ids else EndsAndEpochs({}, {})
-        latest, leader_epochs = dict(ends.offsets), ends.epochs
-        undecided = undecided_ends(port, latest, complete=complete) if asked.committed and latest else {}
-        self._drop_replaced(asked, ids, latest)
-        starts = self._log_starts.find(port, ids, complete=complete)
-        if len(latest) < len(leader_epochs):
-            leader_epochs = {key: leader_epochs[key] for key in latest}
-        epochs, refused = self._epochs.check(port, ids, leader_epochs, starts)
-        if refused and complete:
-            (topic, partition), why = min(refused.items())
-            raise Unbelieved(self.options.id, f"topic {topic!r}, partition {partition}: {why}")
-        for key in refused:
-            del latest[key]
-            undecided.pop(key, None)
-        if discovered:
-            self._known = ids
-        fully = not listing.incomplete and ids.keys() <= latest.keys() and ids.keys() <= starts.keys()
-        # For topics that are named, every look is a discovery.
-        named = not isinstance(asked.wanted, TopicPattern) and self._discovery_interval_s > 0
-        whole = fully and (discovered or named)
-        discovery = asked.number if whole else 0
-        return ClusterSnapshot(listing, whole, starts, latest, asked.number, undecided, discovery, epochs, asked.turn)
-
-    def _topics(self) -> Topics:
-        return Topics(tuple(sorted({topic for topic, _ in self._known} | self._withheld.topics)))
-
-    def _drop_replaced(
-        self, asked: _Question, ids: Mapping[TopicPartition, str], latest: dict[TopicPartition, int]
-    ) -> None:
-        """Leave out the offsets of topics that were created anew between the listing and the look at their logs.
-
-        Otherwise the end of the new log would pass for new records of the old one.
-        """
-        grown = {key[0] for key, end in latest.items() if ids[key] and end > asked.before.get(key, 0)}
-        if not grown:
-            return
-        if asked.complete:
-            # There may be no later look that would correct what one broker says.
-            asked.port.turn()
-        now = asked.port.list_partitions(Topics(tuple(sorted(grown)))).topic_ids
-        for key in [key for key in latest if key[0] in grown and now.get(key) not in (ids[key], "")]:
-            if not asked.complete:
-                del latest[key]
-            elif key in now:
-                # Not to know it would be another matter: that broker may lag behind.
-                raise Unbelieved.two_ids(self.options.id, f"topic {key[0]!r}, partition {key[1]}", ids[key], now[key])

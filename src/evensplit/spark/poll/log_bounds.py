@@ -12,7 +12,11 @@ from evensplit.kafka.admin.protocol import ClusterPort
 
 
 class LogStarts:
-    """Finds the first offsets of logs. `watched`: with each look; otherwise they are as when each was first seen."""
+    """Finds the first offsets of logs.
+
+    Args:
+        watched: look them up in each poll; otherwise they stay as they were when the partition was first seen.
+    """
 
     def __init__(self, *, watched: bool) -> None:
         self._watched = watched
@@ -21,21 +25,23 @@ class LogStarts:
     def find(
         self, port: ClusterPort, ids: Mapping[TopicPartition, str], *, complete: bool
     ) -> Mapping[TopicPartition, int]:
-        """The first offset of each partition in `ids`, the ids of their topics; without those whose leader gives none.
+        """Return the first offset of each partition in `ids`, except where the leader does not answer.
+
+        Args:
+            ids: partition -> the id of its topic.
 
         Raises what `ClusterPort.list_offsets` raises.
         """
         if self._watched:
-            # What was known before says nothing of now.
             return port.list_offsets(dict.fromkeys(ids, EARLIEST), complete=complete) if ids else {}
-        # A look that was given up may go on beside this one, so what is known is replaced as a whole.
+        # A poll that was given up may go on beside this one, so the known starts are replaced as a whole.
         known = self._known
         asked = [key for key in ids if (*key, ids[key]) not in known]
         if asked:
             found = port.list_offsets(dict.fromkeys(asked, EARLIEST), complete=complete)
             known = {**known, **{(*key, ids[key]): start for key, start in found.items()}}
         if len(known) > len(ids):
-            # What is not listed is looked up anew when it comes back.
+            # Partitions that are not listed are looked up anew when they return.
             kept = frozenset((*key, ids[key]) for key in ids)
             known = {key: start for key, start in known.items() if key in kept}
         self._known = known
@@ -47,27 +53,26 @@ _UNTOLD = "its leader, of epoch {found}, does not tell which epochs its log has"
 
 
 class Checked(NamedTuple):
-    """`tables`: those of the logs whose ends can be believed, as far as brokers tell epochs.
-
-    `refused`: why the other ends cannot be.
-    """
+    """Which ends of logs are valid."""
 
     tables: Mapping[TopicPartition, EpochTable]
+    """The leader epochs of the logs whose ends are valid, as far as brokers tell epochs."""
     refused: Mapping[TopicPartition, str]
+    """Partition -> why its end is not valid."""
 
 
 class LeaderEpochs:
-    """The tables of the logs, each looked up once for every epoch that its leader has.
+    """The leader epochs of the logs, looked up once for every epoch of each leader.
 
-    Several looks may check at once: one that was given up for another goes on until it is over.
+    Several polls may check at once: one that was given up for another goes on until it is over.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # By topic, partition and topic id. Two of them: pairs would be work for the garbage collector at every look.
+        # By topic, partition and topic id. Two mappings: pairs would be work for the garbage collector in every poll.
         self._latest: dict[tuple[str, int, str], int] = {}
         self._found: dict[tuple[str, int, str], EpochTable] = {}
-        self._believed: tuple[Mapping[TopicPartition, str], Mapping[TopicPartition, int]] = {}, {}
+        self._checked: tuple[Mapping[TopicPartition, str], Mapping[TopicPartition, int]] = {}, {}
         self._tables: Mapping[TopicPartition, EpochTable] = {}
 
     def check(
@@ -77,21 +82,25 @@ class LeaderEpochs:
         epochs: Mapping[TopicPartition, int],
         starts: Mapping[TopicPartition, int],
     ) -> Checked:
-        """Whether leaders of `epochs` can be believed; looks up the tables that are not known yet.
+        """Check that no former leader answered; look up the leader epochs that are not known yet.
 
-        `ids`: the topic id of each key of `epochs`, and perhaps of more; `starts`: where the logs begin. As long as
-        nothing changes, `tables` is one and the same object. Raises what `list_epochs` raises.
+        As long as nothing changes, `tables` is one and the same object. Raises what `list_epochs` raises.
+
+        Args:
+            ids: the topic id of each key of `epochs`, and perhaps of more.
+            epochs: the epoch of the leader that answered.
+            starts: where the logs begin.
         """
         tables: dict[TopicPartition, EpochTable] = {}
         refused: dict[TopicPartition, str] = {}
         later: dict[TopicPartition, int] = {}
         with self._lock:
             # Usually nothing has changed, and whole mappings are compared faster than their entries in a loop.
-            if (ids, epochs) == self._believed:
+            if (ids, epochs) == self._checked:
                 return Checked(self._tables, {})
             for key, epoch in epochs.items():
                 known = self._latest.get((*key, ids[key]), -1)
-                # Without an id, a topic that was created anew is not told from the one before.
+                # Without an id, a topic that was created anew cannot be told from the one before.
                 if epoch > known or (0 <= epoch < known and not ids[key]):
                     later[key] = epoch
                 elif 0 <= epoch < known:
@@ -104,7 +113,7 @@ class LeaderEpochs:
             for key in [*tables, *later]:
                 epoch, known = epochs[key], self._latest.get((*key, ids[key]), -1)
                 if epoch < known and ids[key]:
-                    # Another look has heard of a later one meanwhile.
+                    # Another poll has found a later one meanwhile.
                     refused[key] = _FORMER.format(known=known, found=epoch)
                     tables.pop(key, None)
                 elif key in later and key not in found:
@@ -112,32 +121,30 @@ class LeaderEpochs:
                 elif key in later:
                     self._latest[*key, ids[key]] = epoch
                     self._found[*key, ids[key]] = tables[key] = found[key]
-            self._believe(ids, {key: epoch for key, epoch in epochs.items() if key not in refused}, tables)
+            self._note_checked(ids, {key: epoch for key, epoch in epochs.items() if key not in refused}, tables)
             return Checked(self._tables, refused)
 
-    def _believe(
+    def _note_checked(
         self,
         ids: Mapping[TopicPartition, str],
         epochs: Mapping[TopicPartition, int],
         tables: Mapping[TopicPartition, EpochTable],
     ) -> None:
-        self._believed = ids, epochs
+        self._checked = ids, epochs
         tables = {key: table for key, table in tables.items() if table}
         if tables != self._tables:
             self._tables = tables
         if len(self._latest) > 2 * len(ids):
-            # What is missing from one listing may be back in the next, so not all that is not listed is forgotten.
+            # A partition that one listing lacks may be in the next, so only some of those not listed are forgotten.
             listed = frozenset((*key, ids[key]) for key in ids)
             self._latest = {key: epoch for key, epoch in self._latest.items() if key in listed}
             self._found = {key: table for key, table in self._found.items() if key in listed}
 
 
-def undecided_ends(
-    port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool
-) -> dict[TopicPartition, int]:
-    """Where the logs end that go on behind what is decided: a position there is no loss, it is only early.
+def open_log_ends(port: ClusterPort, latest: dict[TopicPartition, int], *, complete: bool) -> dict[TopicPartition, int]:
+    """Return the log end offsets that are after the last stable offsets in `latest` (read_committed).
 
-    Where nobody says that, the end of the log is not known, and is left out of `latest`.
+    A position between the two is no loss. Partitions without an answer are removed from `latest`.
     """
     ends = port.list_offsets(dict.fromkeys(latest, LATEST), complete=complete, undecided=True)
     for key in latest.keys() - ends.keys():

@@ -1,4 +1,4 @@
-"""Times and committed offsets of one cluster, looked up in the background."""
+"""Looks up offsets by time and committed offsets of one cluster, in the background."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evensplit.spark.poll.scheduler import Scheduler
 
 
 class LookUps:
-    """What was looked up in a cluster, for each purpose the last answer. `cluster`: its id."""
+    """The last look-up of each purpose."""
 
     def __init__(self, cluster: str, scheduler: Scheduler) -> None:
         self._cluster = cluster
@@ -24,10 +24,13 @@ class LookUps:
     def find(
         self, port: ClusterPort, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool
     ) -> Found | None:
-        """What is `wanted`; None as long as there is no answer, unless `patient`.
+        """Return the offsets that are `wanted`; None as long as they are not there, unless `patient`.
 
-        `partitions`: what it is for. An answer for the same `purpose` and for these, or more, is taken as it is; one
-        for a topic of the same name that was there before is not. Raises ClusterError where that came instead.
+        Args:
+            partitions: the partitions that they are for. An earlier result for the same `purpose` and these partitions,
+                or more, is returned as it is, unless it is about another topic of the same name.
+
+        Raises ClusterError.
         """
         needed = frozenset(partitions)
         if purpose not in self._asked or not needed <= self._asked[purpose][0]:
@@ -51,13 +54,13 @@ class LookUps:
 
     @property
     def awaited(self) -> tuple[Future[Found], ...]:
-        """Those that were not done when they were wanted."""
+        """Look-ups that were not done when they were wanted."""
         return tuple(self._awaited.values())
 
     def forget_awaited(self) -> None:
-        """Those that are still wanted will be asked for again."""
+        """Begin a plan: look-ups that are still wanted will be asked for again."""
         self._awaited.clear()
 
     def forget(self) -> None:
-        """Look up all of it anew."""
+        """Look everything up anew."""
         self._asked.clear()

@@ -1,4 +1,4 @@
-"""How long a cluster is left in peace after a look: by what the look cost, not by how long it had to wait."""
+"""How long to wait between two polls of a cluster: by the processor time of a poll, not by how long it had to wait."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Timed:
-    """A look: when it was over, in s by the clock, and the processor time that its thread took for it."""
+    """A poll."""
 
     ended_at: float = -math.inf
+    """When it was over, by the monotonic clock."""
     work_s: float = 0.0
+    """The processor time that its thread took for it."""
 
 
 class Pace:
-    """Times the looks at one cluster, of which there is one at a time."""
+    """Times the polls of one cluster, of which there is one at a time."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -29,11 +31,11 @@ class Pace:
 
     @property
     def ended_at(self) -> float:
-        """When the last look was over, in s; minus infinity as long as it is under way, or where there was none."""
+        """When the last poll was over, in s; minus infinity as long as it is under way, or where there was none."""
         return self._last.ended_at
 
     def timed(self, look: Callable[[], T]) -> Callable[[], T]:
-        """The same look, which notes its times. A look before it that is still under way counts no longer."""
+        """Return the poll `look`, so that it notes its times. An earlier one that is under way counts no longer."""
         this = self._last = _Timed()
 
         def run() -> T:
@@ -47,6 +49,6 @@ class Pace:
         return run
 
     def due_in_s(self, least_s: float, factor: float, most_s: float) -> float:
-        """How much is left of the rest: `factor` times the work of the last look, up to `most_s`, but `least_s`."""
+        """Return what is left of the pause: `factor` times the work of the last poll, from `least_s` to `most_s`."""
         rest_s = max(least_s, min(most_s, factor * self._last.work_s))
         return max(0.0, self._last.ended_at + rest_s - self._scheduler.monotonic())
