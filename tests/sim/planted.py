@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.sim import planted_batches, planted_discovery, planted_identity, planted_owners, planted_positions
+from tests.sim import (
+    planted_batches,
+    planted_discovery,
+    planted_host,
+    planted_identity,
+    planted_owners,
+    planted_positions,
+)
 from tests.sim.planting import Planted
 
 PLANTED: Mapping[str, Planted] = {
@@ -13,5 +20,6 @@ PLANTED: Mapping[str, Planted] = {
     **planted_discovery.BUGS,
     **planted_identity.BUGS,
     **planted_batches.BUGS,
+    **planted_host.BUGS,
 }
 """Name -> bug."""

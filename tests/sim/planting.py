@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import MappingProxyType, ModuleType
 
@@ -20,12 +20,17 @@ StepFunction = Callable[[EnumeratorState, Event], Step]
 
 @dataclass(frozen=True)
 class Planted:
-    """A bug. `laws`: those of which any may be the first that it breaks. `seed`: the first one to be tried."""
+    """A bug."""
 
     says: str
     laws: tuple[str, ...]
+    """The laws of which any may be the first that it breaks."""
     rules: Rules
+    """The rules with the bug; the real ones where it is in the host."""
     seed: int = 0
+    """The first seed to be tried."""
+    host: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Puts the bug into the host that ships, for as long as a simulation runs."""
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from evensplit.core.machine.effects import Effect, ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
@@ -33,23 +32,17 @@ from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.plan_laws import check_ends
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
+from evensplit.testing.sim.simulated import DriverDied, Simulated
 from evensplit.testing.sim.world import CLUSTERS, TOPICS
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.simulation import Simulation
 
 JUMP_MS = 40 * 60_000
 """How far a jump of the clock goes: longer than the shorter retention times."""
 
 
-class DriverDied(Exception):
-    """The driver's process is gone, and with it everything that is not in the checkpoint."""
-
-
 class Driver:
     """One host over one checkpoint. `run` is one process of it; it ends by `DriverDied` only."""
 
-    def __init__(self, simulation: Simulation, profile: Profile, random: Random) -> None:
+    def __init__(self, simulation: Simulated, profile: Profile, random: Random) -> None:
         self._sim = simulation
         self._profile = profile
         self._random = random

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import same
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.balance import may_read
+from evensplit.testing.sim.simulated import Simulated
 from evensplit.testing.sim.stream.host import StreamHost
 from evensplit.testing.sim.world import Log
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.simulation import Simulation
 
 ROUNDS_MAX = 60
 """Batches within which everything has to be assigned and read."""
@@ -22,7 +18,7 @@ QUIET_ROUNDS = 6
 """Batches in an unchanged world, which must not change a byte (law S16)."""
 
 
-def finish(simulation: Simulation) -> None:
+def finish(simulation: Simulated) -> None:
     """End every fault, and wait. Raises `Broken` if something stays unread, unassigned, or never comes to rest."""
     calm(simulation)
     reason = ""
@@ -34,7 +30,11 @@ def finish(simulation: Simulation) -> None:
     else:
         raise Broken("liveness", f"without faults, after {ROUNDS_MAX} rounds: {reason}")
     if isinstance(simulation.driver, StreamHost):
-        simulation.driver.outlast()
+        # What is left out is removed only now, and then forgotten.
+        for _ in range(2):
+            simulation.driver.outlast()
+            one_round(simulation)
+            one_round(simulation)
     simulation.driver.frozen = True
     # A look can come after the batch of its round.
     one_round(simulation)
@@ -47,12 +47,12 @@ def finish(simulation: Simulation) -> None:
             raise Broken("S16", f"the world is unchanged, and the offset is not: {before} became {after}")
 
 
-def _offset(simulation: Simulation) -> str:
+def _offset(simulation: Simulated) -> str:
     planned = simulation.driver.checkpoints.planned
     return "" if planned is None else planned.text
 
 
-def calm(simulation: Simulation) -> None:
+def calm(simulation: Simulated) -> None:
     """Nothing goes wrong from here on."""
     simulation.note("the faults stop")
     simulation.faults = frozenset()
@@ -64,7 +64,7 @@ def calm(simulation: Simulation) -> None:
     simulation.readers.heal(simulation.events)
 
 
-def one_round(simulation: Simulation) -> None:
+def one_round(simulation: Simulated) -> None:
     """Everything that is under way arrives, and the driver gets through a batch, with a look at every cluster."""
     session = simulation.sessions
     for _ in range(6):
@@ -74,7 +74,7 @@ def one_round(simulation: Simulation) -> None:
         simulation.look()
 
 
-def unfinished(simulation: Simulation) -> str:
+def unfinished(simulation: Simulated) -> str:
     """What still has to happen; empty when all is assigned and read."""
     state, readers = simulation.state, simulation.state.participants
     if not (state.settled and state.session.assigned):

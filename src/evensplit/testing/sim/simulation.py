@@ -14,7 +14,7 @@ from evensplit.core.machine.events import Event
 from evensplit.core.model import Cause, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import SimulationFailed, TransitionError
-from evensplit.testing.sim.driver import Driver, DriverDied
+from evensplit.testing.sim.driver import Driver
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.finale import finish
 from evensplit.testing.sim.impossible import impossible_events
@@ -23,6 +23,7 @@ from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile, profile
 from evensplit.testing.sim.readers import Network, Readers
 from evensplit.testing.sim.rules import Rules
+from evensplit.testing.sim.simulated import DriverDied
 from evensplit.testing.sim.stream.host import StreamHost
 from evensplit.testing.sim.world import World
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evensplit.core.machine.events import PartitionsListed
 from evensplit.core.model import Split, SplitId
 from evensplit.core.state.state import EnumeratorState
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.oracle.splits import Model
+from evensplit.testing.sim.oracle.known import Known
 
 DONE = "done"
 """The first discovery of a cluster is over."""
 
 
-def is_the_one(model: Model, event: PartitionsListed, before: EnumeratorState) -> bool:
+def is_the_one(model: Known, event: PartitionsListed, before: EnumeratorState) -> bool:
     """Whether the answer is of the cluster that is meant, and of no other that is read as well."""
     known, told = model.kafka.get(event.cluster, ""), event.kafka_id
     others = [name for name, kafka_id in model.kafka.items() if kafka_id == told and name != event.cluster]
@@ -37,7 +35,7 @@ def is_the_one(model: Model, event: PartitionsListed, before: EnumeratorState) -
     return not model.void
 
 
-def renamed_splits(model: Model, before: EnumeratorState) -> Mapping[SplitId, Split]:
+def renamed_splits(model: Known, before: EnumeratorState) -> Mapping[SplitId, Split]:
     """The splits before the event, by the names that their clusters have now; what went with a name is back."""
     if model.renamed is None:
         return before.splits
@@ -53,11 +51,11 @@ def renamed_splits(model: Model, before: EnumeratorState) -> Mapping[SplitId, Sp
     return found
 
 
-def _is_new(model: Model, name: str) -> bool:
+def _is_new(model: Known, name: str) -> bool:
     return model.clusters[name] != DONE and not any(key.cluster == name for key in model.known)
 
 
-def _rename(model: Model, was: str, now: str) -> None:
+def _rename(model: Known, was: str, now: str) -> None:
     """A cluster turns out to be one that is known by a name that is not used any more."""
     model.renamed = was, now
     for of in (model.known, model.marks, model.stops, model.by_strategy, model.runs, model.ends, model.settled):

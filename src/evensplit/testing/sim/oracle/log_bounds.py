@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from evensplit.core.machine.events import LogsObserved
 from evensplit.core.model import Cause, Loss
 from evensplit.core.state.state import EnumeratorState
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.oracle.splits import Model
+from evensplit.testing.sim.oracle.known import Known
 
 ANSWERS_MIN = 3
 """So many different answers in a row show a log that ends before its position, before that is believed."""
@@ -18,7 +14,7 @@ SHORT_MS_MIN = 3_000
 """The first and the last of them are so far apart, and a discovery interval if that is longer."""
 
 
-def observe_logs(model: Model, event: LogsObserved, before: EnumeratorState) -> None:
+def observe_logs(model: Known, event: LogsObserved, before: EnumeratorState) -> None:
     """A log that begins after its position has lost what was before; one that ends before it, after a while."""
     cluster = before.clusters.get(event.cluster)
     if cluster is None or cluster.removed_at_ms is not None:

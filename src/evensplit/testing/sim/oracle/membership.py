@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from evensplit.core.machine.events import NOW, Asked, ClustersListed
 from evensplit.core.model import SplitId, Topics
 from evensplit.core.state.state import EnumeratorState
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.oracle.splits import Model
+from evensplit.testing.sim.oracle.known import Known, Missed
 
 STRATEGY, EARLIEST = "strategy", "earliest"
 """How the first discovery of a cluster starts."""
 
 
-class Missed(NamedTuple):
-    """Complete answers in a row lack something."""
-
-    since_ms: int
-    """When the first of them was asked for."""
-    times: int
-    last_ms: int
-    """When the last of them was asked for."""
-    turned: bool
-    """The last one may be another broker's."""
-
-
-def is_unwanted(model: Model, key: SplitId) -> bool:
+def is_unwanted(model: Known, key: SplitId) -> bool:
     """Whether the metadata subscribes to other topics of its cluster."""
     return key.cluster in model.subscribed and key.topic not in model.subscribed[key.cluster]
 
 
-def missed(model: Model, key: SplitId | str, asked: Asked = NOW) -> None:
+def missed(model: Known, key: SplitId | str, asked: Asked = NOW) -> None:
     """A complete answer lacks it."""
     if model.now_ms is not None:
         model.missing[key] = _once_more(model.missing.get(key), model.asked_ms(asked), turned=asked.turned)
@@ -42,7 +26,7 @@ def _once_more(one: Missed | None, at_ms: int, *, turned: bool = True) -> Missed
     return Missed(at_ms, 1, at_ms, turned) if one is None else Missed(one.since_ms, one.times + 1, at_ms, turned)
 
 
-def clusters_listed(model: Model, event: ClustersListed, before: EnumeratorState) -> None:
+def clusters_listed(model: Known, event: ClustersListed, before: EnumeratorState) -> None:
     """The clusters that are listed are known from now on; others, and topics that nobody wants, begin to be missing."""
     repeated = 0 < event.answer == model.listed
     complete, model.listed = event.complete and not repeated, event.answer
@@ -74,7 +58,7 @@ def clusters_listed(model: Model, event: ClustersListed, before: EnumeratorState
             model.leaving.pop(name, None)
 
 
-def _note_unwanted(model: Model) -> None:
+def _note_unwanted(model: Known) -> None:
     unwanted: dict[SplitId, Missed] = {}
     now_ms = model.now_ms
     for key in model.known:

@@ -9,13 +9,12 @@ delivered, exactly once, within its incarnation (cluster, topic id, partition, s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from evensplit.core.machine.effects import Effect, Forget
 from evensplit.core.machine.events import (
-    Asked,
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -37,84 +36,14 @@ from evensplit.core.machine.events import (
 from evensplit.core.model import Cause, Loss, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.oracle.cluster_names import DONE, is_the_one, renamed_splits
+from evensplit.testing.sim.oracle.known import Claims, Known
 from evensplit.testing.sim.oracle.log_bounds import observe_logs
-from evensplit.testing.sim.oracle.membership import STRATEGY, Missed, clusters_listed, is_unwanted, missed
-from evensplit.testing.sim.oracle.one_log import OneLog
-from evensplit.testing.sim.oracle.read_ranges import ReadParts
-from evensplit.testing.sim.oracle.topic_ids import TopicIds
+from evensplit.testing.sim.oracle.membership import STRATEGY, clusters_listed, is_unwanted, missed
 
 
 @dataclass(slots=True)
-class Claims:
-    """What one reader reported before the first assignment of a session."""
-
-    generation: int | None
-    splits: frozenset[SplitId]
-
-
-@dataclass(slots=True)
-class Model:
-    """What is known without the enumerator.
-
-    Of the checkpoint: `known`: split -> topic id. `marks`: split -> the next offset to deliver. `stops`: where a
-    bounded read ends. `clusters`: how the first discovery of each starts, or that it is done. `by_strategy`: splits
-    that a first discovery by the strategy found. `assigned_readers`: the readers of the last assignment. `runs`: for
-    each split with a start, a number that no other run of offsets without a break has, and where the run began.
-    `kafka`: what each cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
-    `settled`: what has been deleted, and what was lost with it is declared.
-
-    Of the session: `missing`: split or cluster -> the last complete answers without it. `listings`: how many complete
-    answers the metadata gave, `listed`: the number of the last one. `subscribed`: the topics of clusters whose
-    subscription the last of them named, `unwanted`: splits that are not among them, as `missing`. `removed`,
-    `registered`: readers. `claims`: reader -> its last report. `ends`: how far logs were seen to reach. `short`: logs
-    that end before their positions: how many answers in a row said so, the lowest of the ends, the last answer, and the
-    time of the first one. `ids`: what is to be believed of the ids of topics. `leaving`: clusters that may be removed.
-    `heard`: the number of the last answer of each cluster; `discoveries`: of its last complete one; `observed`: of the
-    last one about its logs. `read`: what batches have read.
-
-    Of the event: `expected`: what has to be reported lost, and whether that ends the run. `refused`: the clusters that
-    have to be refused. `void`: nothing of it counts. `renamed`: a cluster's name before and now. `uncompared`: where
-    the oldest range of each split began that had been read and was not compared when the last batch was planned.
-    """
-
-    known: dict[SplitId, str] = field(default_factory=dict)
-    marks: dict[SplitId, int] = field(default_factory=dict)
-    stops: dict[SplitId, int] = field(default_factory=dict)
-    clusters: dict[str, str] = field(default_factory=dict)
-    by_strategy: dict[SplitId, bool] = field(default_factory=dict)
-    assigned_readers: tuple[int, ...] = ()
-    runs: dict[SplitId, tuple[int, int]] = field(default_factory=dict)
-    begun: int = 0
-    kafka: dict[str, str] = field(default_factory=dict)
-    undeclared: list[Loss] = field(default_factory=list)
-    one_log: OneLog = field(default_factory=OneLog)
-    settled: dict[SplitId, bool] = field(default_factory=dict)
-
-    missing: dict[SplitId | str, Missed] = field(default_factory=dict)
-    listings: int = 0
-    listed: int = 0
-    subscribed: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    removed: dict[int, bool] = field(default_factory=dict)
-    registered: dict[int, bool] = field(default_factory=dict)
-    claims: dict[int, Claims] = field(default_factory=dict)
-    now_ms: int | None = None
-    interval_ms: int = 30_000
-    loss: str = "fail"
-    unwanted: dict[SplitId, Missed] = field(default_factory=dict)
-    ends: dict[SplitId, int] = field(default_factory=dict)
-    short: dict[SplitId, tuple[int, int, int, int]] = field(default_factory=dict)
-    ids: TopicIds = field(default_factory=TopicIds)
-    leaving: dict[str, bool] = field(default_factory=dict)
-    heard: dict[str, int] = field(default_factory=dict)
-    discoveries: dict[str, int] = field(default_factory=dict)
-    observed: dict[str, int] = field(default_factory=dict)
-    read: ReadParts = field(default_factory=ReadParts)
-
-    expected: list[tuple[Loss, bool]] = field(default_factory=list)
-    refused: tuple[str, ...] = ()
-    void: bool = False
-    renamed: tuple[str, str] | None = None
-    uncompared: Mapping[SplitId, int] = field(default_factory=dict)
+class Model(Known):
+    """What is known, and how each event changes it."""
 
     def copy(self) -> Model:
         """A model of the same checkpoint at the beginning of another session."""
@@ -147,20 +76,11 @@ class Model:
                 self.known.pop(effect.split, None)
                 self._ended(effect.split)
 
-    def expect_nothing(self) -> None:
-        """The event that comes is to be reported by nothing."""
-        self.expected, self.refused, self.void, self.renamed = [], (), False, None
-
     def _ended(self, split: SplitId) -> None:
         """What is known of the split does not hold any more, except that there is one."""
         for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short, self.settled):
             kept.pop(split, None)
         self.one_log.end(split)
-
-    def asked_ms(self, asked: Asked) -> int:
-        """When an answer was asked for."""
-        now_ms = self.now_ms or 0
-        return now_ms if asked.at_ms is None else min(asked.at_ms, now_ms)
 
     def _opened(self, event: BatchOpened, before: EnumeratorState) -> None:
         self.read.batch_opened(event, before, declares=self.loss == "declare")
@@ -206,21 +126,12 @@ class Model:
     def _resolved(self, event: OffsetsResolved, *_: object) -> None:
         for split, offset in event.starts.items():
             # A start is final: a second answer is not looked at, nor one about another incarnation.
-            if split in self.known and split not in self.marks and self._is_of(event.topic_ids, split):
+            if split in self.known and split not in self.marks and self.is_of(event.topic_ids, split):
                 self.begin(split, offset)
         for split, stop in event.stops.items():
             # So is a stop. One that lies behind what was read, or before the start, leaves nothing to read.
-            if split in self.marks and split not in self.stops and self._is_of(event.topic_ids, split):
+            if split in self.marks and split not in self.stops and self.is_of(event.topic_ids, split):
                 self.stops[split] = max(self.marks[split], stop)
-
-    def begin(self, split: SplitId, offset: int) -> None:
-        self.begun += 1
-        self.marks[split], self.runs[split] = offset, (self.begun, offset)
-        self.one_log.epochs.pop(split, None)
-
-    def _is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
-        told, known = topic_ids.get(split, ""), self.known[split]
-        return not told or not known or told == known
 
     def _finished(self, event: SplitsFinished, before: EnumeratorState) -> None:
         session = before.session
@@ -244,12 +155,6 @@ class Model:
         self.begin(split, offset)
         self.clusters.setdefault(split.cluster, DONE)
         return True
-
-    def lose(self, loss: Loss, *, settled: bool = False) -> bool:
-        """Whether reading goes on without what was lost."""
-        fatal = self.loss == "fail" and not settled
-        self.expected.append((loss, fatal))
-        return not fatal
 
     def _unread(self, split: SplitId, cause: Cause) -> Loss | None:
         """What was not read of a log that is gone, as far as it had been seen."""
@@ -352,15 +257,6 @@ class Model:
         for loss in event.losses:
             self.lose(loss)
 
-    def is_gone(self, key: SplitId | str, *, unwanted: bool = False) -> bool:
-        """Two complete answers in a row lack it, the last one a discovery interval or more after the first.
-
-        `unwanted`: answers of the metadata, which says what is to be read, rather than of the cluster.
-        """
-        kept: Mapping[Any, Missed] = self.unwanted if unwanted else self.missing
-        one = kept.get(key)
-        return one is not None and one.times > 1 and one.turned and one.last_ms - one.since_ms >= self.interval_ms
-
     def _registered(self, event: ReaderRegistered, before: EnumeratorState) -> None:
         """A split that nobody knew is adopted where its reader says that it stands; a reader takes part again."""
         if event.reader < before.readers:
@@ -369,7 +265,7 @@ class Model:
             self.claims[event.reader] = Claims(event.generation, frozenset(event.reported))
         for split, offset in event.reported.items():
             topic_id = event.topic_ids.get(split, "")
-            if self._adopt(split, topic_id, offset) or not self._is_of(event.topic_ids, split):
+            if self._adopt(split, topic_id, offset) or not self.is_of(event.topic_ids, split):
                 continue
             known = before.splits[split]
             if event.reader >= before.readers or known.finished:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
@@ -23,19 +23,17 @@ from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing.sim.checkpoints import Checkpoints, Entry, dump
-from evensplit.testing.sim.driver import JUMP_MS, DriverDied
+from evensplit.testing.sim.driver import JUMP_MS
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.plan_laws import check_joined
 from evensplit.testing.sim.oracle.skipping import Owed
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
+from evensplit.testing.sim.simulated import DriverDied, Simulated
 from evensplit.testing.sim.stream.port import SimPort, SimService
 from evensplit.testing.sim.stream.scheduler import SimScheduler
 from evensplit.testing.sim.world import CLUSTERS, TOPICS
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.simulation import Simulation
 
 Result = TypeVar("Result")
 
@@ -45,7 +43,7 @@ _ENDS_THE_QUERY = (ClusterError, DataLossError, MetadataError, SubscriptionError
 class StreamHost:
     """One query over one checkpoint. `run` is one process of it; it ends by `DriverDied` only."""
 
-    def __init__(self, simulation: Simulation, profile: Profile, random: Random) -> None:
+    def __init__(self, simulation: Simulated, profile: Profile, random: Random) -> None:
         self._sim = simulation
         self._profile = profile
         self._random = random
