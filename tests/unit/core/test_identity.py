@@ -89,6 +89,14 @@ def test_another_id_is_believed_when_two_brokers_in_a_row_name_it(told: list[Eve
     assert believed(one) == by_now
 
 
+def test_a_poll_that_names_the_known_id_counts_once_however_often_it_is_told() -> None:
+    one = running()
+    one.tell(anew(number=5), LATER, as_known(number=6), as_known(number=6))
+    assert one.state.session.id_conflicts
+    one.tell(as_known(number=7))
+    assert not one.state.session.id_conflicts
+
+
 @pytest.mark.parametrize("interval_ms, wait_ms", [(0, 0), (500, 500), (60_000, 2_000)])
 def test_it_takes_no_longer_than_a_discovery_interval(interval_ms: int, wait_ms: int) -> None:
     one = running(discovery_interval_ms=interval_ms)

@@ -253,7 +253,7 @@ def test_a_batch_that_reads_what_nobody_may_read_is_refused(opened: bool) -> Non
     one = running(2, 2)
     one.tell(*([BatchOpened()] if opened else []), SettingsChanged(Settings(), {0: (TWO,), 1: (TWO,)}))
     before = one.state
-    with pytest.raises(TransitionError, match="to end at 11 for east/t/0, which nobody may read"):
+    with pytest.raises(TransitionError, match="to end at 11 for east/t/0, which no reader may read"):
         step(before, BatchPlanned({ONE: 11}))
     one.tell(BatchPlanned({ONE: 10, TWO: 11}))
     assert one.state.splits[ONE].owner is None
@@ -283,5 +283,5 @@ def test_a_batch_that_reads_before_there_are_readers_is_refused() -> None:
     """Its end could never be planned: every range needs an owner."""
     one = Enumeration(2)
     one.discover(EAST, at=10, t=2)
-    with pytest.raises(TransitionError, match="which nobody may read"):
+    with pytest.raises(TransitionError, match="which no reader may read"):
         one.tell(BatchPlanned({ONE: 11}))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from evensplit.core.model import Cause
-from evensplit.core.state.state import new_losses
+from evensplit.core.model import Cause, SplitId
+from evensplit.core.state.state import Session, new_losses
 from evensplit.errors import ClusterError
+from evensplit.spark.driver.unsure import Unsure
 from tests.support.brokers import Brokers, Passing
 from tests.support.hosts import NONE, Source, ranges, restored
 
@@ -113,3 +115,13 @@ def test_a_broker_that_does_not_know_a_topic_keeps_no_run_from_reading_it() -> N
     east = Brokers(2)
     east.lacking = {0}
     assert ranges(NONE, Source(east).plan(NONE)) == {"east/t/0": (0, 10)}
+
+
+@pytest.mark.parametrize("seconds, waits", [(0, True), (89, True), (90, False)])
+def test_a_run_that_ends_waits_for_a_second_listing_without_what_was_read_but_not_for_ever(
+    seconds: int, waits: bool
+) -> None:
+    one = Unsure(30_000, lambda _: 0)
+    session = Session(now_ms=1000 * seconds, discovery_interval_ms=30_000)
+    assert not one.is_unsure_of_read(session)
+    assert one.is_unsure_of_read(replace(session, read_missing={SplitId("east", "t", 0): 0})) == waits

@@ -78,7 +78,7 @@ def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
 
 
 def _remove_unlisted(transaction: Transaction, *, sure: bool) -> None:
-    """Remove the clusters that are not listed, and splits that nobody asks for; unless `sure`, in two steps."""
+    """Remove the clusters that are not listed, and splits that are not subscribed to; unless `sure`, in two steps."""
     listed = transaction.session.listed or ()
     left_out = [
         name

@@ -5,7 +5,7 @@ How to read it
 A state is immutable. `step` looks the event's class up in `TRANSITIONS`, the one table of everything that can happen,
 and calls its handler, which writes the event's changes into a `Transaction`. Then `conclude` assigns owners, where that
 is due, and adds the orders to the readers, and the transaction becomes the next state. An impossible event raises, and
-its transaction is thrown away. There is no other input: time, answers of clusters, readers and what the user wants
+its transaction is thrown away. There is no other input: time, results of polls, readers and the user's settings
 reach the enumerator as events only. The same state and event always give the same step.
 
     enumerator.py    the table; batches and settings
@@ -168,9 +168,9 @@ def _settings_changed(transaction: Transaction, event: SettingsChanged) -> None:
         problems.append(f"loss is {event.loss!r}; expected one of {', '.join(LOSSES)}")
     if event.discovery_interval_ms < 0:
         problems.append(f"the discovery interval is {event.discovery_interval_ms} ms; expected 0 or more")
-    nobody = sorted(reader for reader in event.eligible if reader < 0)
-    if nobody:
-        problems.append(f"readers that are said to be eligible: {nobody}; expected numbers of at least 0")
+    invalid = sorted(reader for reader in event.eligible if reader < 0)
+    if invalid:
+        problems.append(f"eligible readers are {invalid}; expected numbers of at least 0")
     if problems:
         raise TransitionError("; ".join(problems))
     chosen = event.settings, dict(event.eligible)

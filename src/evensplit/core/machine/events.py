@@ -1,4 +1,4 @@
-"""What can happen to the enumerator: facts, in the past tense.
+"""Events of the enumerator: facts, in the past tense.
 
 The driver observes the world and tells the enumerator; an event never asks for anything. Readers are numbered
 0 .. readers - 1. Events that come from a reader carry its `epoch`, which goes up with each of its registrations: by
@@ -104,7 +104,7 @@ class ListedCluster:
     starts_by_strategy: bool = False
     """It names starting offsets of its own."""
     subscription: Subscription | None = None
-    """What is to be read of it; None where only the cluster's own listings say so."""
+    """The topics or partitions that are to be read; None where only the cluster's own listings say so."""
 
 
 @dataclass(frozen=True, slots=True)

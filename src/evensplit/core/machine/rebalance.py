@@ -57,7 +57,7 @@ def _check_read(transaction: Transaction) -> None:
     for key in transaction.read:
         split = splits[key]
         if split.owner is None and not split.finished:
-            raise TransitionError(f"a batch was planned to end at {split.position} for {key}, which nobody may read")
+            raise TransitionError(f"a batch was planned to end at {split.position} for {key}, which no reader may read")
 
 
 def _claimed(transaction: Transaction) -> Owners:

@@ -50,8 +50,7 @@ def note_read(transaction: Transaction, event: BatchOpened) -> None:
 def _note(transaction: Transaction, ranges: Iterable[Range], handed_out: HandedOut, *, polls: int | None) -> None:
     by_cluster: dict[str, list[Range]] = {}
     for part in ranges:
-        if part.split in transaction.splits:
-            by_cluster.setdefault(part.split.cluster, []).append(part)
+        by_cluster.setdefault(part.split.cluster, []).append(part)
     if not by_cluster:
         return
     read = dict(transaction.session.read)

@@ -8,11 +8,11 @@
      "check": "1f2e3d4c"}                  CRC-32 of all the rest
 
 The lists of a topic are by partition number, 0, 1, 2, …; where partitions are missing, "partitions" names those
-that there are. `null` stands for what is not known yet. What is as it usually is, is left out; where it is not:
+that there are. `null` stands for values that are not known yet. Usual values are left out; others are:
 
     "rebalance", "scope", "retentionMs", "bounded", "tasksMin", "taskOffsetsMax"    settings that are not the default
     "begun": false                                    before the first batch
-    "dealtTo": [0, 2]                                 the readers that have had their share, if not all of them
+    "dealtTo": [0, 2]                                 the readers that splits were assigned to, if not all of them
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
     "losses": [["east", "orders", 7, "aged-out", 98, 120, 22]]    what was lost: split, cause, position, found, at most
                                                       and, where it had been handed out, "earlier" or "before-restart"
@@ -26,8 +26,8 @@ that there are. `null` stands for what is not known yet. What is as it usually i
     "since"                                           in which revision each of them began, if not all in this one
     "epoch"                                           the leader epoch of the record before "next"
     "read"                                            how many offsets the batch that ends here has read, where losses
-                                                      are declared, with those of earlier ones as far as nobody has
-                                                      compared them with the logs since
+                                                      are declared, with those of earlier ones that are not compared
+                                                      with the logs yet
     "toStop" or "stop"                                of splits that end: how far it is from "next", or the offset
     "finished": [0, 2], "initial": [1], "settled": [3]    of a topic: some of its splits
 
@@ -85,15 +85,15 @@ _RESTORE = "Restore the file from a copy of the checkpoint, or start with a new 
 
 
 def encode(state: EnumeratorState) -> dict[str, Any]:
-    """The document for `state`, made of JSON's own types; equal states give equal documents, key order included."""
+    """Return the document of `state`, in JSON's own types; equal states give equal documents, key order included."""
     body = _encode_body(state)
     return {**body, "check": _check(_text(body))}
 
 
 def decode(document: object, known: EnumeratorState | None = None) -> EnumeratorState:
-    """The state that `document` was made from: `decode(encode(state)) == state`.
+    """Return the state that `document` was made from: `decode(encode(state)) == state`.
 
-    What is the same in `known`, such as the state before it, is taken from there, so that it is not there twice.
+    Parts that are the same in `known`, such as the state before it, are taken from there: each is in memory once.
 
     Raises:
         CheckpointForeign: it was not written by this source.
@@ -101,7 +101,7 @@ def decode(document: object, known: EnumeratorState | None = None) -> Enumerator
         CheckpointCorrupt: it is damaged. Nothing of it is used.
     """
     if not isinstance(document, Mapping):
-        # What a damaged or foreign file holds can be any JSON at all.
+        # A damaged or foreign file can hold any JSON.
         raise CheckpointForeign(_foreign(document))
     if isinstance(document.get(SIGNATURE, {}), Mapping):
         # Spark's own source names topics there, and a topic can have this name.

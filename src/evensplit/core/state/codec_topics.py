@@ -1,4 +1,4 @@
-"""The splits of one topic as columns, and back: see `codec` for what they are called."""
+"""The splits of one topic as columns, and back; `codec` has the names of the columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evensplit.core.state.validation import count, count_or_none, counts, in_ord
 
 
 def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:
-    """One topic's splits, by columns: a column is looked at as a whole, which is quick for a hundred thousand."""
+    """Return one topic's splits by columns. Columns are encoded as a whole, which is quick for 100,000 splits."""
     columns = zip(*splits, strict=True)
     keys, topic_ids, positions, firsts, owners, stops, finished, removed, initial, epochs, since, *rest = columns
     read_from, settled = rest
@@ -54,7 +54,7 @@ def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:
 
 
 def _encode_column(partitions: Sequence[int], column: Sequence[int | None]) -> int | list[int | None] | dict[str, Any]:
-    """A column in which some, at least one, have a value: one number, or a list or the partitions of each value."""
+    """Return a column with at least one value as one number, a list, or the partitions of each value."""
     distinct = len(set(column))
     if distinct == 1:
         return column[0] or 0
@@ -75,7 +75,7 @@ def _length(form: object) -> int:
 
 
 def from_version_1(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """A topic's columns as they are named now."""
+    """Return a topic's columns of version 1 by their present names."""
     first: dict[str, list[int]] = {}
     for partition, at in columns.get("first", {}).items():
         first.setdefault(str(count(at, "first")), []).append(int(partition))
@@ -90,7 +90,7 @@ def decode_topic(
     revision: int,
     known: Mapping[SplitId, Split],
 ) -> Iterable[tuple[SplitId, Split]]:
-    """The splits of one topic by id. Columns are checked as a whole, which makes a hundred thousand splits quick."""
+    """Return the splits of one topic by id. Columns are checked as a whole, which is quick for 100,000 splits."""
     positions = columns["next"]
     owners = columns.get("owner", [None] * len(positions))
     partitions = columns.get("partitions", range(len(positions)))
@@ -140,7 +140,7 @@ def _offsets(
     positions: Sequence[int | None],
     partitions: Sequence[int],
 ) -> Iterable[int | None]:
-    """The offsets that stand in the column `at`, or in the column `away` as distances from the positions."""
+    """Return the offsets in the column `at`, or in the column `away` as distances from the positions."""
     if away in columns:
         distances = _decode_column(columns[away], away, partitions)
         found = [
@@ -158,7 +158,7 @@ def _offsets(
 def _since(
     columns: Mapping[str, Any], firsts: Iterable[int | None], revision: int, partitions: Sequence[int]
 ) -> Iterable[int]:
-    """In which revisions splits began that have a first position; 0 for the others."""
+    """Return the revisions in which splits with a first position began; 0 for the others."""
     if isinstance(firsts, repeat):
         return repeat(0)
     if "since" not in columns:
@@ -177,7 +177,7 @@ def _numbers(columns: Mapping[str, Any], name: str, partitions: Sequence[int]) -
 
 
 def _decode_column(form: object, name: str, partitions: Sequence[int]) -> list[int | None]:
-    """What `_encode_column` was given; values can be below 0."""
+    """Reverse `_encode_column`; values can be below 0."""
     column: list[Any]
     if isinstance(form, dict):
         values = {partition: int(value) for value, named in form.items() for partition in named}

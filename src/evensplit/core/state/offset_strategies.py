@@ -68,7 +68,7 @@ class FromEnd:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Where a consumer group stands; partitions without a commit of it: `otherwise`."""
+    """The position that a consumer group has committed; for partitions without one, `otherwise`."""
 
     group: str
     otherwise: Strategy
@@ -85,15 +85,14 @@ class ByTopic:
 
 @dataclass(frozen=True, slots=True)
 class Demanded:
-    """All partitions (of `topics`, if there are any) have to be named, so what comes here is a problem.
-
-    `demand`: why that is so and what to do, behind what is missing in a sentence. `otherwise`: what holds for
-    partitions of other topics; and for all, where nobody demands anything.
-    """
+    """Every partition has to be named, so one that this strategy is asked for is a problem."""
 
     demand: str
+    """Why, and what to do; it follows the missing partitions in a sentence."""
     otherwise: Strategy
+    """For partitions of topics that are not in `topics`; and for all, where that is no problem."""
     topics: tuple[str, ...] = ()
+    """The topics whose partitions have to be named; empty: all topics."""
 
 
 Strategy = Earliest | Latest | Specific | AtTime | Ago | FromEnd | Committed | ByTopic | Demanded
@@ -101,31 +100,29 @@ Strategy = Earliest | Latest | Specific | AtTime | Ago | FromEnd | Committed | B
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a partition has: offsets `earliest` (inclusive) to `latest` (exclusive).
-
-    `undecided`: where its log really ends if `latest` is only where it is decided up to (read_committed); else less.
-    """
+    """The readable offsets of a log."""
 
     earliest: int
+    """The first one."""
     latest: int
+    """The end (exclusive); under read_committed, the last stable offset."""
     log_end: int = 0
+    """The log end offset, if that is after `latest`; 0 otherwise."""
 
     @property
     def end(self) -> int:
-        """Where its log ends, decided or not."""
+        """Where the log ends, with records of open transactions."""
         return max(self.latest, self.log_end)
 
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """What a cluster has to be asked. False where that is nothing.
-
-    `times`: the first offset of this time (ms) or later, for each partition. `groups`: the offsets that a group has
-    committed, and of which partitions. Both in ascending order.
-    """
+    """Look-ups that a cluster has to be asked for, in ascending order. False where there are none."""
 
     times: Mapping[TopicPartition, int]
+    """Partition -> a time in ms: the first offset of that time or later is wanted."""
     groups: Mapping[str, tuple[TopicPartition, ...]]
+    """Group -> the partitions whose committed offsets are wanted."""
 
     def __bool__(self) -> bool:
         return bool(self.times or self.groups)
@@ -133,33 +130,31 @@ class Lookups:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a cluster answered to `Lookups`.
-
-    `times`: the offset for each partition, NO_RECORD where there is none. `committed`: group -> offset of each
-    partition that has a commit.
-    """
+    """The results of `Lookups`."""
 
     times: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Partition -> its offset, NO_RECORD where there is none."""
     committed: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    """Group -> partition -> its offset, for partitions with a commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Offsets found, and one sentence for each partition for which none could be.
-
-    `out_of_range`: the specific or committed offset that was asked for, where the log does not have it. `offsets` has
-    the start of the log there; whether that may be is for the caller to decide.
-    """
+    """Offsets by a strategy."""
 
     offsets: Mapping[TopicPartition, int]
     problems: tuple[str, ...] = ()
+    """One sentence for each partition that has no offset."""
     out_of_range: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Specific or committed offsets that the log does not have. `offsets` has the start of the log there; the caller
+    decides whether that is valid."""
 
 
 def lookups(strategy: Strategy, keys: Iterable[TopicPartition], now_ms: int) -> Lookups:
-    """What has to be asked before `strategy` can be followed for `keys`, each partition at most once for each group.
+    """Return the look-ups that `strategy` needs for `keys`, each partition at most once for each group.
 
-    `now_ms`: the time that durations are counted back from; never before 1970.
+    Args:
+        now_ms: the time that durations are counted back from; never before 1970.
     """
     times: dict[TopicPartition, int] = {}
     groups: dict[str, list[TopicPartition]] = {}
@@ -181,7 +176,7 @@ def resolve(
     found: Found | None = None,
     read: Iterable[TopicPartition] | None = None,
 ) -> Resolution:
-    """The offset of each partition in `bounds` by `strategy`.
+    """Find the offset of each partition in `bounds` by `strategy`.
 
     A specific or committed offset is valid from the log's start to its end, both included: at the end it waits there.
     An answer to a look-up by time that lies outside, since the log moved meanwhile, is drawn to the closer of the two.

@@ -106,7 +106,7 @@ class ReadRanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is known for as long as the process lives; a restored state begins with an empty one."""
+    """The part of a state that lives as long as the process; a restored state begins with an empty one."""
 
     registrations: Mapping[int, Registration] = field(default_factory=_nothing)
     """Reader -> its registration, for the readers that are there."""
@@ -197,7 +197,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class EnumeratorState:
-    """What the enumerator knows."""
+    """The state of the enumerator."""
 
     readers: int = 0
     """Parallelism; 0 only before it has been decided."""
@@ -206,7 +206,7 @@ class EnumeratorState:
     splits: Mapping[SplitId, Split] = field(default_factory=_nothing)
     """By id, in the order of their ids; never changed in place."""
     settings: Settings = field(default_factory=Settings)
-    """What the user decided, as far as it must outlive the process."""
+    """The user's settings that must outlive the process."""
     generation: int = 0
     """Goes up by one whenever the owner of any split changes."""
     begun: bool = False
@@ -215,13 +215,13 @@ class EnumeratorState:
     """The readers among which owners were decided last, ascending. Where these are not all readers that there are, the
     others have not had their share yet."""
     losses: tuple[Loss, ...] = ()
-    """What was declared lost in the batch that ends here, and in earlier ones that may not be durable."""
+    """Losses that were declared in the batch that ends here, and in earlier ones that may not be durable."""
     eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
     """Reader -> what it may read; a reader that is not named may read everything. Ascending by reader."""
     revision: int = 0
     """Goes up by one with each batch that is planned; 0 before the first one, and in states of older formats."""
     session: Session = field(default_factory=Session, compare=False)
-    """What is known for as long as the process lives; does not count when states are compared."""
+    """Lives as long as the process; does not count when states are compared."""
 
     @property
     def settled(self) -> bool:
@@ -291,7 +291,7 @@ def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, S
 
 
 def new_losses(before: EnumeratorState, after: EnumeratorState) -> tuple[Loss, ...]:
-    """What was declared lost from `before` to `after`: a loss stays in the states that follow for a while."""
+    """Return the losses that were declared from `before` to `after`: a loss stays in later states for a while."""
     told = Counter(before.losses)
     found: list[Loss] = []
     for loss in after.losses:

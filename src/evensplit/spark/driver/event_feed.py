@@ -60,7 +60,12 @@ def tell(state: EnumeratorState, event: Event, advance: Callable[[EnumeratorStat
 
 
 def settings_changed(options: SourceOptions, settings: Settings, clusters: Iterable[ClusterOptions]) -> SettingsChanged:
-    """What the user wants now, where `settings` is what holds so far and `clusters` are those to be read."""
+    """Return the event for the options of today.
+
+    Args:
+        settings: those so far.
+        clusters: the clusters that are to be read.
+    """
     interval_ms = options.discovery_interval_ms
     return SettingsChanged(
         replace(
@@ -114,8 +119,8 @@ class EventFeed:
         self._scheduler = scheduler
         self._advance = advance
         self.latest: dict[SplitId, int] = {}
-        """The ends of the logs by the last polls, without those of late clusters: one may be away, and a batch that is
-        to read from it would fail, today and whenever it is done again."""
+        """The ends of the logs by the last polls, without late clusters: one may be unreachable, and a batch that reads
+        from it would fail, now and whenever it is done again."""
         self.late: Collection[str] = ()
         """The late clusters that `latest` leaves out."""
         self._retry_s: float | None = None

@@ -158,7 +158,7 @@ def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Ma
         reasons[SHOWN_MAX:] = [f"and {counted(len(reasons) - SHOWN_MAX, 'more topic')} like that"]
     reasons.extend(
         f"a broker says that topic {topic!r} has the id {doubted[topic]}, which is another one than is read, and no "
-        "other broker confirms it: see which of them lags behind"
+        "other broker confirms it: see which of them lags"
         for topic in topics
         if topic in doubted
     )

@@ -80,7 +80,7 @@ class Unsure:
                     one.cluster,
                     f"topic {one.topic!r}: {one.why}; this has not been settled for {waited_ms / 1000:.0f} s "
                     "(kafka.request.timeout.ms), although brokers were asked in turn. All positions are in the "
-                    "checkpoint: see which of the brokers lags behind, and start the query again",
+                    "checkpoint: see which of the brokers lags, and start the query again",
                 )
         return bool(found)
 
