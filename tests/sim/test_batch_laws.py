@@ -66,7 +66,9 @@ def test_less_than_what_was_skipped_is_not_enough(declared: tuple[Loss, ...]) ->
     owed = Owed(World(PROFILE, Random(0)))
     owed.skipped([SKIPPED])
     assert owed.logged(declared) == (SKIPPED,)
-    assert "was never declared" in owed.unpaid(EnumeratorState(clusters={"a": ClusterState("a", ("a:9092",), initial=False)}))
+    assert "was never declared" in owed.unpaid(
+        EnumeratorState(clusters={"a": ClusterState("a", ("a:9092",), initial=False)})
+    )
 
 
 @pytest.mark.parametrize(
