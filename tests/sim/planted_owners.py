@@ -215,13 +215,13 @@ BUGS: Mapping[str, Planted] = {
         seed=260,
     ),
     "fair-remembers": Planted(
-        "a fresh deal looks at the past", ("S6",), another_policy("fair", "balanced", scope="global"), seed=125
+        "a fresh deal looks at the past", ("S6",), another_policy("fair", "balanced", scope="global"), seed=103
     ),
     "fair-remembers-per-cluster": Planted(
         "a fresh deal of clusters looks at the past",
         ("S6",),
         another_policy("fair", "balanced", scope="per-cluster"),
-        seed=531,
+        seed=51,
     ),
     "scope-ignored": Planted("clusters are balanced together", ("S5", "S6"), assigning_by(scope_ignored)),
     "stale-generation": Planted("an old report is believed", ("S5", "S6"), by_step(stale_generation), seed=85),
