@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
@@ -61,6 +62,8 @@ class StreamHost:
         self._settings = profile.settings
         self._readers = profile.readers
         self._eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
+        # What it would log is in the trace.
+        logging.getLogger("evensplit").addHandler(logging.NullHandler())
         self._reader = self._begin_reader()
         self._at: dict[str, Any] = {}
         self._logged_in = 0
