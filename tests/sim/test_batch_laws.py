@@ -11,7 +11,6 @@ from evensplit.core.model import Cause, ClusterState, Loss, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules, SimulationFailed, simulate
 from evensplit.testing.sim.oracle.balance import Evenness
-from evensplit.testing.sim.oracle.laws import Laws
 from evensplit.testing.sim.oracle.skipping import Owed
 from evensplit.testing.sim.profile import profile
 from evensplit.testing.sim.world import World
@@ -44,14 +43,6 @@ def test_what_fair_owners_are_is_a_law_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert "in a fresh deal" in failure(planted.seed, planted.rules).detail
     monkeypatch.setattr(Evenness, "_promised", lambda *_: None)
     simulate(planted.seed, 400, planted.rules)
-
-
-def test_what_tasks_skip_is_declared_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has nothing but the state. Were that not looked at itself, the loss would still be missed."""
-    monkeypatch.setattr(Laws, "_read_from", lambda *_: None)
-    failed = first_failure(PLANTED["read-from-forgotten"].rules)
-    assert failed.law in ("S9", "liveness")
-    assert "skipped" in failed.detail or "was not reported" in failed.detail
 
 
 SKIPPED = Loss(SPLIT, Cause.AGED_OUT, 2, 8, 6)
@@ -91,12 +82,3 @@ def test_a_cluster_that_is_not_known_any_more_owes_nothing() -> None:
     owed.skipped([SKIPPED])
     owed.told(BatchOpened(), EnumeratorState())
     assert owed.logged(()) == ()
-
-
-def first_failure(rules: Rules) -> SimulationFailed:
-    for seed in range(200):
-        try:
-            simulate(seed, 400, rules)
-        except SimulationFailed as failed:
-            return failed
-    raise AssertionError("no seed failed")

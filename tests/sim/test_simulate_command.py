@@ -24,7 +24,7 @@ def test_one_seed_is_summed_up() -> None:
 
 def test_the_help_says_that_a_finale_follows() -> None:
     done = CliRunner().invoke(evensplit, ["simulate", "--help"])
-    assert "a finale without faults follow" in " ".join(done.output.split())
+    assert "a part without faults follows" in " ".join(done.output.split())
 
 
 def test_many_seeds_run_in_processes() -> None:
@@ -39,13 +39,13 @@ def test_a_broken_law_is_told_with_its_story(monkeypatch: pytest.MonkeyPatch) ->
         return simulate(seed, events, PLANTED["later-by-strategy"].rules)
 
     monkeypatch.setattr(command, "simulate", planted)
-    done = CliRunner().invoke(evensplit, ["simulate", "--seed", "4", "--events", "400"])
+    done = CliRunner().invoke(evensplit, ["simulate", "--seed", "3", "--events", "400"])
     assert done.exit_code == 1
     with pytest.raises(SimulationFailed) as caught:
-        planted(4, 400)
+        planted(3, 400)
     assert caught.value.where in done.output
     assert "law S4 is broken" in caught.value.where
-    assert "again: evensplit simulate --seed 4 --events 400" in done.output
+    assert "again: evensplit simulate --seed 3 --events 400" in done.output
     assert "ResolveStart" in done.output
 
 
