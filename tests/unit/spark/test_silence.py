@@ -168,8 +168,8 @@ def idle_for(source: Source, clock: Clock, seconds: int) -> bool:
     """Whether there are no news for so long, with a look in each second."""
     for _ in range(seconds):
         clock.now_s += 1
-        asked = source.coordinator.polls
-        if source.coordinator.has_news() or source.coordinator.polls == asked:
+        asked = source.coordinator._monitor.polls
+        if source.coordinator.has_news() or source.coordinator._monitor.polls == asked:
             return False
     return True
 

@@ -205,11 +205,6 @@ class Coordinator:
         return True
 
     @property
-    def polls(self) -> int:
-        """How many polls have been sent."""
-        return self._monitor.polls
-
-    @property
     def late(self) -> Mapping[str, str]:
         """See `ClusterMonitor.late`: the one part of the report that changes without a plan."""
         return self._monitor.late

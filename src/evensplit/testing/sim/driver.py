@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from random import Random
-from types import MappingProxyType
 
 from evensplit.core.machine.effects import Effect, ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
@@ -22,44 +20,30 @@ from evensplit.core.machine.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import Cluster, Readable, SplitId, Topic, Topics
+from evensplit.core.model import SplitId, Topics
 from evensplit.core.state.codec import same
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
-from evensplit.testing.sim.checkpoints import Checkpoints, Entry, dump
+from evensplit.testing.sim.checkpoints import Entry, dump
 from evensplit.testing.sim.failure import Broken
-from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.plan_laws import check_ends
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.simulated import DriverDied, Simulated
-from evensplit.testing.sim.world import CLUSTERS, TOPICS
+from evensplit.testing.sim.simulated import DriverDied, Host, Simulated
+from evensplit.testing.sim.world import TOPICS
 
 JUMP_MS = 40 * 60_000
 """How far a jump of the clock goes: longer than the shorter retention times."""
 
 
-class Driver:
-    """One host over one checkpoint. `run` is one process of it; it ends by `DriverDied` only."""
+class Driver(Host):
+    """A host whose readers are processes of their own."""
 
     def __init__(self, simulation: Simulated, profile: Profile, random: Random) -> None:
-        self._sim = simulation
-        self._profile = profile
-        self._random = random
-        self.checkpoints = Checkpoints(simulation.rules)
-        self.faults = profile.faults
-        self.now_ms = 1_000_000
-        self.readers = profile.readers
-        self.settings = profile.settings
-        self.loss = profile.loss
-        self.eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
+        super().__init__(simulation, profile, random)
         if profile.restricted:
-            self._restrict()
-        self.still = False
-        """Batches have no limit any more."""
-        self.frozen = False
-        """Hardly any time passes."""
-        self.lookout = Lookout(simulation.world, profile, random)
+            self._restrict(profile.readers_max)
+        self.now_ms = 1_000_000
         self.todo: list[Effect] = []
         self._port = 9092
         self._lean = False
@@ -67,27 +51,12 @@ class Driver:
 
     # One process.
 
-    def run(self) -> Iterator[None]:
-        """Restore, then batch after batch. Between two yields nothing else happens; at each, anything may."""
-        self._restore()
-        yield
-        while True:
-            yield from self._batch()
-
-    def _dies(self, point: str) -> None:
-        if "driver-crash" in self.faults and self._random.random() < 0.05:
-            self._sim.note(f"the driver dies {point}")
-            raise DriverDied
-
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
         self.todo, self._lean, self._told = [], False, None
         # What only the process that died knew to be lost, its readers have not heard of either.
-        reset = bool(sim.model.undeclared)
-        if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
-            del entries[-random.randint(1, len(entries) - 2) :]
-            sim.note("an older checkpoint is restored, and its output with it")
-            reset = True
+        undeclared = bool(sim.model.undeclared)
+        reset = self._go_back() or undeclared
         if reset:
             sim.network.flush()
             sim.readers.history.clear()
@@ -96,8 +65,7 @@ class Driver:
         if entry is None:
             sim.restored(EnumeratorState(), Model())
         else:
-            if "damaged-checkpoint" in faults and random.random() < 0.5:
-                sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
+            self._damage()
             if not entry.committed:
                 self.checkpoints.replay(entry, entries[-2] if len(entries) > 1 else None)
                 self._commit(entry, again=True)
@@ -180,14 +148,9 @@ class Driver:
             self.readers = random.randint(1, self._profile.readers_max)
             self._resize()
         if "settings-change" in faults and random.random() < 0.02:
-            self.settings = replace(
-                self.settings,
-                rebalance=random.choice(("always", "on-rescale", "never")),
-                policy=random.choice(("balanced", "balanced", "sticky", "fair", "hash", "round-robin", "global")),
-                scope=random.choice(("global", "per-cluster")),
-            )
+            self._change_settings()
             if self._profile.restricted:
-                self._restrict()
+                self._restrict(self._profile.readers_max)
             self._tell_settings()
         if "reader-removed" in faults and self.readers > 1 and random.random() < 0.03:
             index = random.randrange(self.readers)
@@ -195,16 +158,6 @@ class Driver:
             if gone is not None and index not in sim.model.removed and len(sim.model.removed) < self.readers - 1:
                 gone.up = False
                 sim.feed(ReaderRemoved(index))
-
-    def _restrict(self) -> None:
-        random = self._random
-        eligible: dict[int, tuple[Readable, ...]] = {}
-        for index in range(self._profile.readers_max):
-            if random.random() < 0.5:
-                name = random.choice(CLUSTERS[: self._profile.clusters])
-                pins = (Cluster(name), Topic(name, random.choice(TOPICS)), SplitId(name, random.choice(TOPICS), 0))
-                eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
-        self.eligible = MappingProxyType(eligible)
 
     def look(self) -> None:
         """Look at every cluster, and carry out everything that the enumerator asks."""
@@ -318,5 +271,4 @@ class Driver:
             raise DriverDied
         entry.committed = True
         self._sim.readers.committed(entry.model.marks)
-        if "records-expire" in self.faults and self._random.random() < 0.1:
-            self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)
+        self._expire(entry)

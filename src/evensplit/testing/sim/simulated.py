@@ -1,45 +1,28 @@
-"""What the parts of a simulation see of it, and it of its host."""
+"""What the parts of a simulation see of it, and what its two kinds of hosts share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from types import MappingProxyType
 from typing import Protocol
 
 from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import Event
+from evensplit.core.model import Cluster, Readable, SplitId, Topic
 from evensplit.core.state.state import EnumeratorState
-from evensplit.testing.sim.checkpoints import Checkpoints
+from evensplit.testing.sim.checkpoints import Checkpoints, Entry
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.readers import Network, Readers
 from evensplit.testing.sim.rules import Rules
-from evensplit.testing.sim.world import World
+from evensplit.testing.sim.world import CLUSTERS, TOPICS, World
 
 
 class DriverDied(Exception):
     """The driver's process is gone, and with it everything that is not in the checkpoint."""
-
-
-class Host(Protocol):
-    """One query over one checkpoint."""
-
-    checkpoints: Checkpoints
-    faults: frozenset[str]
-    loss: str
-    lookout: Lookout
-    still: bool
-    """Batches have no limit any more."""
-    frozen: bool
-    """Hardly any time passes."""
-
-    def run(self) -> Iterator[None]:
-        """One process of it; it ends by `DriverDied` only."""
-        ...
-
-    def look(self) -> None:
-        """Every cluster is looked at."""
-        ...
 
 
 class Simulated(Protocol):
@@ -59,7 +42,7 @@ class Simulated(Protocol):
 
     @property
     def driver(self) -> Host:
-        """What is simulated around the enumerator."""
+        """The host of the enumerator."""
         ...
 
     def advance(self) -> None:
@@ -97,3 +80,89 @@ class Simulated(Protocol):
     def release(self) -> None:
         """See `Simulation.release`."""
         ...
+
+
+class Host:
+    """One query over one checkpoint: runs batches, dies at any point of one, and starts from its checkpoint."""
+
+    def __init__(self, simulation: Simulated, profile: Profile, random: Random) -> None:
+        self._sim = simulation
+        self._profile = profile
+        self._random = random
+        self.checkpoints = Checkpoints(simulation.rules)
+        self.faults = profile.faults
+        self.readers = profile.readers
+        self.settings = profile.settings
+        self.loss = profile.loss
+        self.eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
+        self.still = False
+        """Batches have no limit any more."""
+        self.frozen = False
+        """Hardly any time passes."""
+        self.lookout = Lookout(simulation.world, profile, random)
+
+    def run(self) -> Iterator[None]:
+        """One process: restore, then batch after batch. It ends by `DriverDied` only.
+
+        Between two yields nothing else happens; at each, anything may.
+        """
+        self._restore()
+        yield
+        while True:
+            yield from self._batch()
+
+    def look(self) -> None:
+        """Look at every cluster."""
+        raise NotImplementedError
+
+    def _restore(self) -> None:
+        raise NotImplementedError
+
+    def _batch(self) -> Iterator[None]:
+        raise NotImplementedError
+
+    def _dies(self, point: str) -> None:
+        if "driver-crash" in self.faults and self._random.random() < 0.05:
+            self._sim.note(f"the driver dies {point}")
+            raise DriverDied
+
+    def _go_back(self) -> bool:
+        """Perhaps restore an older checkpoint; whether that was done."""
+        entries, random = self.checkpoints.entries, self._random
+        if "older-checkpoint" not in self.faults or len(entries) <= 2 or random.random() >= 0.3:
+            return False
+        del entries[-random.randint(1, len(entries) - 2) :]
+        self._sim.note("an older checkpoint is restored, and its output with it")
+        return True
+
+    def _damage(self) -> None:
+        """Perhaps damage the checkpoint, and restore it from a copy."""
+        if "damaged-checkpoint" in self.faults and self._random.random() < 0.5:
+            how = self.checkpoints.damaged(self._random)
+            self._sim.note(f"the checkpoint was damaged ({how}), and restored from a copy")
+
+    def _change_settings(self) -> None:
+        """The user wants other owners."""
+        random = self._random
+        self.settings = replace(
+            self.settings,
+            rebalance=random.choice(("always", "on-rescale", "never")),
+            policy=random.choice(("balanced", "balanced", "sticky", "fair", "hash", "round-robin", "global")),
+            scope=random.choice(("global", "per-cluster")),
+        )
+
+    def _restrict(self, readers: int) -> None:
+        """The user says what some of `readers` may read."""
+        random = self._random
+        eligible: dict[int, tuple[Readable, ...]] = {}
+        for index in range(readers):
+            if random.random() < 0.5:
+                name = random.choice(CLUSTERS[: self._profile.clusters])
+                pins = (Cluster(name), Topic(name, random.choice(TOPICS)), SplitId(name, random.choice(TOPICS), 0))
+                eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
+        self.eligible = MappingProxyType(eligible)
+
+    def _expire(self, entry: Entry) -> None:
+        """Perhaps records are deleted that every kept checkpoint has read."""
+        if "records-expire" in self.faults and self._random.random() < 0.1:
+            self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)

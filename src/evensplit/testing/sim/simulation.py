@@ -269,10 +269,7 @@ class Simulation:
                 assert isinstance(self.driver, Driver)
                 self.driver.todo.append(effect)
             elif type(effect) is RefuseCluster:
-                known = self.state.clusters
-                kafka_id = known[effect.cluster].kafka_id
-                twin = any(one.kafka_id == kafka_id and one.id != effect.cluster for one in known.values())
-                self.note("the run ends: " + self.world.correct(effect.cluster, kafka_id, twin=twin))
+                self.note("the run ends: " + self.world.correct(effect.cluster, self.state.clusters))
                 raise DriverDied
             elif type(effect) is ReportLoss and effect.fatal:
                 self.note("the run ends because of a loss; it is started again, with the loss to be declared")

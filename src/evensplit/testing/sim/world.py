@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from evensplit.core.model import EpochStart, ListedPartition, SplitId
+from evensplit.core.model import ClusterState, EpochStart, ListedPartition, SplitId
 from evensplit.testing.sim.profile import Profile
 
 CLUSTERS = ("a", "a-b", "b", "b-c")
@@ -99,11 +99,13 @@ class World:
         self._created += 1
         return f"kafka-{self._created}"
 
-    def correct(self, name: str, known: str, *, twin: bool) -> str:
-        """Somebody sees to it that the cluster is the one that it is `known` as, or one of its own; says what.
+    def correct(self, name: str, known_as: Mapping[str, ClusterState]) -> str:
+        """Somebody sees to it that a refused cluster is the one that it is known as, or one of its own; says what.
 
-        `twin`: there is another one that is known as it; then this one is not named any more.
+        `known_as`: what the enumerator knows. Where another one is known as the same, this one is not named any more.
         """
+        known = known_as[name].kafka_id
+        twin = any(one.kafka_id == known and one.id != name for one in known_as.values())
         cluster = self.clusters[name]
         self.version += 1
         if known and twin:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -16,54 +15,41 @@ from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.machine.effects import RefuseCluster, ReportLoss
 from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import BatchPlanned, Event
-from evensplit.core.model import Cluster, Loss, Range, Readable, Split, SplitId, Topic
+from evensplit.core.model import Loss, Range, Split
 from evensplit.core.state.offset_strategies import Earliest, Latest
 from evensplit.core.state.state import EnumeratorState
-from evensplit.errors import ClusterError, DataLossError, EvenSplitError, MetadataError, SubscriptionError
+from evensplit.errors import ClusterError, DataLossError, MetadataError, SubscriptionError
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
 from evensplit.spark.stream_reader import EvenSplitStreamReader
-from evensplit.testing.sim.checkpoints import Checkpoints, Entry, dump
+from evensplit.testing.sim.checkpoints import Entry, dump
 from evensplit.testing.sim.driver import JUMP_MS
 from evensplit.testing.sim.failure import Broken
-from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.plan_laws import check_joined
 from evensplit.testing.sim.oracle.skipping import Owed
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.simulated import DriverDied, Simulated
+from evensplit.testing.sim.simulated import DriverDied, Host, Simulated
 from evensplit.testing.sim.stream.port import SimPort, SimService
 from evensplit.testing.sim.stream.scheduler import SimScheduler
-from evensplit.testing.sim.world import CLUSTERS, TOPICS
 
 Result = TypeVar("Result")
+
+_SILENT = logging.NullHandler()
+"""What the host would log is in the trace."""
 
 _ENDS_THE_QUERY = (ClusterError, DataLossError, MetadataError, SubscriptionError)
 
 
-class StreamHost:
-    """One query over one checkpoint. `run` is one process of it; it ends by `DriverDied` only."""
+class StreamHost(Host):
+    """Spark's driver around what ships; its readers are tasks."""
 
     def __init__(self, simulation: Simulated, profile: Profile, random: Random) -> None:
-        self._sim = simulation
-        self._profile = profile
-        self._random = random
-        self.checkpoints = Checkpoints(simulation.rules)
-        self.faults = profile.faults
-        self.loss = profile.loss
-        self.still = False
-        """Batches have no limit any more."""
-        self.frozen = False
-        """Hardly any time passes."""
-        self.lookout = Lookout(simulation.world, profile, random)
+        super().__init__(simulation, profile, random)
         self.owed = Owed(simulation.world)
         self._scheduler = SimScheduler(random, self._happen)
         self._service = SimService(simulation.world, profile, random, lambda: self.faults, lambda: simulation.state)
-        self._settings = profile.settings
-        self._readers = profile.readers
-        self._eligible: Mapping[int, tuple[Readable, ...]] = MappingProxyType({})
-        # What it would log is in the trace.
-        logging.getLogger("evensplit").addHandler(logging.NullHandler())
+        logging.getLogger("evensplit").addHandler(_SILENT)
         self._reader = self._begin_reader()
         self._at: dict[str, Any] = {}
         self._logged_in = 0
@@ -80,27 +66,13 @@ class StreamHost:
 
     def outlast(self) -> None:
         """So much time passes that nothing which was removed is kept any longer."""
-        self._scheduler.sleep(self._settings.retention_ms / 1000 + 1)
+        self._scheduler.sleep(self.settings.retention_ms / 1000 + 1)
 
     # One process.
 
-    def run(self) -> Iterator[None]:
-        """Restore, then batch after batch. Between two yields nothing else happens; at each, anything may."""
-        self._restore()
-        yield
-        while True:
-            yield from self._batch()
-
-    def _dies(self, point: str) -> None:
-        if "driver-crash" in self.faults and self._random.random() < 0.05:
-            self._sim.note(f"the driver dies {point}")
-            raise DriverDied
-
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
-        if "older-checkpoint" in faults and len(entries) > 2 and random.random() < 0.3:
-            del entries[-random.randint(1, len(entries) - 2) :]
-            sim.note("an older checkpoint is restored, and its output with it")
+        self._go_back()
         self._change_options()
         self._scheduler.slow = "slow-answer" in faults
         self._reader = self._begin_reader()
@@ -114,8 +86,7 @@ class StreamHost:
             self._at = {}
             self.owed.restored(())
             return
-        if "damaged-checkpoint" in faults and random.random() < 0.5:
-            sim.note(f"the checkpoint was damaged ({self.checkpoints.damaged(random)}), and restored from a copy")
+        self._damage()
         self._at = json.loads(entry.text)
         sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
         self.owed.restored(entry.owed)
@@ -143,10 +114,10 @@ class StreamHost:
         return SimPort(cluster.id, self._sim.world, self.lookout, lambda: self.faults, lambda: self._sim.state)
 
     def _options(self) -> SourceOptions:
-        profile, settings = self._profile, self._settings
+        profile, settings = self._profile, self.settings
         given = {
             "metadata": "simulated.json",
-            "readers": str(self._readers),
+            "readers": str(self.readers),
             "policy": settings.policy,
             "assignScope": settings.scope,
             "rebalance": settings.rebalance,
@@ -160,31 +131,17 @@ class StreamHost:
             "stop": "latest" if profile.bounded else None,
         }
         parsed = parse_options({name: str(value) for name, value in given.items() if value is not None})
-        return replace(parsed, pins=self._eligible)
+        return replace(parsed, pins=self.eligible)
 
     def _change_options(self) -> None:
         """The user starts the query with other options."""
         random = self._random
         if "rescale" in self.faults and random.random() < 0.4:
-            self._readers = random.randint(1, self._profile.readers_max)
+            self.readers = random.randint(1, self._profile.readers_max)
         if "settings-change" in self.faults and random.random() < 0.3:
-            self._settings = replace(
-                self._settings,
-                rebalance=random.choice(("always", "on-rescale", "never")),
-                policy=random.choice(("balanced", "balanced", "sticky", "fair", "hash", "round-robin", "global")),
-                scope=random.choice(("global", "per-cluster")),
-            )
+            self._change_settings()
         if self._profile.restricted and random.random() < 0.5:
-            self._eligible = self._restrict()
-
-    def _restrict(self) -> Mapping[int, tuple[Readable, ...]]:
-        random, eligible = self._random, dict[int, tuple[Readable, ...]]()
-        for index in range(self._readers):
-            if random.random() < 0.5:
-                name = random.choice(CLUSTERS[: self._profile.clusters])
-                pins = (Cluster(name), Topic(name, random.choice(TOPICS)), SplitId(name, random.choice(TOPICS), 0))
-                eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
-        return MappingProxyType(eligible)
+            self._restrict(self.readers)
 
     def _call(self, asked: Callable[..., Result], *given: object) -> Result:
         """What the reader says; an error that ends a query ends it, and any other one is a fault."""
@@ -195,7 +152,7 @@ class StreamHost:
             raise DriverDied from error
         except (Broken, DriverDied):
             raise
-        except (EvenSplitError, Exception) as error:
+        except Exception as error:
             raise Broken("crash", f"{asked.__name__} raised {error!r}") from error
 
     def _advance(self, state: EnumeratorState, event: Event) -> Step:
@@ -206,10 +163,7 @@ class StreamHost:
         step = sim.step(state, event)
         for effect in step.effects:
             if type(effect) is RefuseCluster:
-                known = step.state.clusters
-                kafka_id = known[effect.cluster].kafka_id
-                twin = any(one.kafka_id == kafka_id and one.id != effect.cluster for one in known.values())
-                sim.note(sim.world.correct(effect.cluster, kafka_id, twin=twin))
+                sim.note(sim.world.correct(effect.cluster, step.state.clusters))
             elif type(effect) is ReportLoss and effect.fatal:
                 sim.note("the query is started again, with losses to be declared")
                 self.loss = "declare"
@@ -280,8 +234,7 @@ class StreamHost:
         self.owed.skipped(skipped)
         # What was planned when nothing could be skipped, and skipped when it was done again, is in no state.
         entry.owed = (*entry.owed, *(one for one in skipped if _is_kept(entry.state.splits[one.split], one)))
-        if "records-expire" in self.faults and self._random.random() < 0.1:
-            self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)
+        self._expire(entry)
 
     def _planned(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReaderPlan]:
         return [ReaderPlan(one.reader, one.ranges) for one in self._call(self._reader.partitions, start, end)]  # type: ignore[attr-defined]
