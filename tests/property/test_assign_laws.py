@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -31,6 +28,7 @@ from tests.support.assignments import (
     random_instance,
     squares,
 )
+from tests.support.hash_seeds import printed_under
 
 EXACT = ("balanced", "sticky", "fair")
 
@@ -335,15 +333,6 @@ print(json.dumps(made))
 @pytest.mark.lengthy
 def test_the_hash_seed_is_of_no_matter() -> None:
     """Scopes come as frozensets, whose order is that of the hashes."""
-    made = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "4242")
-    ]
+    made = printed_under(PROGRAM, "0", "4242")
     assert len(json.loads(made[0])) == 60 * 6 * 2 * 2
     assert made[0] == made[1]

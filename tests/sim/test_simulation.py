@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -20,6 +17,7 @@ from evensplit.errors import EvenSplitError
 from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, simulate
 from evensplit.testing.sim.oracle import laws
 from tests.sim.planted import PLANTED
+from tests.support.hash_seeds import printed_under
 
 SEEDS_QUICK = 8
 SEEDS = 540
@@ -71,17 +69,7 @@ def test_every_law_holds_for_many_seeds_and_they_go_everywhere() -> None:
 
 def test_a_seed_gives_the_same_run_under_any_hash_seed() -> None:
     """Law S14: chosen by the seed alone, in another process and with other orders of sets."""
-    found = []
-    for hash_seed in ("0", "1", "4711"):
-        done = subprocess.run(
-            [sys.executable, "-c", DIGESTS],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        found.append(done.stdout)
+    found = printed_under(DIGESTS, "0", "1", "4711")
     assert found[0].count(":") == 12
     assert found[0] == found[1] == found[2]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evensplit.cli.live.log_ends import connected
@@ -14,6 +12,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.explain.changes import told
 from evensplit.metadata import ClusterMetadata, Metadata, MetadataService, Stream
+from evensplit.spark.driver.change_log import silent_log
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.driver.metadata_poller import MetadataPoller, open_metadata
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
@@ -54,7 +53,7 @@ def clusters_named(options: SourceOptions) -> tuple[Sequence[ClusterOptions], tu
     """
     poller = MetadataPoller(options)
     try:
-        with _quiet():
+        with silent_log():
             poller.refresh(EnumeratorState(), patient=True)
     finally:
         poller.close()
@@ -86,7 +85,7 @@ def observe(options: SourceOptions, state: EnumeratorState, readers: int, *, nam
         opened=open_metadata if named else lambda _: _KnownClusters(state),
     )
     try:
-        with _quiet():
+        with silent_log():
             found = coordinator.observe(state, fix_ends=True)
         report = coordinator.report()
     finally:
@@ -125,14 +124,3 @@ class _KnownClusters(MetadataService):
 
     def close(self) -> None:
         """There is nothing to close."""
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the lines of a query's log, where nobody has set one up: what they say, the command says itself."""
-    log, silent = logging.getLogger("evensplit"), logging.NullHandler()
-    log.addHandler(silent)
-    try:
-        yield
-    finally:
-        log.removeHandler(silent)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from evensplit.core.loss_text import verdict
@@ -29,6 +30,17 @@ def show_log() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
+
+
+@contextmanager
+def silent_log() -> Iterator[None]:
+    """Log nothing unless the program has set up a log: whoever runs a query's parts says itself what they find."""
+    log, silent = logging.getLogger("evensplit"), logging.NullHandler()
+    log.addHandler(silent)
+    try:
+        yield
+    finally:
+        log.removeHandler(silent)
 
 
 def say_losses(losses: Sequence[Loss], *, more: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
@@ -35,9 +34,6 @@ from evensplit.testing.sim.stream.scheduler import SimScheduler
 
 Result = TypeVar("Result")
 
-_SILENT = logging.NullHandler()
-"""What the host would log is in the trace."""
-
 _ENDS_THE_QUERY = (ClusterError, DataLossError, MetadataError, SubscriptionError)
 
 
@@ -49,7 +45,6 @@ class StreamHost(Host):
         self.owed = Owed(simulation.world)
         self._scheduler = SimScheduler(random, self._happen)
         self._service = SimService(simulation.world, profile, random, lambda: self.faults, lambda: simulation.state)
-        logging.getLogger("evensplit").addHandler(_SILENT)
         self._reader = self._begin_reader()
         self._at: dict[str, Any] = {}
         self._logged_in = 0
