@@ -180,10 +180,13 @@ class StreamHost(Host):
             self._scheduler.wall_ahead_s += random.choice((JUMP_MS / 1000, -JUMP_MS / 1000))
             self._sim.note("the clock jumps")
         yield
-        start, reader = self._at, self._reader
+        start, reader, events = self._at, self._reader, self._sim.events
         limit = ReadAllAvailable() if self.still else reader.getDefaultReadLimit()
         end = self._call(reader.latestOffset, start, limit)
         self._call(reader.reportLatestOffset)
+        if self._sim.events == events:
+            # The enumerator was told nothing, and may never be again: so a run ends all the same.
+            self._sim.events += 1
         if end == start:
             if reader.is_available_now:
                 self._sim.note("the query has read what there was")
