@@ -208,6 +208,12 @@ BUGS: Mapping[str, Planted] = {
         another_policy("sticky", "balanced", restricted=True),
         seed=3197,
     ),
+    "sticky-moves-per-cluster": Planted(
+        "what is valid moves within a cluster",
+        ("S6",),
+        another_policy("sticky", "balanced", scope="per-cluster"),
+        seed=370,
+    ),
     "fair-remembers": Planted(
         "a fresh deal looks at the past", ("S6",), another_policy("fair", "balanced", scope="global"), seed=103
     ),
