@@ -204,9 +204,9 @@ BUGS: Mapping[str, Planted] = {
     "sticky-moves": Planted("what is valid moves", ("S6",), another_policy("sticky", "balanced"), seed=289),
     "sticky-moves-restricted": Planted(
         "what is valid moves, of restricted readers",
-        ("S5", "S6"),
+        ("S6",),
         another_policy("sticky", "balanced", restricted=True),
-        seed=3197,
+        seed=288,
     ),
     "sticky-moves-per-cluster": Planted(
         "what is valid moves within a cluster",
