@@ -43,7 +43,7 @@ class StreamHost(Host):
     def __init__(self, simulation: Simulated, profile: Profile, random: Random) -> None:
         super().__init__(simulation, profile, random)
         self.owed = Owed(simulation.world)
-        self._scheduler = SimScheduler(random, self._happen)
+        self._scheduler = SimScheduler(random, self._happen, lambda: "slow-answer" in self.faults)
         self._service = SimService(simulation.world, profile, random, lambda: self.faults, lambda: simulation.state)
         self._reader = self._begin_reader()
         self._at: dict[str, Any] = {}
@@ -69,7 +69,6 @@ class StreamHost(Host):
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
         self._go_back()
         self._change_options()
-        self._scheduler.slow = "slow-answer" in faults
         self._reader = self._begin_reader()
         if "available-now" in faults and random.random() < 0.3:
             sim.note("the query reads what there is, and ends")
@@ -135,7 +134,7 @@ class StreamHost(Host):
             self.readers = random.randint(1, self._profile.readers_max)
         if "settings-change" in self.faults and random.random() < 0.3:
             self._change_settings()
-        if self._profile.restricted and random.random() < 0.5:
+        if self._profile.restricted and not self.still and random.random() < 0.5:
             self._restrict(self.readers)
 
     def _call(self, asked: Callable[..., Result], *given: object) -> Result:

@@ -25,19 +25,19 @@ class SimScheduler(Scheduler):
 
     Args:
         happen: called whenever time passes: meanwhile, anything may happen to the clusters.
+        is_slow: whether some work takes long now.
     """
 
-    def __init__(self, random: Random, happen: Callable[[], None]) -> None:
+    def __init__(self, random: Random, happen: Callable[[], None], is_slow: Callable[[], bool]) -> None:
         super().__init__(lambda: self.now_s + self.wall_ahead_s, lambda: self.now_s, lambda: 0.0)
         self._random = random
         self._happen = happen
+        self._is_slow = is_slow
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._started = 0
         self._is_working = False
         self.now_s = 0.0
         self.wall_ahead_s = WALL_S
-        self.slow = False
-        """Some work takes long."""
 
     def start(self, work: Callable[[], Result], name: str) -> Future[Result]:
         """See `Scheduler.start`."""
@@ -89,7 +89,7 @@ class SimScheduler(Scheduler):
             self._is_working = False
 
     def _delay_s(self) -> float:
-        late = self.slow and self._random.random() < 0.1
+        late = self._is_slow() and self._random.random() < 0.1
         return self._random.choice((0.7, 3.0, 20.0) if late else (0.001, 0.01, 0.1))
 
     def _at(self, delay_s: float, act: Callable[[], None]) -> None:
