@@ -194,6 +194,26 @@ def test_what_is_seen_of_the_logs_of_a_doubted_topic_counts_for_nothing() -> Non
     assert one.state.session.ends["east"] == {ONE: 3, OTHER: 45}
 
 
+def test_a_partition_without_a_leader_doubts_its_topic_too() -> None:
+    """It cannot be taken up, but what is seen of the logs of its topic may be about another topic by now."""
+    one = running(end=11, loss="declare")
+    before = one.state
+    without_leader = PartitionsListed("east", (), complete=False, seen=listed("t", 1, "id-2"))
+    other_log = LogsObserved("east", {ONE: 4}, epochs={ONE: (EpochStart(9, 3),)})
+    one.tell(without_leader, other_log, LATER, without_leader, other_log)
+    assert list(one.state.session.id_conflicts) == [("east", "t")]
+    assert (one.state.splits, one.state.losses) == (before.splits, before.losses)
+    one.tell(PartitionsListed("east", listed("t", 2, "id-2")))
+    assert (believed(one), one.state.session.id_conflicts) == (True, {})
+
+
+def test_a_partition_without_a_leader_ends_no_doubt() -> None:
+    one = running(end=11)
+    without_leader = PartitionsListed("east", (), complete=False, seen=listed("t", 2, "id-t"))
+    one.tell(anew(), LATER, without_leader, without_leader)
+    assert list(one.state.session.id_conflicts) == [("east", "t")]
+
+
 def test_an_answer_without_a_doubted_topic_says_nothing_about_it() -> None:
     """Right after it was created anew, its partitions may have no leader."""
     one = running()

@@ -162,26 +162,26 @@ def find_id_conflicts(
         other: the partitions that are listed otherwise than they are known.
     """
     session, cluster = transaction.session, event.cluster
-    asked = {one.topic for _, one in other if one.topic_id}
-    known = _ids(transaction, cluster, asked.union(topic for name, topic in session.id_conflicts if name == cluster))
+    named = {one.topic for one in event.partitions} if event.seen else set()
+    # They are not taken up, so they raise a conflict and never end it.
+    only_seen = {one.topic: one.topic_id for one in event.seen if one.topic_id and one.topic not in named}
+    ids = {**only_seen, **{one.topic: one.topic_id for _, one in other if one.topic_id}}
+    in_doubt = (topic for name, topic in session.id_conflicts if name == cluster)
+    known, former = _ids(transaction, cluster, {*ids, *in_doubt}), session.former_topic_ids
     found = {
-        one.topic: one.topic_id
-        for _, one in other
-        if one.topic_id and one.topic_id not in known.get(one.topic, (one.topic_id,))
+        topic: topic_id
+        for topic, topic_id in ids.items()
+        if topic_id not in known.get(topic, (topic_id,)) or topic_id in former.get((cluster, topic), ())
     }
-    former = session.former_topic_ids
-    found.update(
-        (one.topic, one.topic_id)
-        for key, one in other
-        if one.topic_id in former.get((cluster, one.topic), ()) or _is_another(transaction, key, one)
-    )
+    found.update((one.topic, one.topic_id) for key, one in other if _is_another(transaction, key, one))
     known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
     conflicts = {key: seen for key, seen in session.id_conflicts.items() if key[0] != cluster}
     conflicts.update(_remaining(transaction, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(transaction, event, topic, topic_id)
         enough = seen.answers >= ANSWERS_MIN and _has_waited(transaction, event, seen.since_ms) and event.asked.turned
-        if seen.former or not enough or not _count_brokers(event, seen, topic, known.get(topic, ())).is_newer:
+        newer = enough and _count_brokers(event, seen, topic, known.get(topic, ())).is_newer
+        if seen.former or topic in only_seen or not newer:
             conflicts[cluster, topic] = seen
     if conflicts or session.id_conflicts:
         transaction.tell(id_conflicts={key: conflicts[key] for key in sorted(conflicts)})

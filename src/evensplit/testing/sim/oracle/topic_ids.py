@@ -68,7 +68,8 @@ class TopicIds:
         """Take in an answer; whether it is one of a broker that lags behind, since it names a former id."""
         cluster, lags = event.cluster, False
         wait_ms = min(interval_ms, WAIT_MS_MAX)
-        named = {one.topic: one.topic_id for one in event.partitions}
+        listed = {one.topic: one.topic_id for one in event.partitions}
+        named = {one.topic: one.topic_id for one in event.seen if one.topic_id and one.topic not in listed} | listed
         other = self._others(event, splits, known, marks, named)
         for topic, topic_id in named.items():
             said, former = self.doubted.pop((cluster, topic), None), self.former.get((cluster, topic), {})
@@ -79,9 +80,11 @@ class TopicIds:
                     since_ms = said.since_ms if said.times else asked_ms
                     said = Said(topic_id, said.times + 1, event.answer, since_ms, said.begun_ms, 0)
                 lags = lags or topic_id in former
-                few = said.times < ANSWERS_MIN or not event.asked.turned
+                few = said.times < ANSWERS_MIN or not event.asked.turned or topic not in listed
                 if topic_id in former or few or asked_ms - said.since_ms < wait_ms:
                     self.doubted[cluster, topic] = said
+            elif said is not None and topic not in listed:
+                self.doubted[cluster, topic] = said
             elif said is not None and said.topic_id not in former:
                 if event.answer > said.answer:
                     said = said._replace(times=0, answer=event.answer, denied=said.denied + 1)
