@@ -86,11 +86,10 @@ def unfinished(simulation: Simulated) -> str:
     for key, topic_id, log in simulation.world.real():
         real[key] = True
         split = state.splits.get(key)
-        if not simulation.profile.discovery and isinstance(simulation.driver, StreamHost):
-            cluster = state.clusters.get(key.cluster)
-            if split is None or cluster is None or cluster.removed_at_ms is not None:
-                # Neither partitions that are new nor clusters that are back are looked for.
-                continue
+        looks_again = simulation.profile.discovery or not isinstance(simulation.driver, StreamHost)
+        if not looks_again and (split is None or split.removed_at_ms is not None):
+            # Neither what is new is looked for nor what is back.
+            continue
         if split is None:
             return f"{key} was not discovered"
         if split.topic_id != topic_id and not split.finished:
