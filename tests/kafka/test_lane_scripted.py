@@ -241,6 +241,28 @@ def test_metadata_that_is_slow_in_the_end_fails_nothing_that_may_be_passed_over(
     assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]
 
 
+def test_a_topic_that_was_denied_for_a_moment_only_is_not_gone(pool: Pool) -> None:
+    """Its broker had just started when it said so, and has not answered since."""
+    with ScriptedCluster(1) as cluster:
+        cluster.tell(Told(OLD))
+        node, denials = cluster.brokers[0], 0
+
+        def deny() -> None:
+            nonlocal denials
+            denials += 1
+            node.silent = "Metadata" if denials > 2 else ""
+
+        def vanish(offset: int) -> None:
+            cluster.tell(None)
+            node.on_metadata = deny
+
+        node.on_fetch = vanish
+        with pytest.raises(ClusterUnreachable) as caught:
+            read(cluster, pool, timeout_ms=2000, skip_lost=True)
+        assert denials > 2
+        assert f"these brokers did not confirm it: {cluster.servers[0]}" in str(caught.value)
+
+
 class Large(Log):
     """One record batch of 3 MB."""
 

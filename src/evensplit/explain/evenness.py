@@ -77,7 +77,7 @@ class Evenness:
         moved = f"{partitions if proof.moved else 'no partition'} moved that could have stayed"
         if self.settled:
             moved += ", and only a move could make it more even"
-        return f"{even}; {moved}{'' if self.promised else f' ({self._less()})'}"
+        return f"{even}; {moved}{'' if self.promised else f' ({self._allowed()})'}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it but the settings, in JSON's own types."""
@@ -94,10 +94,10 @@ class Evenness:
             "statement": self.statement(),
         }
 
-    def _less(self) -> str:
+    def _allowed(self) -> str:
         if self.settings.policy == STICKY or self.settings.rebalance == ALWAYS:
-            return f"policy {self.settings.policy} promises no more"
-        return f"rebalance {self.settings.rebalance} promises no more"
+            return f"policy={self.settings.policy} allows this"
+        return f"rebalance={self.settings.rebalance} allows this"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,9 @@ def test_what_is_not_even_says_what_could_be_and_what_was_promised() -> None:
     before, after = state(3, a0=0, a1=0, a2=0), state(3, a0=0, a1=0, a2=0, a3=0)
     for settings, told in (
         (Settings(), ""),
-        (Settings("hash"), " (policy hash promises no more)"),
-        (Settings("sticky"), " (policy sticky promises no more)"),
-        (Settings(rebalance="never"), " (rebalance never promises no more)"),
+        (Settings("hash"), " (policy=hash allows this)"),
+        (Settings("sticky"), " (policy=sticky allows this)"),
+        (Settings(rebalance="never"), " (rebalance=never allows this)"),
     ):
         one = only(evenness(before, replace(after, settings=settings)))
         assert (one.even, one.settled) == (False, False)
@@ -60,7 +60,7 @@ def test_what_is_not_even_says_what_could_be_and_what_was_promised() -> None:
     assert one.statement() == (
         "less even than possible: the fullest reader has 3 partitions, and 2 would do; "
         "no partition moved that could have stayed, and only a move could make it more even "
-        "(rebalance on-rescale promises no more)"
+        "(rebalance=on-rescale allows this)"
     )
     one = only(evenness(before, state(4, a0=0, a1=0, a2=1, a3=1)))
     assert one.statement() == (

@@ -181,16 +181,36 @@ def told(by: tuple[str, int]) -> Leaders:
 
 def test_who_may_know_better() -> None:
     search = Search(1.0)
-    search.hear(told(A), denied=True)
+    search.hear(told(A), 1.0, denied=True)
     assert search.unheard() == [B]
     # A bootstrap server may be none of the brokers.
-    search.hear(told(C), denied=True)
+    search.hear(told(C), 1.1, denied=True)
     assert search.unheard() == [B]
-    search.hear(told(B), denied=False)
-    search.hear(told(A), denied=True)
+    search.hear(told(B), 1.2, denied=False)
+    search.hear(told(A), 1.3, denied=True)
     assert search.unheard() == [B]
-    search.hear(told(B), denied=True)
+    search.hear(told(B), 1.4, denied=True)
     assert search.unheard() == []
     # Where all of them know it, each has named its leader.
-    search.hear(told(B), denied=False)
+    search.hear(told(B), 1.5, denied=False)
     assert search.unheard() == []
+
+
+def test_a_loss_is_not_sure_when_nobody_was_heard_for_the_second_half_of_the_time() -> None:
+    search = Search(1.0)
+    for broker in (A, B):
+        search.hear(told(broker), 1.3, denied=True)
+    assert (search.unheard(), search.unsure(2.0)) == ([], [A, B])
+    search.hear(told(A), 2.0, denied=True)
+    assert search.unsure(2.0) == []
+
+
+def test_a_partition_that_was_there_in_the_meantime_is_looked_for_anew() -> None:
+    search = Search(1.0)
+    for broker in (A, B):
+        search.hear(told(broker), 2.5, denied=True)
+    search.hear(told(A), 2.6, denied=False)
+    for broker in (A, B):
+        search.hear(told(broker), 2.7, denied=True)
+    assert (search.begun_s, search.since_s) == (1.0, 2.7)
+    assert (search.unheard(), search.unsure(2.0)) == ([], [A, B])

@@ -104,9 +104,10 @@ class Routing:
                 continue
             for read in reads:
                 broker = self._leader_of(read, leaders)
-                if isinstance(read.trouble, DataLossError):
-                    read.search = read.search or Search(self._waiting.now_s)
-                    read.search.hear(leaders, denied=broker is None)
+                if read.search is None and isinstance(read.trouble, DataLossError):
+                    read.search = Search(self._waiting.now_s)
+                if read.search is not None:
+                    read.search.hear(leaders, self._waiting.now_s, denied=broker is None)
                 if broker is None:
                     self.unassigned.append(read)
                 else:
@@ -122,8 +123,8 @@ class Routing:
         self._failures += 1
         searched = next((read for read in self.unassigned if read.search is not None), None)
         if searched is not None and searched.search is not None:
-            # There has to be time for all brokers.
-            pause_s = min(pause_s, self._sought_s(searched) / (2 * len(searched.search.unheard()) + 1))
+            # There has to be time for all brokers, and for one of them again.
+            pause_s = min(pause_s, self._sought_s(searched) / (2 * len(searched.search.unheard()) + 2))
         self.due = self._clock.now_s() + max(pause_s, settings.retry_backoff_ms / 4000, 0.001)
 
     def note_progress(self) -> None:
@@ -319,8 +320,10 @@ class Routing:
         left_s = self.left_s(read)
         if read.search is None:
             return left_s
-        grace_s = min(UNKNOWN_TOPIC_GRACE_S, self._settings[read.split.cluster].progress_timeout_ms / 2000)
-        return max(left_s, grace_s - (self._waiting.now_s - read.search.since_s))
+        return max(left_s, read.search.until_s(self._grace_s(read)) - self._waiting.now_s)
+
+    def _grace_s(self, read: PartitionRead) -> float:
+        return min(UNKNOWN_TOPIC_GRACE_S, self._settings[read.split.cluster].progress_timeout_ms / 2000)
 
     def raise_if_overdue(self, read: PartitionRead) -> None:
         """Raise what has kept `read` from getting on for too long; what is lost may be passed over instead."""
@@ -333,7 +336,7 @@ class Routing:
         # Where something else took up the time, it has not been looked for as yet.
         if read.search is None or self._sought_s(read) > 0:
             return
-        brokers = read.search.unheard()
+        brokers = read.search.unsure(self._grace_s(read))
         if brokers:
             raise problems.unheard(read, trouble, brokers, timeout_ms)
         self.lose(read, trouble)

@@ -47,6 +47,8 @@ FAULTS: Mapping[str, str] = MappingProxyType(
 """Every fault, and what it does."""
 
 SECOND_US = 1_000_000
+GRACE_US = 2 * SECOND_US
+"""A broker that knows of no topic for longer, or again so soon, is believed: that is what the reader allows a start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,8 @@ class Cluster:
             self.heard(number)
             node.stale_until_us = self.clock.now_us + lasts
             self.note(f"broker {number} hears of nothing for {lasts / 1e6:.3f} s")
-        if self.strikes("blank", 0.04, lasts := self.lasting_us(1.5)):
+        starts = self.clock.now_us >= node.blank_until_us + GRACE_US
+        if starts and self.strikes("blank", 0.04, lasts := self.lasting_us(1.5)):
             node.blank_until_us = self.clock.now_us + lasts
             self.note(f"broker {number} knows of no topic for {lasts / 1e6:.3f} s")
         for fault in ("down", "hang"):
