@@ -232,7 +232,7 @@ class FetchSimulation:
         self.cluster.note(told)
         self._ends[type(error).__name__] += 1
         in_time_us = 1000 * (2 * self.settings.progress_timeout_ms + self.settings.request_timeout_ms)
-        troubled = self.cluster.troubled_until_us > max(begun_us, self.clock.now_us - in_time_us)
+        troubled = self.cluster.troubled_until_us >= max(begun_us, self.clock.now_us - in_time_us)
         right = is_right(error, expected, self.limits.batch_bytes_max, skip_lost=skip_lost)
         if right is None:
             right = troubled and is_overdue_right(error, begun_us, self.clock.now_us, self.settings)
