@@ -263,11 +263,14 @@ def test_a_topic_that_was_denied_for_a_moment_only_is_not_gone(pool: Pool) -> No
         assert f"these brokers did not confirm it: {cluster.servers[0]}" in str(caught.value)
 
 
+LARGE = record_batch([bytes(300_000)] * 10)
+
+
 class Large(Log):
     """One record batch of 3 MB."""
 
     def batch_at(self, offset: int) -> bytes:
-        return record_batch([bytes(300_000)] * 10) if offset < 10 else b""
+        return LARGE if offset < 10 else b""
 
 
 def test_an_answer_that_claims_too_much_costs_a_connection_and_no_more(pool: Pool) -> None:
@@ -286,4 +289,4 @@ def test_an_answer_that_claims_too_much_costs_a_connection_and_no_more(pool: Poo
             connection.sendall(struct.pack(">i", 600 << 20) + response[4:8] + bytes(HEAD_BYTES))
 
         node.send = send  # type: ignore[method-assign]
-        assert read(cluster, pool, end=10) == [bytes(300_000)] * 10
+        assert read(cluster, pool, end=10, timeout_ms=20_000) == [bytes(300_000)] * 10

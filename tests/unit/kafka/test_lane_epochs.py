@@ -196,21 +196,21 @@ def test_who_may_know_better() -> None:
     assert search.unheard() == []
 
 
-def test_a_loss_is_not_sure_when_nobody_was_heard_for_the_second_half_of_the_time() -> None:
+def test_a_loss_is_not_sure_when_no_broker_was_heard_near_the_end_of_the_time() -> None:
     search = Search(1.0)
     for broker in (A, B):
-        search.hear(told(broker), 1.3, denied=True)
-    assert (search.unheard(), search.unsure(2.0)) == ([], [A, B])
-    search.hear(told(A), 2.0, denied=True)
-    assert search.unsure(2.0) == []
+        search.hear(told(broker), 2.4, denied=True)
+    assert (search.unheard(), search.unsure(2.0), search.until_s(2.0)) == ([], [A, B], 5.0)
+    search.hear(told(A), 2.5, denied=True)
+    assert (search.unsure(2.0), search.until_s(2.0)) == ([], 3.0)
 
 
 def test_a_partition_that_was_there_in_the_meantime_is_looked_for_anew() -> None:
     search = Search(1.0)
     for broker in (A, B):
-        search.hear(told(broker), 2.5, denied=True)
-    search.hear(told(A), 2.6, denied=False)
+        search.hear(told(broker), 3.5, denied=True)
+    search.hear(told(A), 3.6, denied=False)
     for broker in (A, B):
-        search.hear(told(broker), 2.7, denied=True)
-    assert (search.begun_s, search.since_s) == (1.0, 2.7)
+        search.hear(told(broker), 3.7, denied=True)
+    assert (search.begun_s, search.since_s) == (1.0, 3.7)
     assert (search.unheard(), search.unsure(2.0)) == ([], [A, B])

@@ -44,7 +44,7 @@ class Search:
         return sorted(one for one in self._brokers if one not in self._told or (self._denied and not self._told[one]))
 
     def unsure(self, grace_s: float) -> list[Address]:
-        """The brokers to be asked again: those of `unheard`, or all if none was heard in the second half of `grace_s`.
+        """The brokers to be asked again: those of `unheard`, or all if none was heard in the last quarter of `grace_s`.
 
         A broker that has just started, or leads since a moment ago, does not know everything.
         """
@@ -56,4 +56,4 @@ class Search:
         return min(self.since_s + lasts_s, self.begun_s + 3 * grace_s)
 
     def _was_heard_late(self, grace_s: float) -> bool:
-        return self.last_s - self.since_s >= grace_s / 2
+        return self.last_s - self.since_s >= 0.75 * grace_s
