@@ -52,7 +52,7 @@ def one_plan(present: Present, plan: Plan) -> RenderableType:
         parts.extend(_moves(plan))
     parts.extend(_proofs(plan))
     if plan.terms.rebalance != ALWAYS and owners:
-        parts.append(Text(f"With rebalance={plan.terms.rebalance}, partitions that have an owner keep it where they may."))
+        parts.append(Text(f"With rebalance={plan.terms.rebalance}, partitions keep their owner where they may."))
     parts.extend(Text(f"Note: {plain(note)}") for note in present.notes)
     return Group(*parts)
 

@@ -159,8 +159,8 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
             begin = _begin_of_old(start, known, split, end)
         if begin is None and position > 0 and start.begun:
             raise CheckpointError(
-                f"partition {key} is to be read up to offset {position}, and neither offset says from where. The two are "
-                "not of one batch: restore the checkpoint's offsets directory as a whole"
+                f"partition {key} is to be read up to offset {position}, and neither offset says from where. The two "
+                "are not of one batch: restore the checkpoint's offsets directory as a whole"
             )
         begin = position if begin is None else begin
         if begin > position:
