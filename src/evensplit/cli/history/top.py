@@ -236,7 +236,7 @@ def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
     """The splits with the most lag; if no cluster was asked, those that had the most to read."""
     lag = now.ends.asked
     table = Table(box=SIMPLE)
-    table.add_column("farthest behind" if lag else "most to read", overflow="fold")
+    table.add_column("largest lag" if lag else "most to read", overflow="fold")
     for heading in ("reader", "next offset", "in the last batch", *(("lag",) if lag else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in _most(splits, lag=lag)[:rows]:
