@@ -30,9 +30,9 @@ DIRECTORY = ROOT / "docs" / "reference"
 MADE = "`python -m tools.reference` makes this page from {source}."
 
 OPTIONS_HEAD = """\
-This page says for each option what it does, which values it takes, and what applies if it is not given. `evensplit
-explain OPTION` prints the same. [Spark's options, one by one](../options.md) says how the options of Spark's own
-Kafka source differ here.
+This page says for each option what it does, which values it takes, and what applies if it is not given.
+`evensplit explain OPTION` prints the same. [Spark's options, one by one](../options.md) says how the options of Spark's
+own Kafka source differ here.
 
 Option names are not case-sensitive. An unknown option is an error, and one error lists everything that is wrong. The
 column *where* says what an option can be set for: the whole query, one cluster (in `clusters` or in the metadata,
