@@ -93,7 +93,7 @@ class Stage:
         behind = sum(one or 0 for one in lag(self.batch.end, self.batch.report).values())
         return (
             f"{self.written:>10,} records written   {self.rows:>10,} read   batch {self.number}: "
-            f"{self.rows_per_second:,.0f} rows/s, {behind:,} behind"
+            f"{self.rows_per_second:,.0f} rows/s, lag {behind:,}"
         )
 
     def __rich__(self) -> Group:

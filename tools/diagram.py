@@ -17,33 +17,42 @@ from evensplit.core.model import Lifecycle
 PAGE = """\
 # The enumerator as a state machine
 
-This page is made by `python -m tools.diagram docs/state-machine.md` from the table `TRANSITIONS` in
-`src/evensplit/core/machine/enumerator.py`; a test holds the two together. The whole of the enumerator is
-`step(state, event) -> Step(state, effects)`; what a *split* goes through in it is this:
+This page shows which event can bring a partition from which stage to which. Read it before you change the enumerator,
+the part of the core that decides which partitions there are, how far they are read and by which reader. All of it is
+one function, `step(state, event) -> Step(state, effects)`. It calls a partition of a cluster a *split*.
+
+`python -m tools.diagram docs/state-machine.md` makes this page from the table `TRANSITIONS` in
+`src/evensplit/core/machine/enumerator.py`, and a test compares the two.
 
 ```mermaid
 stateDiagram-v2
 {arrows}
 ```
 
-- **unassigned**: nobody reads it. Its start is being resolved, or it waits for a reader.
-- **assigned**: it has an owner, and it counts as load.
-- **retained**: it is not to be read (any more), but its position is kept for a time, in case it returns.
-- **finished**: it was read up to its stop, where its position stays. It is never read again.
+| stage | meaning |
+|---|---|
+| unassigned | It has no owner: its start is being looked up, no reader has registered yet, or none may read it |
+| assigned | It has an owner, and counts as load of that reader |
+| retained | It was removed and is not read; its position is kept for `removedRetention`, in case it returns |
+| finished | It was read up to its stop. Its position stays there, and it is never read again |
 
-Every known split is in exactly one of them (law S1). From outside the four it comes when it is discovered, or when a
-reader reports it; out of them it goes when it is forgotten, and would then be a new one. One event can take a split two
-steps at once: a split that returns is given to a reader by the same event if its start is known.
+A known split is in exactly one of these four stages (law S1). A split becomes known when it is discovered, or when a
+reader reports it. It is forgotten when it was removed and `removedRetention` is over; if it returns later, it counts
+as new. One event can take a split through two stages: if the start of a returning split is known, the event that
+brings it back also assigns it.
 
-## What each event can do to a split
+## What each event can change
 
 | event | from → to |
 |---|---|
 {rows}
 
-An event that cannot happen (a batch planned backwards, a cluster that was never named, time that goes back) raises
-`TransitionError` with the event, the state and the events before it, and leaves the state as it was. Events that come
-late or twice are none of these: they change nothing (law S13).
+(new): not known before the event. (gone): forgotten by it. In the diagram, both are a dot.
+
+An impossible event (a batch that is planned backwards, a cluster that was never named, time that goes back) raises
+`TransitionError` with the event, the state and the events before it, and leaves the state unchanged. Events that come
+late or twice are possible, and change nothing (law S13). [Architecture](architecture.md) has the modules with the
+handlers, and [The laws](explanation/laws.md) has S1 to S16.
 """
 
 OUTSIDE = "[*]"

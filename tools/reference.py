@@ -27,69 +27,73 @@ from tools import made
 
 ROOT = Path(__file__).resolve().parents[1]
 DIRECTORY = ROOT / "docs" / "reference"
-MADE = "This page is made from {source} by `python -m tools.reference`."
+MADE = "`python -m tools.reference` makes this page from {source}."
 
 OPTIONS_HEAD = """\
-Look up here what an option does, what its value is, and what holds without it. `evensplit explain OPTION` says the
-same. How each option of Spark's own Kafka source behaves here is in
-[Spark's options, one by one](../options.md).
+This page says for each option what it does, which values it takes, and what applies if it is not given.
+`evensplit explain OPTION` prints the same. [Spark's options, one by one](../options.md) says how the options of Spark's
+own Kafka source differ here.
 
-Names are not case-sensitive. An option that does not exist is an error, and one error lists all that is wrong. *Where*
-says what an option can be given for: the whole query, one cluster (in `clusters` or the metadata, where it goes before
-the same option outside), or single topics (inside its JSON). All are there since 0.1.0 unless it is said."""
+Option names are not case-sensitive. An unknown option is an error, and one error lists everything that is wrong. The
+column *where* says what an option can be set for: the whole query, one cluster (in `clusters` or in the metadata,
+where it overrides the option of the query), or single topics (in the option's JSON). Options exist since version
+0.1.0, unless the table says otherwise."""
 
 KINDS = {
     "addresses": "`host:port` of one or more brokers, separated by commas; IPv6 addresses in brackets",
-    "choice": "one of the words that the meaning lists, in any case",
+    "choice": "one of the words in the last column, in upper or lower case",
     "duration": "a number and a unit, `ms`, `s`, `m`, `h` or `d`: `90s`, `1.5 h`",
     "flag": "`true` or `false`",
     "JSON": "a JSON object",
     "names": "names, separated by commas",
-    "number": "a whole number; where no upper bound is given it is 2147483647 or more",
+    "number": "a whole number; if no upper bound is given, it is 2147483647 or more",
     "path": "the path of a file on the driver",
-    "position": "a word or a JSON object, or `file:/path`, a file on the driver with the value",
+    "position": "a word, a JSON object, or `file:/path`: a file on the driver that contains one of these",
     "regex": "a regular expression in Python's syntax",
     "text": "text",
 }
 FIRST_VERSION = "0.1.0"
 
 OPTIONS_FOOT = """\
-Options that are ignored are named in one line of the log, as are other settings of Kafka's consumer that have no effect
-here. Settings that would change what is read are errors. [The list](../options.md#kafkas-consumer).
+One line of the log names the options that are ignored, among them the settings of Kafka's consumer that have no
+effect here. Settings that would change what is read are errors ([both lists](../options.md#kafkas-consumer)).
 
-`evensplit.register(spark)` is never needed. It tells the source how many tasks the session can run, as the default
-for `readers`; without it that is the number of the driver's processors. It also gives you what happens as objects, see
-[Monitoring](../howto/monitoring.md). Spark warns then, once for each session, that it "replaced a statically registered
-data source", which is the one that it finds by itself: that is as it should be."""
+`evensplit.register(spark)` is optional. It tells the source how many tasks the session can run at once, which is the
+default of `readers`; without it, the default is the number of the driver's processors. It also gives you each batch
+as an object ([Monitoring](../howto/monitoring.md)). Spark then warns, once per session, that it "replaced a
+statically registered data source". This is expected: Spark had found the same source by itself."""
 
 SOUGHT_HEAD = """\
-Names from other sources, other clients of Kafka and older versions. Each is an error that says the same as this table.
-A name that is nearly one of the options gets that one as an answer."""
+These names come from other sources, other Kafka clients and older versions. Using one is an error with the advice of
+this table. For a misspelt option, the error suggests the right name."""
 
 ERRORS_HEAD = """\
-What to do about each error. Every error has an id that never changes; `evensplit explain ID` shows its cause and its
-cure, as this page does. The command line shows the id below the message. In Python, and in the text of Spark's
-exceptions, it is in the last line of the error. In a log line, it follows the message in brackets:
+This page has the cause of each error and its cure, that is, what to do about it. Every error has an id that never
+changes, and `evensplit explain ID` prints its cause and cure, too. You find the id below the message on the command
+line, in the last line of an exception in Python and in Spark, and in brackets after the message in a log:
 
 ```text
 evensplit.errors.OptionError: 1 option is wrong: subscribe is missing …
 ES-101: `evensplit explain ES-101` tells its cause and its cure
 ```
 
-In a program, `error.id` has it. All errors are classes in `evensplit.errors` (see [the Python API](api.md)), and all
-can be caught as `EvenSplitError`."""
+In a program, it is `error.id`. All errors are classes in `evensplit.errors` ([the Python API](api.md)), and
+`except EvenSplitError` catches all of them."""
 
 COLUMNS_HEAD = """\
-The columns of the rows, always in this order. The first seven are those of Spark's own Kafka source. Option
-[`columns`](options.md) chooses other ones: what is not chosen is neither decoded nor handed to Spark."""
+This page lists the columns of the rows in their order, which is always the same. The first seven are those of Spark's
+own Kafka source. The option [`columns`](options.md) chooses among them: other columns are neither decoded nor passed
+to Spark."""
 
 METRICS_HEAD = """\
-How to have them served: [Monitoring and alerts](../howto/monitoring.md). Every one has the labels `query` and `source`;
-below are the others. Those with `partition` are there only with `metrics_partitions=True`."""
+This page lists the metrics for Prometheus, and the alert rules that use them. [Monitoring and
+alerts](../howto/monitoring.md) says how to serve them. Every metric has the labels `query` and `source`; the table
+has the others. Metrics with the label `partition` exist only with `metrics_partitions=True`."""
 
 COMMANDS_HEAD = """\
-They need `pip install 'evensplit[cli]'`. `evensplit COMMAND --help` shows the same. Where a command ends with 1, the
-message says why, and has [the id of the error](errors.md) if it is one of those."""
+This page has the help of every command, as `evensplit COMMAND --help` prints it. [The commands](../commands.md) is an
+overview. They need `pip install 'evensplit[cli]'`. A command that ends with exit code 1 says why, with [the id of the
+error](errors.md) if it has one."""
 
 
 def options_page() -> str:
@@ -97,9 +101,9 @@ def options_page() -> str:
     lines = [
         "# Options",
         "",
-        MADE.format(source="the declarations in `src/evensplit/spark/options/spec.py`"),
-        "",
         OPTIONS_HEAD,
+        "",
+        MADE.format(source="the options declared in `src/evensplit/spark/options/spec.py`"),
         "",
         "| type | value |",
         "|---|---|",
@@ -145,9 +149,9 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        MADE.format(source="the classes in `src/evensplit/errors`"),
-        "",
         ERRORS_HEAD,
+        "",
+        MADE.format(source="the classes in `src/evensplit/errors`"),
         "",
         "| id | class |",
         "|---|---|",
@@ -171,9 +175,9 @@ def columns_page() -> str:
     lines = [
         "# Columns",
         "",
-        MADE.format(source="`src/evensplit/kafka/fetch/columns.py`"),
-        "",
         COLUMNS_HEAD,
+        "",
+        MADE.format(source="`src/evensplit/kafka/fetch/columns.py`"),
         "",
         "| column | type in Spark | what it holds |",
         "|---|---|---|",
@@ -189,9 +193,9 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        MADE.format(source="the commands themselves"),
-        "",
         COMMANDS_HEAD,
+        "",
+        MADE.format(source="the commands themselves"),
     ]
     for name, command in _commands("evensplit", evensplit):
         lines += ["", f"## {name}", "", *_usage(name, command), "", *_told(command)]
@@ -249,17 +253,17 @@ def metrics_page() -> str:
     lines = [
         "# Metrics and alerts",
         "",
-        MADE.format(source="`src/evensplit/observe/metrics.py` and the alert rules beside it"),
-        "",
         METRICS_HEAD,
         "",
-        "| metric | type | labels | what it says |",
+        MADE.format(source="`src/evensplit/observe/metrics.py` and `src/evensplit/observe/files/alerts.yml`"),
+        "",
+        "| metric | type | labels | meaning |",
         "|---|---|---|---|",
         *map(_metric_row, METRICS),
         "",
         "## Alerts",
         "",
-        'The rules as a file for Prometheus: `evensplit.observe.files()["alerts.yml"]`.',
+        '`evensplit.observe.files()["alerts.yml"]` has these rules as a file for Prometheus.',
     ]
     for rule in yaml.safe_load(files()["alerts.yml"])["groups"][0]["rules"]:
         lines += ["", f"### {rule['alert']}", "", rule["annotations"]["description"].strip(), "", "```text"]

@@ -1,8 +1,8 @@
 """The compiled kernel: raw Kafka bytes in, the buffers of Arrow columns out.
 
-It has no policy and does no I/O. Every byte it is given is taken to be hostile: whatever does not fit the format raises
-`KernelError`, and never gives a wrong row. Decoding runs without Python's lock, so a thread may receive the next
-frame meanwhile, into another buffer: **nobody may write to `frame` during a call**.
+It has no policy and does no I/O. Every byte may be hostile: input that does not fit the format raises `KernelError`,
+and never gives a wrong row. Decoding runs without Python's lock, so a thread may receive the next frame meanwhile, into
+another buffer: **`frame` must not be written to during a call**.
 
 Sources: KIP-98 (message format v2), KIP-482 (flexible versions), KIP-227 (fetch sessions), KIP-392 (followers), KIP-516
 (topic ids), KIP-101, KIP-320 and KIP-595 (leader epochs), Apache Kafka's `FetchResponse.json`, and Arrow's columnar
@@ -22,9 +22,9 @@ class KernelError(ValueError):
       the codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would
       need more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64
       bits cannot hold it). The same bytes fail again, whatever the kind.
-    - offset, an `int`: the base offset of the record batch in question, -1 where none is known; with "timestamp" the
+    - offset, an `int`: the base offset of the record batch in question, -1 if not known; with "timestamp" the
       offset of the record.
-    - detail, a `str`: what was expected and what was found, as a clause without a full stop.
+    - detail, a `str`: a clause that says what was expected and what was found, without a full stop.
     """
 
     args: tuple[str, int, str]
@@ -40,17 +40,17 @@ class Buffer:
 
 @final
 class FetchedPartition:
-    """What a Fetch response says about one partition.
+    """One partition in a Fetch response.
 
     - topic: its name; from version 13 on its id, as base64 with the alphabet for URLs and without padding.
     - error_code: Kafka's, 0 for none.
-    - high_watermark, last_stable_offset, log_start_offset: -1 where the broker does not say; the last one also below
+    - high_watermark, last_stable_offset, log_start_offset: -1 if the broker does not say; the last one also below
       version 5.
-    - aborted: the aborted transactions that the records can be of, as (producer id, first offset); none unless
-      read_committed was asked for.
+    - aborted: the aborted transactions that the records can belong to, as (producer id, first offset); none unless the
+      request had read_committed.
     - preferred_read_replica: the broker to fetch from instead; -1 for none, and below version 11.
-    - diverging: where the leader's log parts from the one that the request's last fetched epoch is of, as (the latest
-      epoch that both can have, the offset behind its last record); None if it does not part, and below version 12.
+    - diverging: where the leader's log differs from the one that was read, by the request's last fetched epoch, as (the
+      latest epoch that both can have, the offset after its last record); None if it does not, and below version 12.
     - records_begin, records_end: where in the frame the records are; equal if there are none.
     """
 
@@ -70,7 +70,7 @@ class FetchedPartition:
 class FetchedResponse:
     """A Fetch response without its records.
 
-    - throttle_ms: how long the broker held the answer back because of a quota.
+    - throttle_ms: for how long the broker throttles the client because of a quota.
     - error_code, session_id: those of the whole response; 0 below version 7.
     - partitions: of all topics, in the response's order. A partition may be missing, or be there twice.
     """
@@ -83,7 +83,7 @@ class FetchedResponse:
 def parse_fetch_response(frame: Readable, begin: int, end: int, version: int) -> FetchedResponse:
     """Reads the envelope of a Fetch response; the records stay where they are.
 
-    `begin` is the position behind the 4-byte correlation id, for every version: from version 12 on the tagged fields of
+    `begin` is the position after the 4-byte correlation id, for every version: from version 12 on the tagged fields of
     the response header, which follow there, are skipped here. `end` is where the response ends. Versions 4 to 13.
 
     Raises `KernelError`, with offset -1, for a response that is cut off, has lengths that do not fit, or bytes left
@@ -94,9 +94,9 @@ def parse_fetch_response(frame: Readable, begin: int, end: int, version: int) ->
 def next_leader_epoch(frame: Readable, begin: int, end: int, epoch: int) -> tuple[int, int, int, int, int] | None:
     """The first record batch in `frame[begin:end]` that was written under another leader epoch than `epoch`.
 
-    As (where it begins in the frame, where it ends, its base offset, one behind the last offset that it covers, its
-    leader epoch or -1 for none); None if there is none. Only headers are looked at, without their checksums, and only
-    as far as there are whole record batches in message format v2; what is wrong behind them is for `append` to say.
+    As (where it begins in the frame, where it ends, its base offset, the offset after the last one that it covers, its
+    leader epoch or -1); None if there is none. Only headers are read, without their checksums, and only as far as there
+    are whole record batches in message format v2; `append` reports what is wrong after them.
 
     Raises `ValueError` if `frame[begin:end]` is not a part of the frame; `BufferError` or `TypeError` for a frame that
     is not contiguous bytes.
@@ -104,19 +104,19 @@ def next_leader_epoch(frame: Readable, begin: int, end: int, epoch: int) -> tupl
 
 @final
 class Appended:
-    """What one call of `ColumnBuilder.append` did.
+    """The result of one call of `ColumnBuilder.append`.
 
-    - offset_next: the offset to go on from, `offset_start <= offset_next <= offset_end`. It is `offset_end` when the
-      range is done with, which includes a record batch that begins at or behind `offset_end`; otherwise one behind the
-      last offset that the last batch done with covers (batches cover what compaction took out of them); `offset_start`
-      if no batch was done with.
-    - position: where in the frame to go on: at the first batch that is not done with, or where the whole batches end.
+    - offset_next: the offset to continue from, `offset_start <= offset_next <= offset_end`. It is `offset_end` when the
+      range is finished, also by a record batch that begins at or after `offset_end`; otherwise the offset after the
+      last one that the last finished batch covers (batches cover offsets that compaction has removed); `offset_start`
+      if no batch was finished.
+    - position: where in the frame to continue: at the first batch that is not finished, or where the whole batches end.
     - rows: how many rows were added.
     - stopped: True if there is more to take from this frame, and the builder is full. `finish` it, and call again with
       `begin=position` and `offset_start=offset_next`.
-    - complete_batches: how many whole batches were met, those skipped or stopped at included. 0 with `offset_next`
-      still at `offset_start` means that only a cut-off batch came: fetch with more bytes.
-    - aborted: those of the aborted transactions that have not ended before `position`, to go on with.
+    - complete_batches: how many whole batches there were, including skipped ones and one that was stopped at. 0 with
+      `offset_next` still at `offset_start` means that only a cut-off batch came: fetch with more bytes.
+    - aborted: the aborted transactions that have not ended before `position`, for the next call.
     """
 
     offset_next: Final[int]
@@ -138,7 +138,7 @@ _Headers = tuple[Buffer | None, Buffer, Buffer, Buffer, Buffer | None, Buffer, B
 class Columns:
     """Finished rows as Arrow's buffers: little-endian, validity by bits from the least significant on.
 
-    Columns that were not asked for are None.
+    Columns that were not requested are None.
 
     - rows: how many.
     - key, value, topic, cluster: `(validity, offsets, data, null_count)` for Arrow's `binary` (key, value; null where
@@ -148,8 +148,8 @@ class Columns:
     - timestamp: `(validity, values, null_count)`; the values are int64, microseconds since 1970 in UTC, so a record
       without a timestamp has -1000, as in Spark. Null only with `null_timestamps`.
     - headers: for `list<struct<key: string, value: binary>>`, `(validity, list offsets, key offsets, key data, value
-      validity, value offsets, value data, null_count, items)`; null, not an empty list, where a record has none. Order
-      and duplicates are kept, null values too; keys are decoded as Java does, with U+FFFD for what is not UTF-8.
+      validity, value offsets, value data, null_count, items)`; null, not an empty list, if a record has none. Order
+      and duplicates are kept, null values too; keys are decoded as in Java, with U+FFFD for bytes that are not UTF-8.
     """
 
     rows: Final[int]
@@ -181,11 +181,11 @@ class ColumnBuilder:
     ) -> None:
         """
         `columns`: at least one of key, value, topic, partition, offset, timestamp, timestampType, headers and cluster,
-        each once; what is not named is neither copied nor kept. `rows_max`, `bytes_max` (both at least 1): from so many
-        rows or bytes of columns on, the builder is full and begins no further record batch. The batch in which that
-        happens is finished, but not beyond `4 * bytes_max` or 2 GiB (a single record always fits), so memory is bounded
-        and 32-bit offsets suffice. `uncompressed_bytes_max` (at least 1): a record batch that decompresses to more is
-        an error; memory grows with what is really there. `null_timestamps`: a timestamp that microseconds in 64 bits
+        each once; other columns are neither copied nor kept. `rows_max`, `bytes_max` (both at least 1): with so many
+        rows or bytes of columns, the builder is full and begins no further record batch. The batch that fills it is
+        finished, but not beyond `4 * bytes_max` or 2 GiB (a single record always fits), so memory is bounded and 32-bit
+        offsets suffice. `uncompressed_bytes_max` (at least 1): a record batch that decompresses to more is an error;
+        memory grows with the data that is really there. `null_timestamps`: a timestamp that microseconds in 64 bits
         cannot hold is null, rather than an error.
 
         Raises `ValueError` for other columns and for a limit of 0, `OverflowError` for a negative one.
@@ -203,8 +203,8 @@ class ColumnBuilder:
     def batches_opened(self) -> int:
         """How many record batches had their checksums checked, and were decompressed if they had to be, so far.
 
-        One that is handed out in several parts counts once, if its parts are asked for one behind the other. Its
-        records are gone through once, too: one that cannot be decoded is an error of the part that it would be in.
+        One that is handed out in several parts counts once, if its parts are requested one after the other. Its records
+        are read once, too: one that cannot be decoded is an error of the part that it would be in.
         """
 
     @property
@@ -226,20 +226,21 @@ class ColumnBuilder:
     ) -> Appended:
         """Adds the records of one partition with `offset_start <= offset < offset_end`.
 
-        `frame[begin:end]` is record batches (message format v2) one behind the other; the last may be cut off, as Kafka
-        does, and is then left alone. Each batch's CRC-32C is checked before anything that it covers is believed, and
-        offsets have to rise. Control batches give no rows. Batches wholly below the range are not decompressed, nor is
-        anything behind it. With LogAppendTime all records of a batch have the broker's time. Headers that are not
-        asked for are not looked at, and neither are times.
+        `frame[begin:end]` is record batches (message format v2) one after the other; the last may be cut off, as Kafka
+        does, and is then ignored. Each batch's CRC-32C is checked before anything that it covers is used, and offsets
+        must rise. Control batches give no rows. Batches wholly before or after the range are not decompressed. With
+        LogAppendTime all records of a batch have the broker's time. Headers and times that were not requested are not
+        read.
 
-        When a call stops within a record batch, that batch stays open. The next call goes on in it without checking or
-        decompressing it again if it begins with the same batch header, has the same names and partition, and starts
-        at that `offset_next`. The same bytes have to be behind that header then, in whichever frame.
+        When a call stops within a record batch, that batch remains open. The next call continues it without checking or
+        decompressing it again, if it begins with the same batch header, has the same names and partition, and starts at
+        that `offset_next`. The bytes after that header must then be the same, in any frame.
 
-        `aborted`: the aborted transactions that the response lists, in any order. From its first offset on, what the
-        producer wrote in transactions gives no rows, until the marker that aborts it. All that the records can be of
-        have to be there, those that began before them too, and none that ended before them: a producer's next
-        transaction would be taken for it. When this call has stopped, the next one gets `Appended.aborted`.
+        `aborted`: the aborted transactions that the response lists, in any order. From the first offset of one on, the
+        transactional records of its producer give no rows, up to the marker that aborts it. The list must have all
+        transactions that the records can belong to, also those that began before them, and none that ended before them,
+        for which a producer's next transaction would be taken. If this call has stopped, pass `Appended.aborted` to the
+        next one.
 
         Raises `KernelError`; the builder then holds what it held before the call. Raises `ValueError` if
         `frame[begin:end]` is not a part of the frame or not `0 <= offset_start <= offset_end`; `BufferError` or
@@ -247,4 +248,4 @@ class ColumnBuilder:
         """
 
     def finish(self) -> Columns:
-        """Hands the rows out, perhaps none, and empties the builder for re-use."""
+        """Returns the rows, if any, and empties the builder for re-use."""

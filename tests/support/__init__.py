@@ -1,1 +1,1 @@
-"""What several tests need: producing and consuming with an independent client, and waiting for a condition."""
+"""Helpers of several tests, such as producing and consuming with an independent client, and waiting for a condition."""

@@ -28,7 +28,7 @@ def held_by(result: Assignment, reader: Reader) -> str:
 
 @dataclass(frozen=True)
 class Instance:
-    """What `assign` is asked."""
+    """The arguments of `assign`."""
 
     splits: tuple[SplitId, ...]
     readers: tuple[Reader, ...]
@@ -55,7 +55,7 @@ class Instance:
         return bool({Cluster(split.cluster), Topic(split.cluster, split.topic), split} & self.eligible[reader])
 
     def able(self, split: SplitId) -> list[Reader]:
-        """Who may read `split`."""
+        """The readers that may read `split`."""
         return [reader for reader in self.readers if self.may_read(reader, split)]
 
     def kept_by(self, split: SplitId) -> Reader | None:

@@ -17,7 +17,7 @@ def make_certificates(directory: Path) -> Certificates:
 def serving(
     certificates: Certificates, which: str = "valid", *, wants_client: bool = False, old: bool = False
 ) -> ssl.SSLContext:
-    """What a server speaks TLS with. `old`: TLS 1.2 at most."""
+    """The TLS context of a server. `old`: TLS 1.2 at most."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.broker_pem(which))
     if wants_client:

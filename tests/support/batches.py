@@ -112,7 +112,7 @@ class Script:
     def _mark(self, cluster: str, removed_at_ms: int | None) -> None:
         for key, split in self._splits.items():
             if key.cluster == cluster:
-                # What is not to be read any more was not read in this batch either.
+                # Splits that are no longer read were not read in this batch either.
                 known = self._last.splits.get(key)
                 unread = split.first if known is None else known.position
                 position = unread if removed_at_ms is not None else split.position

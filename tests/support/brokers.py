@@ -1,4 +1,4 @@
-"""A cluster in memory of several brokers, some of which are cut off and say what was true before."""
+"""A cluster in memory of several brokers, some of which are cut off and report an old state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.clocks import Clock
 class Brokers(FakeKafka):
     """Brokers 0 .. `count` - 1 of a cluster, whose topic `t` has ten records in each of its partitions.
 
-    `at`: the one that is asked; `named`: it says who it is;
-    `down`: those that do not answer. `former`: broker -> the id that it names for `t`.
-    `lacking`: those that do not know `t`. `turns`: how often another one was to be asked. `asked`: who was, each time.
+    `at`: the broker that is asked. `named`: whether responses say which broker answered.
+    `down`: brokers that do not answer. `former`: broker -> the old id of `t` that it reports.
+    `lacking`: brokers that do not know `t`. `turns`: how often another broker was to be asked. `asked`: those asked.
     """
 
     def __init__(self, count: int, partitions: int = 1, cluster: str = "east") -> None:
@@ -33,14 +33,14 @@ class Brokers(FakeKafka):
             self.append("t", partition, 10)
 
     def anew(self, *cut_off: int, records: int = 25) -> str:
-        """Create `t` anew; these brokers do not hear of it. Its new id."""
+        """Create `t` anew, unnoticed by the brokers `cut_off`. Returns its new id."""
         self.former.update(dict.fromkeys(cut_off, self.topic_id))
         self.topic_id = self.recreate_topic("t")
         self.append("t", 0, records)
         return self.topic_id
 
     def let_former_lead(self, topic: str, partition: int, epoch: int) -> None:
-        """Let a leader from before answer, whose epoch this was."""
+        """Let the leader of an earlier epoch answer."""
         log = self._topics[topic].logs[partition]
         log.epochs = [one for one in log.epochs if one.epoch <= epoch]
 

@@ -37,7 +37,7 @@ def checkpoint(
     initial: Mapping[str, str] | None = None,
     version: str = "v1",
 ) -> Path:
-    """A checkpoint at `place`. `batches`: the lines of each offset file behind the first two, from batch `first` on.
+    """A checkpoint at `place`. `batches`: the lines of each offset file after the first two, from batch `first` on.
 
     `committed`: up to which batch; None: none is. `initial`: source -> what it wrote at its start.
     """

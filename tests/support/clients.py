@@ -5,7 +5,7 @@ from __future__ import annotations
 from evensplit.kafka.options.client import ClientSettings
 
 NOWHERE = "127.0.0.1:1"
-"""An address at which nobody ever listens: no program is given a port as low as that by chance."""
+"""An address without a listener: no program gets so low a port by chance."""
 
 
 def settings(*servers: str, timeout_ms: int = 10_000) -> ClientSettings:

@@ -16,7 +16,7 @@ class Clock:
 
 
 class Ticking(Scheduler):
-    """Time by a clock of the test, on which whoever sleeps moves the hands."""
+    """A clock of the test, which moves forward by each sleep."""
 
     def __init__(self, clock: Clock, worked: Clock | None = None) -> None:
         super().__init__(clock, clock, worked or Clock(0.0))

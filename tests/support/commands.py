@@ -23,7 +23,7 @@ def trimmed(text: str) -> str:
 
 
 def read_checkpoint(name: str, place: Path, *options: str, code: int = 0) -> tuple[str, str]:
-    """What a command says of a checkpoint; `report` writes its page beside it."""
+    """The output of a command for a checkpoint; `report` writes its page beside that."""
     output = ("-o", place.parent / "report.html") if name == "report" else ()
     shown, told = invoke(name, place, *output, *options, code=code, columns=160)
     return trimmed(shown), told

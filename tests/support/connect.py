@@ -22,7 +22,7 @@ LOCK = Path(tempfile.gettempdir()) / "evensplit-tests-connect.lock"
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Nobody else who asks for it has such a session meanwhile, in no process, and the port is free."""
+    """Hold the port of such a session: no other process that asks for it has one meanwhile, and the port is free."""
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wait_for(_is_free, what=f"a free port {PORT}, where Spark's Connect server of this machine listens")

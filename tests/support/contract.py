@@ -1,4 +1,4 @@
-"""A cluster in memory and a real one, which the same can be done to behind the back of what reads them."""
+"""A cluster in memory and a real one, with the same methods to change them, so that tests can run over both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REQUEST_TIMEOUT_S = 20.0
 
 
 class Cluster(Protocol):
-    """What the tests do to a cluster behind the port's back."""
+    """A cluster under test: the port that the code uses, and the methods by which tests change the cluster."""
 
     @property
     def port(self) -> ClusterPort: ...
@@ -118,7 +118,7 @@ class Real:
             future.result(60)
 
     def internal_topic(self) -> str:
-        """Asking for a group's offsets makes Kafka create the topic that they are in."""
+        """Wait for the topic of group offsets, which Kafka creates when offsets of a group are requested."""
         consumer = Consumer({**self._servers, "group.id": "contract"})
         deadline = time.monotonic() + INTERNAL_TIMEOUT_S
         named = Topics(("__consumer_offsets",))

@@ -92,7 +92,7 @@ def keep(kafka: LocalKafka, topic: str, directory: Path) -> None:
 
 
 def transactions(kafka: LocalKafka, topic: str) -> None:
-    """Interleaved transactions of producers that compress differently, and a record behind them."""
+    """Interleaved transactions of producers that compress differently, and a record after them."""
     kafka.create_topic(topic)
     first, second, third = (Writer(kafka, topic, codec=codec) for codec in ("none", "lz4", "gzip"))
     first.write(b"a", b"b")

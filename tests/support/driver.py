@@ -84,7 +84,7 @@ class Drivers:
 
 
 def marks(gates: Path, point: str) -> list[str]:
-    """Who has come to a point and is held there: ids of processes, or of tasks."""
+    """The processes or tasks that are held at a point, by their ids."""
     return sorted(path.name.rpartition(".")[2] for path in gates.glob(f"{point}.held.*"))
 
 
@@ -97,7 +97,7 @@ def wait_at(gate: Path, who: object) -> None:
 
 
 def holding_task(gates: Path) -> Callable[[bytes], bytes]:
-    """A function of a value that gives it back when the gates of its task have gone."""
+    """A function that returns its argument once the gates of its task are gone."""
 
     def pass_through(value: bytes) -> bytes:
         context = TaskContext.get()

@@ -146,7 +146,7 @@ class Enumeration:
         return self.checkpoint()
 
     def checkpoint(self) -> EnumeratorState:
-        """What a restart would find."""
+        """The state that a restart would find."""
         found = decode(encode(self.state))
         assert found == self.state
         assert found.session == Session()

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.waiting import wait_for
 
-SESSION_TIMEOUT_MS = 6000  # the least that brokers allow unless they are told otherwise
+SESSION_TIMEOUT_MS = 6000  # the least that brokers allow by default
 
 
 class Loop:

@@ -22,13 +22,13 @@ from evensplit.consumer_group import BalancedAssignor, GroupConsumer
 
 ASSIGNORS: tuple[type[Any], ...] = (BalancedAssignor, StickyPartitionAssignor)
 POLL_MS = 20
-SESSION_TIMEOUT_MS = 6000  # the least that brokers allow unless they are told otherwise
+SESSION_TIMEOUT_MS = 6000  # the least that brokers allow by default
 HEARTBEAT_INTERVAL_MS = 300
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a consumer knows. `settled`: it has an assignment, and as far as it knows no rebalance will follow.
+    """A consumer's view of its group. `settled`: it has an assignment, and as far as it knows no rebalance will follow.
 
     `proven`: for the leader, whether the certificate of its plan holds, if its assignor makes any.
     """

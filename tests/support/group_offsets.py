@@ -20,7 +20,7 @@ _PASSING = (
 
 
 def group_offsets(broker: LocalKafka, group: str, topic: str, partitions: int) -> Offsets:
-    """What is committed; partitions without a commit are not in it."""
+    """The committed offsets; partitions without a commit are missing."""
     wanted = [TopicPartition(topic, number) for number in range(partitions)]
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
 

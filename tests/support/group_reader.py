@@ -3,8 +3,8 @@
     python -m tests.support.group_reader BOOTSTRAP_SERVERS GROUP TOPIC ASSIGNOR
 
 It ends, and leaves the group, when its standard input does. It writes lines of JSON: `read` what a poll returned, then
-`committed` when that is; and `generation`, `owned` and `told`, whenever they are not what they were: the generation in
-which the member is settled or null, the partitions that it owns, and those that it owns by what `on_change` has told.
+`committed` when that is; and `generation`, `owned` and `told`, whenever they change: the generation in which the
+member is settled or null, the partitions that it owns, and those that it owns by the reports of `on_change`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Consumer groups without a broker: members that are built by hand, round by round, and who owns what after each."""
+"""Consumer groups without a broker: members built by hand, and the owners of partitions after each round."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Brokers:
 
 
 class MemberProcess:
-    """A process that joins groups when it is told to (see `group_member`). `heard`: the last report by assignor."""
+    """A process that joins groups on request (see `group_member`). `heard`: the last report by assignor."""
 
     def __init__(self, servers: str, prefix: str, name: str) -> None:
         self.name = name
@@ -81,7 +81,7 @@ class MemberProcess:
                 pipe.close()
 
     def errors(self) -> str:
-        """What the process has written to its standard error."""
+        """The standard error of the process."""
         self._errors.seek(0)
         return self._errors.read()
 

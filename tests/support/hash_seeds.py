@@ -8,7 +8,7 @@ import sys
 
 
 def printed_under(program: str, *hash_seeds: str) -> list[str]:
-    """What `program` prints in a process of its own, under each of `hash_seeds`."""
+    """The output of `program` in a process of its own, for each of `hash_seeds`."""
     return [
         subprocess.run(
             [sys.executable, "-c", program],

@@ -78,7 +78,7 @@ class Counted(Coordinator):
 def reader_over(
     cluster: FakeKafka, options: SourceOptions, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[EvenSplitStreamReader, Counted]:
-    """What Spark asks, over a fake, and the coordinator behind it."""
+    """A stream reader over a fake, as Spark calls it, and its coordinator."""
     one = EvenSplitStreamReader(options, 1)
     host = Counted(
         options,
@@ -92,7 +92,7 @@ def reader_over(
 
 
 def idle_until(one: Coordinator, state: EnumeratorState, done: Callable[[EnumeratorState], bool]) -> EnumeratorState:
-    """As an idle query asks: a plan only where there is news."""
+    """Ask as an idle query does, and plan only if there is news, until `done`."""
 
     def asked() -> EnumeratorState | None:
         nonlocal state
@@ -118,12 +118,12 @@ def plan_news(source: Source, start: EnumeratorState) -> EnumeratorState:
 
 
 def ranges(start: EnumeratorState, end: EnumeratorState) -> dict[str, tuple[int, int]]:
-    """What the batch reads: split -> (start, end)."""
+    """The ranges of the batch: split -> (start, end)."""
     return {str(part.split): part[1:] for plan in plan_batch(start, end).readers for part in plan.ranges}
 
 
 def restored(state: EnumeratorState) -> EnumeratorState:
-    """What a checkpoint has of it."""
+    """The state as a checkpoint restores it."""
     return decode(encode(state))
 
 

@@ -1,4 +1,4 @@
-"""A query that runs while the world around it changes, and whose rows are counted against what a witness read."""
+"""A query that runs while clusters change around it; its rows are compared with those that a witness has read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.waiting import wait_for
 
 
 class Row(NamedTuple):
-    """One record, as a sink or a witness has it."""
+    """One record, from a sink or a witness."""
 
     cluster: str
     topic: str
@@ -106,7 +106,7 @@ class LiveQuery:
         try:
             wait_for(enough, within_s=within_s)
         except AssertionError:
-            # What is there by now says more than how long it took.
+            # The rows so far say more than the time that has passed.
             found = Counter(self.rows())
             raise AssertionError(f"{_differences(wanted, found)}; notices: {self.notices()}") from None
         found = Counter(self.rows())
@@ -119,7 +119,7 @@ class LiveQuery:
             raise error
 
     def error(self, *, within_s: float = 120) -> str:
-        """Wait for the query to end with an error; what that says."""
+        """Wait for the query to end with an error. Returns its text."""
         try:
             ended = self.query.awaitTermination(int(within_s))
         except PySparkException as error:
@@ -163,16 +163,16 @@ class LiveQuery:
         wait_for(idle, what=f"{triggers} triggers without a batch")
 
     def changes(self) -> list[Changes]:
-        """What changed in each batch but the first."""
+        """The changes of each batch but the first."""
         return [changes(before, after) for before, after in pairwise(self.states())]
 
     def losses(self) -> list[Loss]:
-        """All that was declared lost."""
+        """All losses that were reported."""
         states = [EnumeratorState(), *self.states()]
         return [loss for before, after in pairwise(states) for loss in new_losses(before, after)]
 
     def notices(self) -> list[str]:
-        """What is not as it should be, by the last progress event."""
+        """The notices of the last progress event."""
         event = self.query.lastProgress
         return [] if event is None else [text for batch in batch_progress(event) for text in batch.report.notices]
 
@@ -206,7 +206,7 @@ class Writer:
         self._next += count
 
     def witness(self, topic: str, partitions: int = 1) -> list[Row]:
-        """What is in the topic now."""
+        """The records in the topic now."""
         records = consume(self.bootstrap, topic, range(partitions))
         return [Row(self.cluster, topic, one.partition, one.offset, (one.value or b"").decode()) for one in records]
 

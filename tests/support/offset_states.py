@@ -76,7 +76,7 @@ LOSSES = (
     Loss(SplitId("west", "orders", 1), Cause.OUT_OF_RANGE, 0, 5),
     Loss(SplitId("east", "orders", 7), Cause.AGED_OUT, 120, 121, 1),
 )
-"""In the order in which they were noticed, which is none of their own."""
+"""In the order in which they were noticed, which is not sorted."""
 
 
 def usual_now() -> EnumeratorState:
@@ -86,7 +86,7 @@ def usual_now() -> EnumeratorState:
 
 
 def unusual_now() -> EnumeratorState:
-    """The same as `unusual`, with losses, pins and tasks; of one cluster nobody knows what it calls itself."""
+    """The same as `unusual`, with losses, pins and tasks; of one cluster, Kafka's cluster id is not known."""
     clusters = dict(unusual().clusters)
     clusters["west"] = replace(clusters["west"], kafka_id="WGmXqK1vTOSsXh7hk2P9zQ")
     settings = replace(unusual().settings, plan="level", tasks_min=12, task_offsets_max=5_000)
@@ -105,7 +105,7 @@ def unusual_now() -> EnumeratorState:
 
 
 def through_json(document: dict[str, Any]) -> dict[str, Any]:
-    """What Spark does with a document: to JSON and back."""
+    """A document after Spark has written it as JSON and read it again."""
     found = json.loads(json.dumps(document))
     assert isinstance(found, dict)
     return found

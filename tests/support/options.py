@@ -28,7 +28,7 @@ def problems(**options: str) -> tuple[str, ...]:
 
 
 def problems_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """What is said of them, where they are all that is given."""
+    """The problems that the error about these options lists."""
     with pytest.raises(OptionError) as caught:
         parse_options(options)
     return caught.value.problems

@@ -1,4 +1,4 @@
-"""States made of who owns what, and what is proven of their evenness."""
+"""States made from given owners, and the evenness that is proven of them."""
 
 from __future__ import annotations
 

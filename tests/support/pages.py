@@ -1,9 +1,9 @@
 """The examples on a page of the documentation: blocks of code, and what they print, in their order.
 
 A block in `sh` or `python` is run; a block `text` right after one is what it prints, where `...` stands for anything.
-So are comments behind calls of `print`. A comment before a block says what else it is: `<!-- file: NAME -->`, it is
-written to that file; `<!-- not run here: WHY -->`, it is left out. Blocks in SHOWN are there to be looked at. There are
-no others, so that none is left out for the name of its language.
+A comment after a call of `print` is its output, too. A comment before a block says that it is something else:
+`<!-- file: NAME -->`: it is written to that file; `<!-- not run here: WHY -->`: it is left out. Blocks in the languages
+SHOWN are not run. Others are not allowed, so that none is left out by a wrong language.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _script(steps: list[Block]) -> str:
 
 
 def as_a_user() -> dict[str, str]:
-    """The environment of somebody who has just activated .venv; Java starts quickly, with half the processor time."""
+    """The environment of a user with .venv activated; Java is set to start with half the processor time."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK", "PYTHON"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}"
     return {**own, "PATH": path, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
@@ -165,7 +165,7 @@ def _here(text: str, place: Mapping[str, str]) -> str:
 
 
 def _run(block: Block, names: dict[str, object], place: Mapping[str, str], page: str) -> str:
-    """What a block prints."""
+    """Run a block, and return its output."""
     code = _here(block.code, place)
     if block.file:
         Path(_here(block.file, place)).write_text(code)

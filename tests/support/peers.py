@@ -1,4 +1,4 @@
-"""A server on a free port whose every connection a test answers as it likes."""
+"""A server on a free port, each connection of which a function of the test serves."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def session_members(session: int) -> Iterator[int]:
 
 
 def command_line(pid: int) -> str:
-    """What the process was started with; empty if it has ended."""
+    """The arguments that the process was started with; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

@@ -17,7 +17,7 @@ VARIABLE = "EVENSPLIT_PROMTOOL"
 def promtool() -> Path:
     """The one that EVENSPLIT_PROMTOOL names, or that is on PATH, or that of Debian's package, without installing it.
 
-    Where there is none of them, the test is skipped, and it says what to do.
+    If there is none, the test is skipped, and the reason says what to do.
     """
     named = os.environ.get(VARIABLE) or shutil.which("promtool")
     if named:
@@ -29,7 +29,7 @@ def promtool() -> Path:
             failed = _fetch(Path(directory))
             if failed:
                 pytest.skip(f"there is no promtool: {failed}. Install Prometheus, or set {VARIABLE} to its promtool")
-            # In one step, so that whoever is interrupted leaves no half of it.
+            # In one step, so that an interrupted process leaves no partial file.
             (Path(directory) / "usr/bin/promtool").replace(cache)
     return cache
 

@@ -23,7 +23,7 @@ PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "klist")
 
 
 def lacking() -> str:
-    """What this machine lacks for a realm and a client of it; empty: nothing."""
+    """The programs and packages that this machine lacks for a realm and its client; empty if none."""
     programs = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
     if programs:
         return f"{', '.join(programs)} (Debian: krb5-kdc, krb5-admin-server, krb5-user)"
@@ -62,7 +62,7 @@ class Realm:
         return self.run("klist", "-c", f"FILE:{cache}")
 
     def run(self, program: str, *arguments: str) -> str:
-        """What one of MIT's programs prints. Fails the test with what it says if it fails."""
+        """Run one of MIT's programs and return its output; if it fails, so does the test, with that output."""
         done = self._run(program, arguments)
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -117,7 +117,7 @@ class Kerberized(Secured):
     """Brokers that ask for tickets of a realm, and let users do what rules allow. `keytab`: of `kafka/127.0.0.1`."""
 
     protocol: str = "SASL_PLAINTEXT"
-    # GSSAPI is none of those that a `LocalKafka` knows, and this one asks for no users.
+    # Stands in for GSSAPI, which `LocalKafka` does not know: it needs no users, either.
     mechanisms: Sequence[str] = ("OAUTHBEARER",)
     acls: bool = True
     keytab: Path = Path()

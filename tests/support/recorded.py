@@ -1,7 +1,7 @@
-"""What a broker once answered, kept as bytes and answered again.
+"""Responses of a real broker, recorded as bytes and replayed.
 
-A file holds the answers to one kind of request in one version, one behind the other, each behind its length: what
-follows the number of the request. Addresses in them are those of port 9092 here, and of whoever answers there.
+A file holds the responses to one kind of request in one version, each after its length and without its correlation id.
+The addresses in them have port 9092; a replaying broker puts its own in their place.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _PORT = 9092
 
 
 def _place(port: int) -> bytes:
-    """How an address is written in Metadata and FindCoordinator, before version 9 and 3."""
+    """An address as Metadata (before version 9) and FindCoordinator (before version 3) write it."""
     host = b"127.0.0.1"
     return struct.pack(">h", len(host)) + host + struct.pack(">i", port)
 
 
 class Replay:
-    """A broker that gives the answers in `directory`, each kind in the order in which they were recorded.
+    """A broker that replays the responses in `directory`, each kind in the order in which they were recorded.
 
     Where there are no more, it gives the last one again. `asked`: the requests, by name and version.
     """
@@ -83,7 +83,7 @@ class Replay:
 
 
 class Recorder:
-    """Stands before a broker at `target`, and keeps what it answers. `save` writes that down."""
+    """A proxy for a broker at `target` that records its responses. `save` writes them to files."""
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._answers: defaultdict[str, list[bytes]] = defaultdict(list)
@@ -116,7 +116,7 @@ class Recorder:
 
     @property
     def names(self) -> list[str]:
-        """What was answered: names and versions."""
+        """The names and versions of the requests that were answered."""
         return sorted(self._answers)
 
     def keep(self, key: int, version: int, body: bytes) -> bytes:

@@ -64,7 +64,7 @@ class Document:
         return [one.settings.security for one in fleet.clusters]
 
     def refuse(self, **options: str) -> tuple[str, ...]:
-        """What it is refused for."""
+        """The reason for which it is refused."""
         with pytest.raises(MetadataRefused) as caught:
             self.accept(**options)
         assert caught.value.source == str(self.path)

@@ -1,4 +1,4 @@
-"""A proxy in front of a broker that hands bytes through as they are, and can be led elsewhere."""
+"""A proxy that passes bytes on unchanged, and whose target can be changed."""
 
 from __future__ import annotations
 
@@ -84,6 +84,6 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _client_id(data: bytes) -> str:
-    """The client id of a request: behind its size, the API's key and version, and its own number."""
+    """The client id of a request, which comes after its size, API key, API version and correlation id."""
     (length,) = struct.unpack_from(">h", data, 12) if len(data) >= 14 else (0,)
     return data[14 : 14 + max(0, length)].decode(errors="replace")

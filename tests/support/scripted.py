@@ -1,4 +1,4 @@
-"""Brokers that follow a script: what they answer is told beforehand."""
+"""Brokers that follow a script: their responses are given beforehand."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ KEY = ("t", 0)
 
 
 class Told(NamedTuple):
-    """What a broker's metadata says of the topic."""
+    """The topic in a broker's metadata."""
 
     topic_id: uuid.UUID
     leader: int = 0
@@ -38,14 +38,14 @@ def record_batch(values: Sequence[bytes], first: int = 0) -> bytes:
 
 
 class Log(NamedTuple):
-    """What a broker has: batches of ten records each, from offset 0 on, whose values begin with `tag`."""
+    """The log of a broker: batches of ten records each, from offset 0 on, with values that begin with `tag`."""
 
     topic_id: uuid.UUID
     tag: str
     batches: int = 4
 
     def batch_at(self, offset: int) -> bytes:
-        """The record batch with the record at `offset`; nothing behind the end."""
+        """The record batch with the record at `offset`; empty after the end."""
         first = offset // 10 * 10
         if first >= 10 * self.batches:
             return b""
@@ -187,16 +187,16 @@ class ScriptedCluster:
             broker.__exit__()
 
     def tell(self, told: Told | None) -> None:
-        """Let all brokers' metadata say this."""
+        """Set the metadata of all brokers."""
         for broker in self.brokers:
             broker.told = told
 
     def wait(self) -> None:
-        """What a broker does that hangs: as long as the test runs."""
+        """Hang, as a broker may, until the test ends."""
         while not self._left:
             time.sleep(0.01)
 
 
 def topic_id(given: uuid.UUID) -> str:
-    """As listings have it."""
+    """The topic id as listings write it."""
     return base64.urlsafe_b64encode(given.bytes).rstrip(b"=").decode()

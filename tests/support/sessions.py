@@ -1,4 +1,4 @@
-"""What stands in for a Spark session where none may be used."""
+"""A stand-in for a Spark session, for tests without Spark."""
 
 from __future__ import annotations
 

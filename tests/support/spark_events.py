@@ -1,4 +1,4 @@
-"""What Spark tells its listeners of a query over this source, and over others."""
+"""Events that Spark sends to listeners, for a query over this source and over others."""
 
 from __future__ import annotations
 

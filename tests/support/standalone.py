@@ -35,7 +35,7 @@ class StandaloneCluster:
 
     @property
     def url(self) -> str:
-        """What a driver takes as its master."""
+        """The master URL for a driver."""
         return f"spark://{HOST}:{self._port}"
 
     def __enter__(self) -> Self:
@@ -84,7 +84,7 @@ class StandaloneCluster:
             "SPARK_HOME": str(SPARK_CLASS.parents[1]),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "256m",
-            # A port of its own, which nobody here asks anything.
+            # A port of its own, which the tests do not use.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
         }

@@ -12,7 +12,7 @@ TOO_SLOW = "Python worker failed to connect back"
 
 
 def started(writer: DataStreamWriter) -> StreamingQuery:
-    """A query whose sources are there, or that has failed; begun again where Spark was too impatient for its machine.
+    """A query whose sources are there, or that has failed; started again if Spark timed out on a busy machine.
 
     For each Python source Spark starts a process, which has 10 s to import PySpark and to connect. No setting changes
     that (`PythonWorkerFactory.createSimpleWorker`), and nothing is read or written down by then.
@@ -27,6 +27,6 @@ def started(writer: DataStreamWriter) -> StreamingQuery:
 
 
 def _said(query: StreamingQuery) -> str:
-    """What Spark says that the query does; empty as long as it makes its sources."""
+    """The query's status in Spark; empty while it makes its sources."""
     said = str(query.status["message"])
     return "" if said.startswith("Initializing") else said

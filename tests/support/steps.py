@@ -1,6 +1,6 @@
-"""Queries that go on batch by batch, so that what is in each of them is known to the record.
+"""Queries that run batch by batch, so that tests know exactly which records are in each.
 
-The source is asked for nothing while a batch waits to be done, so what is written meanwhile is seen as a whole.
+Spark does not ask the source while a batch waits to be finished, so records written meanwhile come all at once.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tests.support.fleets import Batches, begin, fleet
 from tests.support.waiting import wait_for
 
 IDLE_TRIGGERS = 3
-"""After so many triggers without a batch there is nothing to be read."""
+"""After so many triggers without a batch, there is nothing to read."""
 
 
 def source(spark: SparkSession, broker: LocalKafka, **options: object) -> DataFrame:
-    """A streaming DataFrame over one broker, whose answers are always waited for."""
+    """A streaming DataFrame over one broker, which always waits for its responses."""
     given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "clusterWait": "20s", **options}
     return fleet(spark, **given)
 
 
 def contents(batches: Batches) -> list[list[int]]:
-    """The values of each batch, ascending, in the order of batches; one that came again has to be the same again."""
+    """The values of each batch, ascending, in the order of batches; a repeated batch must be the same."""
     found: dict[int, list[int]] = {}
     for number in batches.numbers:
         values = sorted(row.value for row in batches.rows if row.batch == number)
@@ -62,9 +62,9 @@ class Acting(Batches):
 
 
 class Stepped:
-    """A query that runs, and whose batches wait, each when its rows are there, until the next one is asked for.
+    """A running query each of whose batches waits, after its rows have come, until the next one is requested.
 
-    `batches`: all that came, over restarts too.
+    `batches`: all batches so far, also over restarts.
     """
 
     def __init__(self, frame: DataFrame, checkpoint: Path, **trigger: object) -> None:
@@ -189,7 +189,7 @@ class Stepped:
 
 
 class _Held(Batches):
-    """Hands a batch on, and waits before it is done."""
+    """Passes a batch on, and waits before it is finished."""
 
     def __init__(self, taken: Batches, go: threading.Semaphore) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ class Writer:
                 "transactional.id": f"{topic}-{uuid.uuid4().hex}",
                 "compression.type": codec,
                 "linger.ms": 0,
-                # What is to stay open does, however busy the machine is.
+                # Transactions that must stay open do so, even on a busy machine.
                 "transaction.timeout.ms": 600_000,
             }
         )
@@ -51,7 +51,7 @@ class Writer:
     def end(self, *, commit: bool) -> None:
         """Commit, or abort; returns when the markers are in the log, which the broker does not wait for itself.
 
-        Nobody else may write to the same partitions meanwhile.
+        Nothing else may write to the same partitions meanwhile.
         """
         written = list(self._written)
         before = self._behind(written)

@@ -17,7 +17,7 @@ from evensplit.observe.source_view import Batch, Source, View
 ORDERS = Source("query-1", 0, "orders")
 PLANNED_MS = 1_790_000_000_000
 NASTY = "<script>alert(1)</script>\"'&\n" + "é" * 60
-"""What Kafka itself would hardly take, and a page has to."""
+"""A name that Kafka would refuse, but that a page must show safely."""
 
 
 def state(
@@ -88,12 +88,12 @@ def feed(
 
 
 def behind(one: EnumeratorState, lag: Callable[[SplitId], int]) -> Report:
-    """A report in which every log ends so far behind the position."""
+    """A report in which each log ends `lag` offsets after the position."""
     return Report({key: (split.position or 0) + lag(key) for key, split in one.splits.items()})
 
 
 def small(recorder: Recorder, batches: int = 12) -> View:
-    """Two clusters, four readers and skewed topics, with a move, a lost cluster and a name that is none."""
+    """Two clusters, four readers and skewed topics, with a move, a lost cluster and an invalid topic name."""
     topics = {("east", "orders"): 12, ("east", "payments"): 6, ("west", "orders"): 8, ("west", NASTY): 2}
     ends = states(topics, 4, batches, lambda key, batch: 40 * (1 + key.partition % 5) + 13 * batch)
     moved = ends[-1].splits[SplitId("east", "orders", 3)]

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SLACK_S = 8.0
-"""What a call may take beyond its deadline, on a machine that is busy: less than what it must not wait for."""
+"""How far a call may exceed its deadline on a busy machine: less than the time that it must not wait."""
 
 
 def wait_for(condition: Callable[[], T], *, within_s: float = 120.0, what: str = "the condition") -> T:

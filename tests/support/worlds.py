@@ -1,4 +1,4 @@
-"""A world over fake clusters that change while they are looked at."""
+"""Fake clusters that change while they are polled."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support.waiting import wait_for
 
 
 class ChangingKafka(FakeKafka):
-    """Counts what it is asked, and changes between two questions if it is told to.
+    """Counts requests, and changes between two of them if the test says so.
 
     `replaced_after_listing`: a topic that is created anew after the next listing, with so many partitions, and so many
     records in the first one.
-    `deleted_after_listing`: topics of which one is deleted after each listing. `without_offsets`: leaders know nothing.
+    `deleted_after_listing`: topics, one of which is deleted after each listing. `without_offsets`: none are given.
     """
 
     def __init__(self, cluster: str, cluster_id: str | None = None) -> None:
@@ -65,7 +65,7 @@ def options(wanted: str = "subscribePattern", names: str = "^t", **more: str) ->
 
 
 class Watched:
-    """A world over fakes, by bootstrap servers. `worked`: the processor time of those who look."""
+    """A cluster monitor over fakes, by bootstrap servers. `worked`: the processor time of the polls."""
 
     def __init__(self, ports: Mapping[str, FakeKafka], wanted: SourceOptions) -> None:
         self.clock = Clock(0.0)
@@ -86,7 +86,7 @@ class Watched:
 
 
 def in_passing(one: Watched, *, discover: bool = False) -> ClusterSnapshot:
-    """The next answer to a question that is not waited for, and need not be complete."""
+    """The next snapshot of a poll in the background, which need not be complete."""
     number = one.world.polls
     answer = wait_for(
         lambda: next(

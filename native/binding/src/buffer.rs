@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 /// Calls `work` with `frame[begin:end]` while other Python threads run.
 ///
-/// The buffer stays exported for as long as `work` runs, so its memory can neither move nor go.
+/// The buffer stays exported while `work` runs, so its memory is neither moved nor freed.
 pub(crate) fn with_bytes<T: Send>(
     py: Python<'_>,
     frame: &Bound<'_, PyAny>,
@@ -21,7 +21,7 @@ pub(crate) fn with_bytes<T: Send>(
         return Err(PyBufferError::new_err("the frame's bytes do not lie one behind the other"));
     };
     // SAFETY: the pointer and the length come from an exported, contiguous buffer of bytes, and `buffer` outlives the
-    // slice. Nobody writes to it meanwhile: that is the caller's promise, made in the module's documentation.
+    // slice. The caller does not write to it meanwhile, as the module's documentation demands.
     let bytes: &[u8] = unsafe { memory.as_ref() };
     let range = usize::try_from(begin).ok().zip(usize::try_from(end).ok());
     let part = range.and_then(|(begin, end)| bytes.get(begin..end)).ok_or_else(|| {

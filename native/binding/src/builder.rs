@@ -14,7 +14,7 @@ type TimeParts = (Option<Py<Buffer>>, Py<Buffer>, usize);
 type HeaderParts =
     (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize, usize);
 
-/// What one call of `ColumnBuilder.append` did.
+/// The result of one call of `ColumnBuilder.append`.
 #[pyclass(frozen, get_all, module = "evensplit._kernel")]
 pub struct Appended {
     offset_next: i64,

@@ -5,7 +5,7 @@ use crate::error::raised;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-/// What a Fetch response says about one partition.
+/// One partition in a Fetch response.
 #[pyclass(frozen, get_all, module = "evensplit._kernel")]
 pub struct FetchedPartition {
     topic: Py<PyString>,
@@ -107,7 +107,7 @@ pub fn parse_fetch_response(
     })
 }
 
-/// Where a record batch begins and ends, its base offset, one behind its last offset, and its leader epoch.
+/// Where a record batch begins and ends, its base offset, the offset after its last one, and its leader epoch.
 type EpochChange = (usize, usize, i64, i64, i32);
 
 /// The first record batch in `frame[begin:end]` whose leader epoch is not `epoch`.

@@ -6,13 +6,13 @@ use crate::codec::Codec;
 use crate::error::{Error, Kind, Result};
 use crate::wire::Reader;
 
-/// Base offset and length come before what the length counts.
+/// Base offset and length, which the length does not count.
 const LENGTH_COUNTS_FROM: usize = 12;
 /// The checksum covers everything from the attributes on.
 const CHECKED_FROM: usize = 21;
-/// As far as the number of records.
+/// Up to and including the number of records.
 pub(crate) const HEADER_BYTES: usize = 61;
-/// As far as the magic byte, which is where it has been in every format.
+/// Up to and including the magic byte, which is at the same place in every format.
 const PEEK_BYTES: usize = 17;
 
 const CODEC_MASK: i16 = 0b111;
@@ -20,17 +20,17 @@ const LOG_APPEND_TIME: i16 = 1 << 3;
 const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
 
-/// What a record's timestamp is, as Kafka numbers it.
+/// Which side has set a record's timestamp, with Kafka's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum TimestampType {
-    /// The producer's.
+    /// The producer.
     CreateTime = 0,
-    /// The broker's.
+    /// The broker.
     LogAppendTime = 1,
 }
 
-/// A record batch of which nothing but the first 17 bytes was looked at.
+/// A record batch of which only the first 17 bytes were read.
 pub(crate) struct Frame<'a> {
     pub(crate) base_offset: i64,
     /// All its bytes; `None` if it is cut off.
@@ -38,7 +38,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Looks at the record batch that `bytes` begins with. `None` if not even the magic byte is there.
+    /// Reads the beginning of the record batch in `bytes`. `None` if not even the magic byte is there.
     pub(crate) fn peek(bytes: &'a [u8]) -> Result<Option<Self>> {
         if bytes.len() < PEEK_BYTES {
             return Ok(None);
@@ -79,18 +79,18 @@ impl<'a> Frame<'a> {
 
 /// A record batch.
 pub(crate) struct Batch<'a> {
-    /// All its bytes that are no records.
+    /// Its bytes before the records.
     pub(crate) header: &'a [u8; HEADER_BYTES],
     pub(crate) base_offset: i64,
     /// The last offset that the batch covers, whether or not that record is still there.
     pub(crate) last_offset: i64,
     pub(crate) codec: Codec,
-    /// Transaction markers and the like, which are no records.
+    /// Whether it holds control records, such as transaction markers.
     pub(crate) control: bool,
     pub(crate) log_append_time: bool,
     pub(crate) base_timestamp: i64,
     pub(crate) max_timestamp: i64,
-    /// Negative where it has none.
+    /// Negative if it has none.
     pub(crate) producer_id: i64,
     pub(crate) transactional: bool,
     pub(crate) records_count: usize,
@@ -99,7 +99,7 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Checks the checksum. `bytes` is exactly one record batch.
+    /// Verifies the checksum. `bytes` is exactly one record batch.
     pub(crate) fn check(bytes: &[u8]) -> Result<()> {
         let mut reader = Reader::new(bytes);
         reader.take(PEEK_BYTES, "a record batch")?;

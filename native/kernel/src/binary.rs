@@ -10,7 +10,7 @@ pub struct Binary {
     pub validity: Option<Vec<u8>>,
     /// Where each row begins in `data`, and where the last one ends: one more than there are rows.
     pub offsets: Vec<i32>,
-    /// The rows, one behind the other.
+    /// The rows, one after the other.
     pub data: Vec<u8>,
     /// How many rows are null.
     pub null_count: usize,
@@ -23,7 +23,7 @@ pub(crate) struct BinaryColumn {
     data: Vec<u8>,
 }
 
-/// The state of a column at a moment, to go back to.
+/// A state of a column, to roll back to.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     rows: usize,

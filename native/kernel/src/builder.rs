@@ -14,7 +14,7 @@ use crate::taking::{Cursor, Range, Taking};
 use crate::times::Times;
 use crate::wire::Reader;
 
-/// A record batch is finished although it fills the builder, but not beyond this many times `bytes_max`.
+/// A record batch that fills the builder is still finished, but not beyond this many times `bytes_max`.
 const HARD_FACTOR: usize = 4;
 
 /// The key of a control record is a version and a type, 16 bits each.
@@ -32,20 +32,20 @@ pub struct Limits {
     pub uncompressed_bytes_max: usize,
 }
 
-/// What one call of [`ColumnBuilder::append`] did.
+/// The result of one call of [`ColumnBuilder::append`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The offset to go on from.
+    /// The offset to continue from.
     pub offset_next: i64,
-    /// Where in the bytes to go on: at the first record batch that is not done with.
+    /// Where in the bytes to continue: at the first record batch that is not finished.
     pub position: usize,
     /// The rows that were added.
     pub rows: usize,
     /// Whether there is more in the bytes, and only the builder's limits kept it out.
     pub stopped: bool,
-    /// The whole record batches that were met, including those that were skipped or stopped at.
+    /// How many whole record batches there were, including skipped ones and one that was stopped at.
     pub complete_batches: usize,
-    /// Those of the aborted transactions that have not ended before `position`, to go on with.
+    /// The aborted transactions that have not ended before `position`, for the next call.
     pub aborted: Vec<Aborted>,
 }
 
@@ -78,9 +78,9 @@ pub struct Columns {
 struct Open {
     header: [u8; HEADER_BYTES],
     labels: Labels,
-    /// How long its records are. Those that were compressed are what the decompressor gave last.
+    /// How long its records are. If they were compressed, they are in the decompressor.
     records_bytes: usize,
-    /// What was not handed out yet.
+    /// The records that were not handed out yet.
     rest: Cursor,
 }
 
@@ -97,7 +97,7 @@ pub struct ColumnBuilder {
     selection: Selection,
     null_timestamps: bool,
     decompressor: Decompressor,
-    /// Taken before anything else is decompressed.
+    /// Emptied before anything else is decompressed.
     open: Option<Open>,
     batches_opened: u64,
     overflowing: bool,
@@ -137,7 +137,7 @@ impl ColumnBuilder {
         self.rows.bytes()
     }
 
-    /// Whether no further record batch will be begun.
+    /// Whether no further record batch is begun.
     pub fn full(&self) -> bool {
         self.overflowing || self.rows() >= self.limits.rows_max || self.bytes() >= self.limits.bytes_max
     }
@@ -149,14 +149,15 @@ impl ColumnBuilder {
 
     /// Adds the records of one partition whose offsets are in `range`.
     ///
-    /// `bytes` are record batches one behind the other, the last of which may be cut off. Control batches hold no rows,
-    /// nor do those of the transactions in `aborted`: from its first offset on, what the producer wrote in transactions
-    /// is left out, until the marker that aborts it. Without a row in reach, `offset_next` still moves: over what
-    /// compaction took away, and to the end of the range when a record batch begins behind it. After an error the
-    /// builder holds what it held before the call.
+    /// `bytes` are record batches one after the other; the last may be cut off. Control batches give no rows, nor do
+    /// the transactions in `aborted`: from its first offset on, the transactional records of the producer are left out,
+    /// up to the marker that aborts it. Even without a row, `offset_next` moves: over records that compaction has
+    /// removed, and to the end of the range if a record batch begins after it. After an error, the builder holds the
+    /// same as before.
     ///
-    /// A batch that is stopped in stays open until the next call that decodes something. If that goes on with it, it is
-    /// neither checked nor decompressed again, so its bytes have to be the same ones then; where they lie does not matter.
+    /// A batch in the middle of which this stops remains open until the next call that decodes something. If that call
+    /// continues it, the batch is neither checked nor decompressed again, so its bytes must be the same, at any
+    /// address.
     pub fn append(
         &mut self,
         bytes: &[u8],
@@ -243,7 +244,7 @@ impl ColumnBuilder {
         Batch::read(base_offset, bytes)
     }
 
-    /// Whether nothing in a batch is for readers; takes note of what it says of transactions.
+    /// Whether a batch has no rows for readers; follows the transactions that it begins or ends.
     fn is_left_out(&mut self, batch: &Batch<'_>, transactions: &mut Transactions) -> Result<bool> {
         if transactions.over() || batch.producer_id < 0 {
             return Ok(batch.control);
@@ -256,7 +257,7 @@ impl ColumnBuilder {
         Ok(batch.control || (aborted && batch.transactional))
     }
 
-    /// Whether a control batch is the marker of an abort; one that compaction has emptied is none.
+    /// Whether a control batch is the marker of an abort; one that compaction has emptied is not.
     #[inline(never)]
     fn is_abort(&mut self, batch: &Batch<'_>) -> Result<bool> {
         if batch.records_count == 0 {
@@ -271,9 +272,9 @@ impl ColumnBuilder {
         Ok(reader.i16("a control record's type")? == ABORT)
     }
 
-    /// Adds the records of one batch, and checks also those that it does not add.
+    /// Adds the records of one batch, and also checks those that it does not add.
     ///
-    /// `open`: what is left of it, if it is not begun here. Returns what memory does not allow yet.
+    /// `open`: the rest of the batch, if it was begun before. Returns the rest that memory does not allow yet.
     fn append_batch(
         &mut self,
         batch: &Batch<'_>,
@@ -305,7 +306,7 @@ impl ColumnBuilder {
         Ok(rest.map(|rest| Open { header: *batch.header, labels: labels.clone(), records_bytes, rest }))
     }
 
-    /// Hands the rows out and begins anew, with room for as many rows again.
+    /// Returns the rows and starts over, with room for as many rows.
     pub fn finish(&mut self) -> Columns {
         self.overflowing = false;
         if self.open.is_none() {

@@ -14,7 +14,7 @@ const XERIAL_HEADER_BYTES: usize = 16;
 const SNAPPY_RATIO_MAX: usize = 22;
 /// A byte of length adds 255 bytes to a match in lz4.
 const LZ4_RATIO_MAX: usize = 256;
-/// From here on, room for zstd's content is found by looking at its blocks rather than by trying.
+/// From this many bytes on, the room that zstd needs is computed from its blocks instead of found by trying.
 const ZSTD_TRIED_BYTES_MAX: usize = 1 << 20;
 const ZSTD_TOO_SMALL: &str = "Destination buffer is too small";
 
@@ -43,9 +43,9 @@ impl Codec {
 /// Decompresses record batches one after the other.
 pub(crate) struct Decompressor {
     bytes_max: usize,
-    /// As long as anything needed since it was last let go; only the first bytes belong to the batch at hand.
+    /// As long as the longest batch since it was last released; only its first bytes belong to the present batch.
     scratch: Vec<u8>,
-    /// The longest that was in it since `release_beyond`.
+    /// The most bytes that were in it since `release_beyond`.
     longest: usize,
     snappy: snap::raw::Decoder,
     zstd: Option<zstd_safe::DCtx<'static>>,
@@ -56,7 +56,7 @@ impl Decompressor {
         Decompressor { bytes_max, scratch: Vec::new(), longest: 0, snappy: snap::raw::Decoder::new(), zstd: None }
     }
 
-    /// The payload without its compression: at most `bytes_max` bytes if there was one.
+    /// The decompressed payload; at most `bytes_max` bytes if it was compressed.
     pub(crate) fn decompress<'a>(&'a mut self, codec: Codec, payload: &'a [u8]) -> Result<&'a [u8]> {
         let length = match codec {
             Codec::None => return Ok(payload),
@@ -69,7 +69,7 @@ impl Decompressor {
         Ok(self.last(codec, payload, length))
     }
 
-    /// What `decompress` gave last: `length` bytes.
+    /// The last result of `decompress`, of `length` bytes.
     pub(crate) fn last<'a>(&'a self, codec: Codec, payload: &'a [u8], length: usize) -> &'a [u8] {
         match codec {
             Codec::None => payload,
@@ -77,7 +77,7 @@ impl Decompressor {
         }
     }
 
-    /// Gives memory back if more than `bytes` are held, and no more than a quarter was needed since the last time.
+    /// Releases memory if it holds more than `bytes`, and needed at most a quarter of it since the last call.
     pub(crate) fn release_beyond(&mut self, bytes: usize) {
         let needed = std::mem::take(&mut self.longest);
         if self.scratch.len() > bytes && self.scratch.len() / 4 >= needed {
@@ -92,7 +92,7 @@ impl Decompressor {
         )
     }
 
-    /// Makes room for more than there is now, as far as one byte beyond the bound.
+    /// Makes more room, up to one byte beyond the bound.
     fn grow(&mut self) -> Result<()> {
         let length = self.scratch.len();
         if length > self.bytes_max {
@@ -103,7 +103,7 @@ impl Decompressor {
         Ok(())
     }
 
-    /// As `grow`, to at least `bytes`, as far as that is within the bound. What is in it is lost.
+    /// As `grow`, to at least `bytes`, within the bound. The content is lost.
     fn grow_to(&mut self, bytes: usize) -> Result<()> {
         if self.scratch.len() < bytes.min(self.bytes_max) {
             self.scratch = Vec::new();
@@ -140,7 +140,7 @@ impl Decompressor {
                 Block::Stored(bytes) => bytes.len(),
                 Block::Compressed(bytes) => frame.block_bytes_max.min(bytes.len().saturating_mul(LZ4_RATIO_MAX)),
             };
-            // One byte beyond the bound is enough to see that it is crossed.
+            // One byte beyond the bound shows that it is exceeded.
             let end = length.saturating_add(wanted).min(self.bytes_max.saturating_add(1));
             while self.scratch.len() < end {
                 self.grow()?;
@@ -174,7 +174,7 @@ impl Decompressor {
         Ok(length)
     }
 
-    /// One frame after the other straight into the buffer, without the window that a stream would allocate.
+    /// Decompresses frame by frame straight into the buffer, without the window that a stream would allocate.
     fn zstd(&mut self, payload: &[u8]) -> Result<usize> {
         loop {
             let bytes_max = self.bytes_max;
@@ -190,7 +190,7 @@ impl Decompressor {
                 Err(code) => code,
             };
             match zstd_safe::get_error_name(code) {
-                // All that was done until then is lost, which is nothing much for a short batch.
+                // Starting again costs little for a short batch.
                 ZSTD_TOO_SMALL if self.scratch.len() < ZSTD_TRIED_BYTES_MAX => self.grow()?,
                 ZSTD_TOO_SMALL => self.grow_to(zstd::decompressed_bytes_max(payload))?,
                 name => return Err(failed("zstd", name)),

@@ -1,14 +1,14 @@
-//! The leader epochs of record batches, for telling one log from another one of the same partition.
+//! The leader epochs of record batches, which tell one log of a partition from another.
 //!
 //! Source: KIP-101 and KIP-320 (leader epochs); Apache Kafka, `DefaultRecordBatch.java`.
 
 use crate::wire::Reader;
 
-/// Base offset and length come before what the length counts.
+/// Base offset and length, which the length does not count.
 const LENGTH_COUNTS_FROM: usize = 12;
 const HEADER_BYTES: usize = 61;
 
-/// A record batch that was written under another leader epoch than the ones before it.
+/// A record batch with another leader epoch than the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochChange {
     /// Where in the given bytes it begins.
@@ -17,7 +17,7 @@ pub struct EpochChange {
     pub end: usize,
     /// Its first offset, as it claims.
     pub base_offset: i64,
-    /// One behind the last offset that it covers, as it claims.
+    /// The offset after the last one that it covers, as it claims.
     pub offset_next: i64,
     /// Its leader epoch, -1 for none.
     pub epoch: i32,
@@ -25,8 +25,8 @@ pub struct EpochChange {
 
 /// The first record batch in `bytes` whose leader epoch is not `epoch`; `None` if there is none.
 ///
-/// Only headers are looked at, and no checksum covers what is taken from them. The search ends at what is no whole record
-/// batch in message format v2: it is for the decoder to say what is wrong with that.
+/// Only headers are read, in parts that no checksum covers. The search ends at the first bytes that are no whole record
+/// batch in message format v2; the decoder then reports what is wrong with them.
 pub fn next_leader_epoch(bytes: &[u8], epoch: i32) -> Option<EpochChange> {
     let mut begin = 0_usize;
     loop {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What kind of thing went wrong, for a caller that decides by it.
+/// The kind of an error, for a caller that decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A record batch does not have the checksum that it carries.
@@ -37,12 +37,12 @@ impl Kind {
 /// Input that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What kind of thing went wrong.
+    /// The kind of the error.
     pub kind: Kind,
-    /// The base offset of the record batch in question, or -1 where none is known; with [`Kind::Timestamp`] the offset of
+    /// The base offset of the record batch in question, or -1 if not known; with [`Kind::Timestamp`] the offset of
     /// the record.
     pub offset: i64,
-    /// What was expected and what was found, as a clause.
+    /// A clause that says what was expected and what was found.
     pub detail: String,
 }
 
@@ -65,7 +65,7 @@ impl Error {
         Error::new(Kind::Truncated, format!("{what} needs {needed} bytes, {left} are left"))
     }
 
-    /// Says in which record batch it happened, or at which record; what was said first stands.
+    /// Adds the record batch or record where it happened, unless it has one already.
     #[cold]
     pub(crate) fn at(mut self, offset: i64) -> Self {
         if self.offset < 0 {
@@ -74,7 +74,7 @@ impl Error {
         self
     }
 
-    /// Says where it happened, in front of what happened.
+    /// Puts the place where it happened before the detail.
     #[cold]
     pub(crate) fn within(mut self, place: fmt::Arguments<'_>) -> Self {
         self.detail = format!("{place}: {}", self.detail);

@@ -21,7 +21,7 @@ const DIVERGING_EPOCH: u32 = 0;
 /// A Fetch response without its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedResponse {
-    /// How long the broker held the answer back because of a quota, in milliseconds.
+    /// How long the broker throttles the client because of a quota, in milliseconds.
     pub throttle_ms: i32,
     /// The error of the whole request; 0 below version 7.
     pub error_code: i16,
@@ -34,7 +34,7 @@ pub struct FetchedResponse {
     pub partitions: Vec<FetchedPartition>,
 }
 
-/// What a Fetch response says about one partition.
+/// One partition in a Fetch response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedPartition {
     /// The index of its topic in [`FetchedResponse::topics`].
@@ -43,24 +43,24 @@ pub struct FetchedPartition {
     pub partition: i32,
     /// Kafka's error code, 0 for none.
     pub error_code: i16,
-    /// One behind the last offset that all in-sync replicas have.
+    /// The offset after the last one that all in-sync replicas have.
     pub high_watermark: i64,
     /// The first offset that is not yet decided under `read_committed`, or -1.
     pub last_stable_offset: i64,
     /// The first offset that still exists; -1 below version 5.
     pub log_start_offset: i64,
-    /// The aborted transactions that the records can be of; none unless `read_committed` was asked for.
+    /// The aborted transactions that the records can belong to; none unless the request had `read_committed`.
     pub aborted: Vec<Aborted>,
     /// The broker to fetch from instead; -1 for none and below version 11.
     pub preferred_read_replica: i32,
-    /// Where the leader's log parts from the one that the request's last fetched epoch is of: the latest epoch that
-    /// both can have, and the offset behind its last record. `None` if it does not part, and below version 12.
+    /// Where the leader's log differs from the one that was read, by the request's last fetched epoch: the latest epoch
+    /// that both can have, and the offset after its last record. `None` if it does not differ, and below version 12.
     pub diverging: Option<(i32, i64)>,
     /// Where in the given bytes the records are; empty if there are none.
     pub records: Range<usize>,
 }
 
-/// Reads a Fetch response that begins behind its correlation id.
+/// Reads a Fetch response, which begins after its correlation id.
 ///
 /// `bytes` must end where the response ends. From version 12 on it begins with the tagged fields of the response
 /// header; they, and all tagged fields of the body but the diverging epochs, are skipped.
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         match count {
             -1 => Ok(None),
             _ => match usize::try_from(count) {
-                // Nothing counted here is smaller than a byte, so what is left bounds it.
+                // Every element has at least one byte, so the bytes that are left bound the count.
                 Ok(count) if count <= self.reader.left() => Ok(Some(count)),
                 Ok(count) => Err(Error::new(
                     Kind::Truncated,
@@ -207,7 +207,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// Goes through all tagged fields, each with its tag; none below version 12.
+    /// Reads all tagged fields, each with its tag; there are none below version 12.
     fn tagged_fields(&mut self, mut visit: impl FnMut(u32, &'a [u8]) -> Result<()>) -> Result<()> {
         if !self.flexible() {
             return Ok(());
@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// An epoch and an offset, where -1 stands for none, and what later versions may add behind them.
+/// An epoch and an offset (-1: none), and fields that later versions may add after them.
 fn diverging_epoch(field: &[u8]) -> Result<Option<(i32, i64)>> {
     let mut reader = Reader::new(field);
     let epoch = reader.i32("a diverging epoch")?;

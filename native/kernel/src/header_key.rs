@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// Decodes UTF-8 as `new String(bytes, UTF_8)` does: U+FFFD for what is malformed.
+/// Decodes UTF-8 as `new String(bytes, UTF_8)` does: U+FFFD for malformed bytes.
 ///
 /// Rust and Java differ in one thing only. A surrogate that was encoded as if it were a character (ED A0..BF 80..BF)
-/// is one U+FFFD per byte in Rust's lossy decoding, and one altogether in Java's.
+/// is one U+FFFD per byte in Rust's lossy decoding, and a single one in Java's.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let mut rest = match std::str::from_utf8(bytes) {
         Ok(text) => return Cow::Borrowed(text),
@@ -38,7 +38,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 mod tests {
     use super::decode;
 
-    /// The expected texts are what Java 17 prints for `new String(bytes, UTF_8)`.
+    /// The expected texts were printed by Java 17 for `new String(bytes, UTF_8)`.
     #[test]
     fn malformed_bytes_become_what_java_makes_of_them() {
         let cases: [(&[u8], &str); 11] = [

@@ -28,7 +28,7 @@ pub(crate) struct HeaderColumnBuilder {
     values: BinaryColumn,
 }
 
-/// The state of the column at a moment, to go back to.
+/// A state of the column, to roll back to.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     rows: usize,

@@ -1,8 +1,8 @@
 //! The bytes of a Kafka fetch response in, the buffers of Arrow columns out.
 //!
-//! Nothing here has a policy, does I/O, keeps a clock or logs. Every byte of input is taken to be hostile: lengths are
-//! checked before they are used, memory grows with data that is there and never with data that is announced, and
-//! whatever does not fit the format is an [`Error`], never a panic and never a wrong row.
+//! It has no policy, does no I/O, has no clock and does not log. Every byte of input may be hostile: lengths are
+//! checked before they are used, memory grows with data that is there and never with data that is announced, and input
+//! that does not fit the format is an [`Error`], never a panic and never a wrong row.
 
 #![forbid(unsafe_code)]
 

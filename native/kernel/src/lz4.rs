@@ -1,7 +1,7 @@
 //! The frame around lz4 blocks.
 //!
-//! Source: LZ4 Frame Format 1.6.1. As Kafka's own reader: one frame, nothing behind it, no dictionaries. The frame's own
-//! checksums are passed over, because a record batch's CRC-32C has covered all of these bytes already.
+//! Source: LZ4 Frame Format 1.6.1. As in Kafka's own reader: one frame, nothing after it, no dictionaries. The frame's
+//! own checksums are skipped, since the record batch's CRC-32C covers these bytes.
 
 use crate::wire::Reader;
 
@@ -13,7 +13,7 @@ const BLOCK_CHECKSUM: u8 = 1 << 4;
 const CONTENT_SIZE: u8 = 1 << 3;
 const CONTENT_CHECKSUM: u8 = 1 << 2;
 const DICTIONARY: u8 = 1;
-/// The bit in a block's length that says that it is stored as it is.
+/// The bit in a block's length that says that it is not compressed.
 const STORED: u32 = 1 << 31;
 /// How far back a block may refer to those before it.
 pub(crate) const WINDOW_BYTES: usize = 64 * 1024;
@@ -28,7 +28,7 @@ pub(crate) enum Block<'a> {
 pub(crate) struct Frame<'a> {
     reader: Reader<'a>,
     flags: u8,
-    /// No block decompresses to more.
+    /// The most bytes that a block decompresses to.
     pub(crate) block_bytes_max: usize,
 }
 
@@ -41,7 +41,7 @@ fn detail(error: crate::error::Error) -> String {
 impl<'a> Frame<'a> {
     pub(crate) fn open(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(bytes);
-        // Read as big-endian like everything else in Kafka, and turned round.
+        // The reader is big-endian, as everything else in Kafka is, so the bytes are swapped.
         let magic = reader.u32("a frame's magic number").map_err(detail)?.swap_bytes();
         let flags = reader.u8("a frame's flags").map_err(detail)?;
         let sizes = reader.u8("a frame's block size").map_err(detail)?;

@@ -8,19 +8,19 @@ pub(crate) struct Record<'a> {
     pub(crate) offset_delta: i32,
     pub(crate) key: Option<&'a [u8]>,
     pub(crate) value: Option<&'a [u8]>,
-    /// All of this record's headers, unchecked unless they were wanted; reading those again cannot fail.
+    /// The bytes of all headers, checked only if headers were wanted; then reading them again cannot fail.
     pub(crate) headers: Headers<'a>,
 }
 
 impl<'a> Record<'a> {
-    /// Reads the next record, and checks it to its end; headers that are not wanted are passed over.
+    /// Reads the next record and checks it to its end; headers that are not wanted are skipped.
     #[inline(always)]
     pub(crate) fn read(reader: &mut Reader<'a>, headers_wanted: bool) -> Result<Self> {
         let Some(length) = reader.nullable_length("a record's length")? else {
             return Err(Error::malformed("a record's length is -1, expected 0 or more"));
         };
         let mut body = Reader::new(reader.take(length, "a record")?);
-        // The attributes of a record are unused: Kafka's own reader ignores what is in them.
+        // The attributes of a record are unused, and Kafka's own reader ignores them.
         body.u8("a record's attributes")?;
         let timestamp_delta = body.varlong("a record's timestamp delta")?;
         let offset_delta = body.varint("a record's offset delta")?;
@@ -55,7 +55,7 @@ impl<'a> Headers<'a> {
         self.count
     }
 
-    /// Reads all headers, and returns what is behind them.
+    /// Reads all headers, and returns the bytes after them.
     fn checked(&self) -> Result<Reader<'a>> {
         let mut reader = self.reader;
         for _ in 0..self.count {

@@ -9,9 +9,9 @@ use crate::times::{self, TimeColumn, Times};
 
 pub(crate) struct Rows {
     count: usize,
-    /// What all rows need in the columns that are written later.
+    /// The bytes of all rows in the columns that are written later.
     bytes_elsewhere: usize,
-    /// What every row needs for numbers and 32-bit offsets.
+    /// The bytes that every row needs for numbers and 32-bit offsets.
     row_bytes: usize,
     key: Option<BinaryColumn>,
     value: Option<BinaryColumn>,
@@ -20,7 +20,7 @@ pub(crate) struct Rows {
     headers: Option<HeaderColumnBuilder>,
 }
 
-/// The state of the columns at a moment, to go back to.
+/// A state of the columns, to roll back to.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     rows: usize,
@@ -59,7 +59,7 @@ impl Rows {
         self.count
     }
 
-    /// The bytes of all rows, those included that were pushed as `bytes_elsewhere`.
+    /// The bytes of all rows, including those pushed as `bytes_elsewhere`.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let data = |column: &Option<BinaryColumn>| column.as_ref().map_or(0, BinaryColumn::data_bytes);
@@ -78,14 +78,15 @@ impl Rows {
         self.row_bytes + length(&self.key, record.key) + length(&self.value, record.value) + headers
     }
 
-    /// No less than what so many records in so many bytes need here.
+    /// An upper bound on the bytes that so many records in so many bytes need here.
     pub(crate) fn bytes_max(&self, records: usize, bytes: usize) -> usize {
-        // Of a byte of a header's key can become three, and of its two lengths two 32-bit offsets and one for the row.
+        // One byte of a header's key can become three, and its two lengths become two 32-bit offsets and one for the
+        // row.
         let factor = if self.headers.is_some() { 5 } else { 1 };
         records.saturating_mul(self.row_bytes + 4).saturating_add(bytes.saturating_mul(factor))
     }
 
-    /// Adds a row, which needs `bytes_elsewhere`. `micros`, perhaps none, is asked only if there is a column for it.
+    /// Adds a row, which needs `bytes_elsewhere`. `micros` is called only if there is a column for it.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -144,7 +145,7 @@ impl Rows {
         }
     }
 
-    /// Hands the rows out and begins anew, with room for as many rows again.
+    /// Returns the rows and starts over, with room for as many rows.
     pub(crate) fn finish(&mut self) -> RowColumns {
         let rows = std::mem::take(&mut self.count);
         self.bytes_elsewhere = 0;

@@ -1,4 +1,4 @@
-//! Columns whose values repeat over all rows of a record batch: written once, when the rows are handed out.
+//! Columns with one value for all rows of a record batch: written when the rows are handed out.
 
 use crate::batch::TimestampType;
 use crate::binary::Binary;
@@ -17,7 +17,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// The labels of rows, sharing the names of `last` where they are the same.
+    /// The labels of rows. Names that are the same as in `last` are shared with it.
     pub(crate) fn new(last: Option<&Labels>, cluster: &str, topic: &str, partition: i32) -> Result<Self> {
         for (what, name) in [("cluster", cluster), ("topic", topic)] {
             if name.len() > NAME_BYTES_MAX {
@@ -51,7 +51,7 @@ pub(crate) struct Runs {
     runs: Vec<Run>,
 }
 
-/// The state of the runs at a moment, to go back to.
+/// A state of the runs, to roll back to.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     runs: usize,

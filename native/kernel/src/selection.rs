@@ -1,8 +1,8 @@
-//! Which columns there are.
+//! The names of the columns, and a choice of them.
 
 use std::fmt;
 
-/// Which columns are built. What is not in it is neither copied nor kept.
+/// Which columns are built. The others are neither copied nor kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Record keys.
@@ -17,7 +17,7 @@ pub struct Selection {
     pub offset: bool,
     /// Timestamps.
     pub timestamp: bool,
-    /// What the timestamps are.
+    /// Which side has set the timestamps.
     pub timestamp_type: bool,
     /// Record headers.
     pub headers: bool,
@@ -37,7 +37,7 @@ pub enum SelectionError {
 }
 
 impl Selection {
-    /// All that there are, in the order of Spark's schema.
+    /// The names of all columns, in the order of Spark's schema.
     pub const NAMES: [&'static str; 9] =
         ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers", "cluster"];
 

@@ -1,4 +1,4 @@
-//! The records of one record batch become rows, all at once or part by part.
+//! Turns the records of one record batch into rows, all at once or part by part.
 
 use crate::batch::Batch;
 use crate::error::{Error, Kind, Result};
@@ -13,18 +13,18 @@ const MICROS_PER_MILLI: i64 = 1000;
 pub struct Range {
     /// The first offset that is wanted.
     pub start: i64,
-    /// The first offset that is not wanted any more.
+    /// The first offset after those that are wanted.
     pub end: i64,
 }
 
-/// A place among the records of a batch, in front of one of them or behind the last.
+/// A place among the records of a batch: before one of them, or after the last.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor {
-    /// How many bytes are before it.
+    /// The number of bytes before it.
     position: usize,
-    /// How many records are behind it.
+    /// The number of records after it.
     records_left: usize,
-    /// No record behind it has a lower offset.
+    /// No record after it has a lower offset.
     pub(crate) offset: i64,
 }
 
@@ -38,7 +38,7 @@ impl Cursor {
 pub(crate) struct Taking<'a> {
     pub(crate) batch: &'a Batch<'a>,
     pub(crate) range: Range,
-    /// What a row needs in the columns that are written later.
+    /// The bytes that a row needs in the columns that are written later.
     pub(crate) bytes_elsewhere: usize,
     pub(crate) bytes_hard_max: usize,
     pub(crate) headers_wanted: bool,
@@ -47,10 +47,9 @@ pub(crate) struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// Adds the records behind `from`, and checks those that are not wanted.
+    /// Adds the records after `from`, and checks those that are not wanted.
     ///
-    /// Returns the place of the first record that should have been added and that memory does not allow. What is behind
-    /// it was not looked at.
+    /// Returns the place of the first wanted record that memory does not allow. The records after it were not read.
     pub(crate) fn append(&self, records: &[u8], from: Cursor, rows: &mut Rows) -> Result<Option<Cursor>> {
         let elsewhere = from.records_left.saturating_mul(self.bytes_elsewhere);
         let left = records.len().saturating_sub(from.position);
@@ -62,7 +61,7 @@ impl Taking<'_> {
         }
     }
 
-    /// `BOUNDED`: the bound on all bytes can be reached, so every row is measured.
+    /// `BOUNDED`: the bound on bytes can be reached, so every row is measured.
     fn append_records<const BOUNDED: bool>(
         &self,
         records: &[u8],
@@ -107,13 +106,14 @@ impl Taking<'_> {
         Ok((record, offset))
     }
 
-    /// The record's timestamp in microseconds, as far as they can hold it.
+    /// The record's timestamp in microseconds, if 64 bits can hold it.
     #[inline]
     fn micros(&self, record: &Record<'_>, offset: i64) -> Result<Option<i64>> {
         let millis = if self.batch.log_append_time {
             self.batch.max_timestamp
         } else {
-            // Writers take the difference as readers take the sum: beyond 64 bits, and the record's own comes out.
+            // The writer's difference and the reader's sum wrap around in the same way, which gives the record's own
+            // timestamp.
             self.batch.base_timestamp.wrapping_add(record.timestamp_delta)
         };
         match millis.checked_mul(MICROS_PER_MILLI) {

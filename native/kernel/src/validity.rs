@@ -1,4 +1,4 @@
-//! An Arrow validity bitmap that does not exist until there is a null.
+//! An Arrow validity bitmap, which is only made once there is a null.
 
 /// Which rows of a column are null. Bit `row` (least significant first) is 0 for a null.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Validity {
         }
     }
 
-    /// Forgets every row from `rows` on, of which there were `nulls` nulls before.
+    /// Removes every row from `rows` on; `nulls` nulls were before it.
     pub(crate) fn roll_back(&mut self, rows: usize, nulls: usize) {
         self.nulls = nulls;
         self.bits.truncate(if nulls == 0 { 0 } else { rows.div_ceil(8) });

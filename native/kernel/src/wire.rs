@@ -1,8 +1,8 @@
-//! Kafka's primitive types, read from bytes that are not trusted.
+//! Reads Kafka's primitive types from untrusted bytes.
 
 use crate::error::{Error, Result};
 
-/// What is left to read of a structure.
+/// The part of a structure that is not read yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Err(Error::malformed(format!("{what} is a varint of more than {bytes_max} bytes")))
     }
 
-    /// A length in front of nullable bytes: `None` for -1.
+    /// The length of nullable bytes: `None` for -1.
     #[inline(always)]
     pub(crate) fn nullable_length(&mut self, what: &str) -> Result<Option<usize>> {
         match self.varint(what)? {
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nullable bytes behind a varint length.
+    /// Nullable bytes after a varint length.
     #[inline(always)]
     pub(crate) fn nullable_bytes(&mut self, what: &str) -> Result<Option<&'a [u8]>> {
         match self.nullable_length(what)? {

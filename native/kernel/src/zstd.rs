@@ -1,6 +1,6 @@
-//! How long the content of zstd frames can be, by the blocks that are there.
+//! An upper bound on the content of zstd frames, from their blocks.
 //!
-//! Source: RFC 8878. Only sizes are read: what is wrong with a frame is for the decompressor to say.
+//! Source: RFC 8878. Only sizes are read; the decompressor reports what is wrong with a frame.
 
 use crate::wire::Reader;
 
@@ -9,12 +9,12 @@ const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 const SKIPPABLE_MASK: u32 = 0xffff_fff0;
 const SINGLE_SEGMENT: u8 = 1 << 5;
 const CONTENT_CHECKSUM: u8 = 1 << 2;
-/// No block has more content, compressed or not.
+/// The most content of a block, compressed or not.
 const BLOCK_BYTES_MAX: usize = 128 * 1024;
 
-/// The content of the frames in `bytes` is not longer, as far as they can be read.
+/// An upper bound on the content of the frames in `bytes`, as far as they can be read.
 ///
-/// A frame's own account of it is not looked at: what it announces need not be there.
+/// The length that a frame announces is ignored, since that much data need not be there.
 pub(crate) fn decompressed_bytes_max(bytes: &[u8]) -> usize {
     let mut reader = Reader::new(bytes);
     let mut sum = 0;
@@ -22,7 +22,7 @@ pub(crate) fn decompressed_bytes_max(bytes: &[u8]) -> usize {
     sum
 }
 
-/// Adds what the blocks of the next frame can have. `None` if it does not end as a frame does.
+/// Adds the most content of the next frame's blocks. `None` if the frame does not end properly.
 fn frame(reader: &mut Reader<'_>, sum: &mut usize) -> Option<()> {
     let magic = reader.u32("a frame's magic number").ok()?.swap_bytes();
     if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC {
@@ -45,7 +45,7 @@ fn frame(reader: &mut Reader<'_>, sum: &mut usize) -> Option<()> {
         let [a, b, c] = *reader.take(3, "a block's header").ok()?.first_chunk::<3>()?;
         let header = u32::from_le_bytes([a, b, c, 0]);
         let size = usize::try_from(header >> 3).ok()?;
-        // Stored as it is, one byte again and again, or compressed.
+        // Not compressed, one byte repeated, or compressed.
         let (there, most) = match header >> 1 & 0b11 {
             0 => (size, size),
             1 => (1, size),

@@ -52,7 +52,7 @@ fn builder() -> ColumnBuilder {
 fn no_payload_makes_the_kernel_allocate_beyond_the_bound() {
     let bombs: Vec<(Codec, Vec<u8>)> =
         common::CODECS[1..].iter().map(|&codec| (codec, common::compress(codec, &vec![0; BOMB]))).collect();
-    // Announcements without anything behind them.
+    // Announced lengths without data.
     let lying_snappy = [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0; 100]].concat();
     let lying_block = [&b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\x7f\xff\xff\xff"[..], &[0; 100]].concat();
     // A zstd frame header with a window of 2 GiB, and one with a content size of 2^62.

@@ -51,7 +51,7 @@ proptest! {
         }
         prop_assert_eq!(behind_last, bytes.len());
         prop_assert_eq!(changes(&bytes, first), expected.clone());
-        // One that is cut off tells nothing, and those before it what they told.
+        // A batch that is cut off is not read; those before it give the same.
         let cut = cut.index(bytes.len() + 1);
         expected.retain(|one| one.end <= cut);
         prop_assert_eq!(changes(&bytes[..cut], first), expected);

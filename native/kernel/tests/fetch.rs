@@ -40,7 +40,7 @@ impl Encoder {
         self.tagged_fields_with(None);
     }
 
-    /// Tag 0 means something in a partition; the tags that nobody knows begin behind it.
+    /// Tag 0 means something in a partition; unknown tags begin after it.
     fn tagged_fields_with(&mut self, first: Option<Vec<u8>>) {
         if self.version >= 12 {
             self.uvarint((self.tags.len() + usize::from(first.is_some())) as u32);
@@ -86,7 +86,7 @@ impl Encoder {
         if self.version >= 5 {
             self.out.extend(one.log_start_offset.to_be_bytes());
         }
-        // A broker sends null where there are none.
+        // A broker sends null if there are none.
         self.count((!one.aborted.is_empty()).then_some(one.aborted.len()));
         for (producer_id, first_offset) in &one.aborted {
             self.out.extend(producer_id.to_be_bytes());
@@ -259,7 +259,7 @@ fn a_diverging_epoch_is_read_and_what_follows_it_skipped() {
     let none = [0xff; 12];
     assert_eq!(diverging(&[0]), Ok(None));
     assert_eq!(diverging(&[&[1, 0, 13][..], &seven, &[0]].concat()), Ok(Some((7, 40))));
-    // Other fields before and behind it, and within it.
+    // Other fields before it, after it and within it.
     assert_eq!(diverging(&[&[3, 0, 13][..], &seven, &[0, 1, 2, 9, 9, 5, 0]].concat()), Ok(Some((7, 40))));
     assert_eq!(diverging(&[&[1, 0, 17][..], &seven, &[1, 0, 2, 9, 9]].concat()), Ok(Some((7, 40))));
     assert_eq!(diverging(&[&[1, 0, 13][..], &none, &[0]].concat()), Ok(None));

@@ -1,4 +1,4 @@
-//! Damaged bytes whose checksum is right: an error or rows, never a panic, and an error leaves the builder as it was.
+//! Damaged bytes with a correct checksum give an error or rows, never a panic; an error leaves the builder unchanged.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
 

@@ -237,7 +237,7 @@ fn transactions_go_on_behind_a_long_batch() {
     }
     assert_eq!(found, (1..=40).chain([44]).collect::<Vec<i64>>());
     assert_eq!((open, builder.batches_opened()), (vec![], 6));
-    // Whoever says in the middle that it was aborted after all is believed.
+    // If a call in the middle of it says that it was aborted, that counts.
     let mut builder = self::builder();
     let bytes = committed.encode();
     let (done, _) = first_part(&mut builder, &bytes, EVERYTHING);

@@ -1,4 +1,4 @@
-//! What was encoded comes out, in whatever portions it is asked for.
+//! Decoding gives the records that were encoded, whatever the sizes of the portions.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
 

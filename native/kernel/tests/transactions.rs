@@ -1,4 +1,4 @@
-//! What is read under `read_committed`: the records of no aborted transaction, and all others.
+//! Under `read_committed`, all records are read but those of aborted transactions.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
 
@@ -43,7 +43,7 @@ fn an_aborted_transaction_reaches_from_its_first_record_to_its_marker() {
     ];
     assert_eq!(offsets(&log, EVERYTHING, &[]), (vec![0, 1, 3, 4, 5, 6, 8], vec![]));
     assert_eq!(offsets(&log, EVERYTHING, &[(7, 3)]), (vec![0, 1, 4, 5, 8], vec![]));
-    // In whatever order they are listed; one whose marker has not come is still open, one behind it all is ahead.
+    // In any order; one whose marker has not come is still open, and one after all records has not begun.
     let listed = [(9, 50), (8, 4), (7, 3)];
     assert_eq!(offsets(&log, EVERYTHING, &listed), (vec![0, 1, 5, 8], vec![(8, 4), (9, 50)]));
     // A range that starts within the transaction, or at its marker, and one that ends in it.
@@ -59,7 +59,7 @@ fn only_what_was_written_in_transactions_is_left_out() {
     let same_producer = Batch { transactional: false, ..written(1, 7, &[b"b"]) };
     let log = [written(0, 7, &[b"a"]), same_producer, Batch::marker(2, 7, ABORT)];
     assert_eq!(offsets(&log, EVERYTHING, &[(7, 0)]), (vec![1], vec![]));
-    // A transaction of nobody, as a broker would never list it.
+    // A transaction without a producer, which a broker would never list.
     let log = [Batch { transactional: true, ..Batch::plain(0, Codec::None, &[b"a"]) }];
     assert_eq!(offsets(&log, EVERYTHING, &[(-1, 0)]).0, [0]);
 }
@@ -143,7 +143,7 @@ fn a_full_builder_hands_on_what_is_still_open() {
     assert_eq!(builder.finish().offset.unwrap(), [4]);
 }
 
-/// What a producer does next.
+/// The next step of a producer.
 #[derive(Clone, Debug)]
 enum Deed {
     Write { count: usize, codec: Codec, transactional: bool },
@@ -212,7 +212,7 @@ impl Log {
         self.open.iter().flatten().map(|(first, _)| *first).min().unwrap_or(self.end)
     }
 
-    /// What a broker answers that is asked for `offset` and has no more than `count` batches to give.
+    /// A broker's response to a request for `offset`, with at most `count` batches.
     fn fetch(&self, offset: i64, count: usize) -> (Vec<u8>, Vec<Aborted>, i64) {
         let stable = self.last_stable_offset();
         let end_of = |batch: &Batch| batch.base_offset + i64::from(batch.last_offset_delta) + 1;

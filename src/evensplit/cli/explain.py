@@ -48,9 +48,9 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 def explain(name: str, form: str) -> None:
     """Print what an error or an option means.
 
-    For an error, these are its cause and its cure. NAME is its id, as ES-101 in the last line of an error, or its
-    class in evensplit.errors. Otherwise NAME is an option of format("evensplit"); for an option of another Kafka source
-    or client, the command names the one to use here.
+    For an error, these are its cause and its cure. NAME is the id in the last line of an error, or its class in
+    evensplit.errors. Otherwise NAME is an option of format("evensplit"); for an option of another Kafka source or
+    client, the command names the one to use here.
     """
     found = {heading: _plainly(text) for heading, text in find(name).items()}
     if form == "json":

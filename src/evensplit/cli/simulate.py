@@ -59,7 +59,7 @@ def simulate_command(part: str, seed: int, seeds: int, events: int, processes: i
     seed and number of events always give the same run. The first broken law ends the command, with the events that led
     to it.
 
-    With `--part fetch`, what reads records in tasks runs over simulated brokers and connections. One seed prints all
+    With --part fetch, the reader of the tasks runs over simulated brokers and connections. A single seed prints all
     that happened.
     """
     console = Console()

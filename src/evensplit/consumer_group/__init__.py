@@ -4,13 +4,13 @@
 
     GroupConsumer("orders", group_id="billing", partition_assignment_strategy=[BalancedAssignor])
 
-**Assignors.** The leader of the group gives every partition to one member that subscribes to its topic. How is the
-policy, and policies mean what they mean in `evensplit.assign`: `BalancedAssignor`, `StickyAssignor`, `FairAssignor`.
-Each has a protocol name of its own, so members with different policies never share a plan.
+**Assignors.** The leader of the group assigns each partition to a member that subscribes to its topic, by a policy of
+`evensplit.assign`: `BalancedAssignor`, `StickyAssignor`, `FairAssignor`. Each has a protocol name of its own, so
+members with different policies never share a plan.
 
-**The consumer.** `GroupConsumer` is kafka-python's `KafkaConsumer`, but finishes every rebalance that it has begun, and
-tells what it lost, kept and gained. The eager assignors work in a plain `KafkaConsumer`, too, but that can fall out of
-its group for good. `CooperativeBalancedAssignor` works in a `GroupConsumer` only.
+**The consumer.** `GroupConsumer` is kafka-python's `KafkaConsumer`, but it finishes every rebalance that it has begun,
+and reports which partitions it lost, kept and gained. The eager assignors also work in a plain `KafkaConsumer`, but
+that can fall out of its group without noticing. `CooperativeBalancedAssignor` works in a `GroupConsumer` only.
 """
 
 from evensplit.consumer_group.assignors import (

@@ -1,18 +1,18 @@
-"""The assignors: what a leader deals to the members of its group, by policy.
+"""The assignors: how the leader of a group assigns partitions to its members, by policy.
 
-**What members say.** Each member tells the leader which partitions it owns, and since which generation of the group.
-A member that missed a rebalance says something old: the highest generation is right, and a partition that two members
-claim in it counts as nobody's. What cannot be read as such a claim counts as none, so members that come from elsewhere
-and damaged bytes cost moves, never the group.
+**Claims.** Each member tells the leader which partitions it owns, and since which generation of the group. A member
+that missed a rebalance sends an old claim: the claim with the highest generation wins, and a partition that two members
+claim for that generation counts as free. Data that is no such claim, from other assignors or damaged, counts as an
+empty claim: that costs moves, but never breaks the group.
 
 **Topics that the leader does not know yet.** A consumer asks the brokers for the partitions of its own topics, and a
 leader for those of all members, but only when it makes its first plan for them. kafka-python rebalances again once it
-has the answer. Until then nothing moves: claims on such topics hold, and what is free is dealt for the time being.
+has the answer. Until then nothing moves: claims on such topics hold, and free partitions are assigned provisionally.
 Otherwise a change of the leader alone would move partitions there and back.
 
-**Two protocols.** Under the eager one a member gives up all that it owns when the group rebalances, and most of it
-comes back. Under the cooperative one (KIP-429) it holds on to what it owns, and says so in a field of the subscription;
-what it is to give up has no owner in that round, and goes to the next owner in the round after.
+**Two protocols.** Under the eager one, a member gives up all its partitions when the group rebalances, and gets most of
+them back. Under the cooperative one (KIP-429) it keeps them, and lists them in a field of its subscription; a partition
+that it must give up has no owner in that round, and goes to the next owner in the following round.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from evensplit.core.text import short
 log = logging.getLogger(__name__)
 
 NO_GENERATION = -1
-"""Before every generation."""
+"""Less than every generation."""
 
 EAGER_VERSION = 0
 COOPERATIVE_VERSION = 1
-"""Of Kafka's envelope around the user data; from 1 on it has a field for what a member holds."""
+"""Versions of Kafka's envelope around the user data; from 1 on it has a field for partitions that a member holds."""
 
 
 class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python comes without types
-    """The base of the assignors of this package. A consumer is given one of them.
+    """The base of the assignors of this package.
 
-    kafka-python makes one for each consumer when it is given the class. An instance that is given instead must not be
-    shared between consumers, since it remembers what its consumer owns.
+    Give a consumer the class, and kafka-python makes an instance for it. An instance must not be shared between
+    consumers, since it remembers the partitions of its consumer.
     """
 
     policy: str
-    """Of `evensplit.assign`."""
+    """Its name in `evensplit.assign`."""
 
     def __init__(self) -> None:
         self._owned: tuple[SplitId, ...] = ()
         self._generation: int | None = None
-        # Topic -> how many answers from the brokers must still come before its absence from them means anything.
+        # Topic -> how many responses must still come before its absence from them means that it does not exist.
         self._answers_due: dict[str, int] = {}
         self._listens = False
-        # What plans for the time being have dealt out beyond the claims, and the generation after which that was.
+        # Partitions that provisional plans have assigned beyond the claims, and the generation after which they did.
         self._dealt: set[tuple[SplitId, Reader]] = set()
         self._dealt_after = NO_GENERATION
-        # Whether the plan that this member made in the present round is more than that; None if it made none.
+        # Whether the plan that this member made in the present round is final, not provisional; None if it made none.
         self._settled: bool | None = None
         self._latest: Assignment | None = None
 
@@ -70,7 +70,7 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
         return self._latest
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """This member's message to the leader: its topics, and in the user data which partitions it owns since when."""
+        """This member's message to the leader: its topics, and in the user data its claim."""
         self._settled = None
         subscribed = sorted(topics)
         for topic in subscribed:
@@ -78,14 +78,14 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
         return ConsumerProtocolSubscription(EAGER_VERSION, subscribed, encode_claim(self._owned, self._generation))
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        """Remember what this member owns from now on."""
+        """Remember the partitions that this member owns from now on."""
         self._owned = tuple(sorted(SplitId(CLUSTER, topic, number) for topic, number in assignment.partitions()))
         self._generation = generation
         if self._settled is not False:
             self._dealt.clear()
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
-        """The plan of the leader: member id -> what it gets.
+        """The plan of the leader: member id -> its partitions.
 
         Args:
             cluster: kafka-python's metadata of the cluster.
@@ -109,7 +109,7 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
         if unseen:
             if not self._dealt:
                 self._dealt_after = max(claim.generation or NO_GENERATION for claim in claims)
-            # Added, since members that hear of one plan may miss the next.
+            # Added to earlier ones, since members that got one plan may miss the next.
             self._dealt.update((split, owner) for split, owner in plan.owner.items() if split not in previous)
         self._latest = plan
         waiting = self._waiting(plan.owner, previous, members)
@@ -126,14 +126,14 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
     def _waiting(
         self, owner: Mapping[SplitId, Reader], previous: Mapping[SplitId, Reader], members: Sequence[Any]
     ) -> Collection[SplitId]:
-        """What its owner to be does not get in this round: nothing, as eager members have given up everything."""
+        """Partitions that their new owner does not get in this round. None, since eager members have given up all."""
         return ()
 
     def _await_answers(self, cluster: Any, topics: Iterable[str]) -> None:
         if not self._listens:
             self._listens = True
             cluster.add_listener(self._on_answer)
-        # kafka-python has just been told to ask for all of them. What is under way was asked before.
+        # kafka-python is about to ask for all of them. A request that is already under way does not count.
         due = 2 if cluster.metadata_refresh_in_progress else 1
         for topic in topics:
             self._answers_due.setdefault(topic, due)
@@ -183,10 +183,9 @@ class GroupAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-p
 
 
 class BalancedAssignor(GroupAssignor):
-    """As even as the subscriptions allow, and of all plans that are this even the one with the fewest moves.
+    """As even as the subscriptions allow, and of all plans that are as even, the one with the fewest moves.
 
-    No member has two partitions more than another that could take one of them. KIP-54 asks for this and settles for
-    less; here both are exact.
+    KIP-54 asks for this, but its algorithm is not exact; this one is.
     """
 
     name = "evensplit-balanced"
@@ -194,9 +193,9 @@ class BalancedAssignor(GroupAssignor):
 
 
 class StickyAssignor(GroupAssignor):
-    """No member loses a partition as long as it is there and subscribes to its topic; then as even as that allows.
+    """No member loses a partition that exists and whose topic it subscribes to; within that, as even as possible.
 
-    What is free goes where it makes the loads most even. A member that joins gets nothing until something is free.
+    Free partitions go where they make the loads most even. A new member gets nothing until a partition is free.
     """
 
     name = "evensplit-sticky"
@@ -204,9 +203,9 @@ class StickyAssignor(GroupAssignor):
 
 
 class FairAssignor(GroupAssignor):
-    """As even as the subscriptions allow, whatever was before: what a group gets depends on its members alone.
+    """As even as the subscriptions allow, regardless of previous owners.
 
-    The plan does not depend on history, so it may move any partition. Members are ordered by their ids.
+    The plan depends on the members alone, so any partition may move. Members are ordered by their ids.
     """
 
     name = "evensplit-fair"
@@ -214,11 +213,10 @@ class FairAssignor(GroupAssignor):
 
 
 class CooperativeBalancedAssignor(GroupAssignor):
-    """As `BalancedAssignor`, but a partition moves only after its owner has given it up and knows it (KIP-429).
+    """As `BalancedAssignor`, but a partition is assigned only after its previous owner has given it up (KIP-429).
 
-    A partition that moves has no owner for one round: its owner gives it up, and joins again at once, which makes the
-    round in which the next owner gets it. `latest` is the plan that both rounds lead to. What does not move is not
-    revoked.
+    A partition that moves has no owner for one round: its owner gives it up and joins again at once, and in that next
+    round the new owner gets it. `latest` is the plan after both rounds. Partitions that do not move are not revoked.
 
     It works in a `GroupConsumer` only, which tells it what the consumer holds; elsewhere joining raises RuntimeError.
     """
@@ -231,7 +229,7 @@ class CooperativeBalancedAssignor(GroupAssignor):
         self._held: Callable[[], Collection[TopicPartition]] | None = None
 
     def bind(self, held: Callable[[], Collection[TopicPartition]]) -> None:
-        """Ask `held` at each join what the consumer holds on to meanwhile: nothing under the eager protocol."""
+        """Call `held` at each join for the partitions that the consumer keeps; none under the eager protocol."""
         self._held = held
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
@@ -239,7 +237,7 @@ class CooperativeBalancedAssignor(GroupAssignor):
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """As of the others, and in the field of KIP-429 what the member holds."""
+        """As of the other assignors, plus the partitions that the member holds, in the field of KIP-429."""
         if self._held is None:
             raise RuntimeError(
                 f"{type(self).__name__} does not know what its consumer holds: expected it in the "
@@ -255,9 +253,9 @@ class CooperativeBalancedAssignor(GroupAssignor):
     def _waiting(
         self, owner: Mapping[SplitId, Reader], previous: Mapping[SplitId, Reader], members: Sequence[Any]
     ) -> Collection[SplitId]:
-        """What another member still has to give up, and will, since it is not assigned to it.
+        """Partitions that another member holds and must give up first; it will, since they are not assigned to it.
 
-        An owner that stays the owner does not wait: who else holds the partition has missed that it was thrown out.
+        A partition whose owner stays does not wait: another member that holds it has missed its removal from the group.
         """
         holders: dict[SplitId, set[Reader]] = {}
         for member in members:

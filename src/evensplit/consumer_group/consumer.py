@@ -1,4 +1,4 @@
-"""A consumer that stays in its group, and that tells what it lost, kept and gained."""
+"""A consumer that stays in its group, and that reports which partitions it lost, kept and gained."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka.structs import MemberState
 from evensplit.consumer_group.assignors import CooperativeBalancedAssignor
 
 OnChange = Callable[[frozenset[TopicPartition], frozenset[TopicPartition], frozenset[TopicPartition]], object]
-"""`on_change(lost, kept, gained)`: what a consumer no longer owns, still owns, and owns from now on."""
+"""`on_change(lost, kept, gained)`: the partitions that a consumer no longer owns, still owns, and owns from now on."""
 
 STRATEGY = "partition_assignment_strategy"
 
@@ -25,39 +25,39 @@ RELIED_ON = (
     "_do_join_and_sync_async", "_generation", "_is_leader", "_lock", "_on_join_complete_async",
     "_on_join_prepare_async", "_perform_assignment", "_rebalance_protocol", "_subscription",
 )  # fmt: skip
-"""The options of kafka-python's that `Coordinator` needs."""
+"""The attributes of kafka-python's coordinator that `Coordinator` needs."""
 
 
 class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes without types
     """kafka-python's `KafkaConsumer` for a consumer group, without its ways of falling out of the group.
 
-    It is used as `KafkaConsumer` is, by `poll` with any timeout or by iteration, with the same options. Beyond that:
+    Use it like `KafkaConsumer`, by `poll` with any timeout or by iteration, with the same options. In addition:
 
-    - A rebalance that began is finished by the next calls of `poll`, however short their timeout is. The plain consumer
-      (3.0.12) can forget that it is joining: then it reads on what it had, and sends no heartbeat any more. With
-      `timeout_ms=0`, which is the default of `poll`, it hardly ever joins.
-    - `on_change(lost, kept, gained)` is called after each rebalance that changed what the consumer owns, with three
+    - A rebalance that has begun is finished by the next calls of `poll`, however short their timeout is. The plain
+      consumer (3.0.12) can forget that it is joining: it then goes on reading its old partitions without heartbeats.
+      With `timeout_ms=0`, the default of `poll`, it hardly ever joins.
+    - `on_change(lost, kept, gained)` is called after each rebalance that changed the consumer's partitions, with three
       frozensets of `TopicPartition`. Partitions that were revoked and given back are `kept`.
 
-    `on_change` is called in the thread that calls `poll` or iterates, and before a record of what was gained is
-    returned. So it may call `seek`, `position` and `commit`, which kafka-python's own listener may not. A consumer that
-    was thrown out of the group has lost everything; it is told so when it knows, in a call of its own, and what it gets
-    when it is back is `gained`, to be read from the committed offset. So it is with an eager assignor after a round
-    that the consumer missed, since others may have read in it. After `unsubscribe` and `close` everything is lost, too.
-    Partitions that the caller chose with `assign` are in no group's hands: nothing is called for them.
-    What `on_change` raises is raised by the method that called it. No record is lost by that, and the same change is
-    not told again.
+    `on_change` is called in the thread that calls `poll` or iterates, before a record of a gained partition is
+    returned. So it may call `seek`, `position` and `commit`, which kafka-python's own listener may not. If the consumer
+    was removed from the group, all partitions are reported as lost as soon as it learns of that, in a call of its own.
+    Partitions that it gets afterwards are `gained`, and read from the committed offset. The same happens with an eager
+    assignor after a round that the consumer missed, since others may have read in between. After `unsubscribe` and
+    `close`, all partitions are lost, too. For partitions that the caller chose with `assign`, nothing is called.
+    An exception of `on_change` is raised by the method that called it. No record is lost by that, and the change is not
+    reported again.
 
-    Under an eager assignor, the next owner may have begun to read what is told as `lost`. Under a cooperative one it
-    has not, unless the consumer was thrown out, was closed or has changed its subscription.
+    Under an eager assignor, the next owner may already read the partitions reported as `lost`. Under a cooperative one
+    it does not, unless the consumer was removed, was closed or has changed its subscription.
 
     Args:
-        topics: to subscribe to, as of `KafkaConsumer`.
+        topics: the topics to subscribe to.
         on_change: see above; None: no call.
         configs: the options of `KafkaConsumer`; `group_id` is required.
 
-    Raises ValueError without a group, for what is no assignor and for what cannot be called, and RuntimeError where
-    kafka-python is not as this class needs it.
+    Raises ValueError without a group, for an invalid assignor or an `on_change` that cannot be called, and RuntimeError
+    if this version of kafka-python is not supported.
     """
 
     def __init__(self, *topics: str, on_change: OnChange | None = None, **configs: Any) -> None:
@@ -98,14 +98,14 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python comes 
             self._now_owns(frozenset(self.assignment()))
 
     def _now_owns(self, now: frozenset[TopicPartition]) -> None:
-        # Noted first, so that no change is told twice, also if telling it fails.
+        # Noted first, so that no change is reported twice, even if `on_change` raises.
         before, self._owned = self._owned, now
         if self._on_change is not None and now != before:
             self._on_change(before - now, before & now, now - before)
 
 
 def _assignors(given: Any) -> list[Any]:
-    """The assignors in `given`, instances made of classes. Raises ValueError, naming the first that is no assignor."""
+    """Instances of the assignors in `given`. Raises ValueError for the first that is no assignor."""
     several = isinstance(given, Iterable) and not isinstance(given, str)
     assignors = []
     for one in given if several else [given]:
@@ -121,7 +121,7 @@ def _assignors(given: Any) -> list[Any]:
 
 
 class Joined(NamedTuple):
-    """The end of a join: what the member was assigned in which generation, and until when it counts as alive."""
+    """The end of a join: the assignment, its generation, and until when the broker counts the member as alive."""
 
     generation: Generation
     assignment: bytes
@@ -129,35 +129,35 @@ class Joined(NamedTuple):
 
 
 class Coordinator(ConsumerCoordinator):  # type: ignore[misc]
-    """kafka-python's side of the group protocol, which finishes what it has begun.
+    """kafka-python's coordinator, changed so that it finishes every join that it has begun.
 
-    In kafka-python, a `poll` that gives up leaves the join under way for the next one. But the next one asks anew
-    whether there is a reason to join: a changed subscription is one only until the request is made, and changed
-    metadata only until the leader has made its plan. Then nobody hears the answer, and heartbeats stay off. A join
-    that ends between two polls is thrown away and made again. And who is thrown out of the group while it joins keeps
-    its positions, though others read on from there.
+    In kafka-python, a `poll` that times out leaves the join to the next one. But the next one checks again whether
+    there is a reason to join: a changed subscription is one only until the request is sent, and changed metadata only
+    until the leader has made its plan. The response is then never read, and heartbeats stay off. A join that ends
+    between two polls is dropped and made again. And a consumer that is removed from the group while it joins keeps its
+    positions, although others read on from there.
     """
 
     _joined: Joined | None
-    _round: int | None  # the last generation whose assignment was heard
+    _round: int | None  # the last generation whose assignment was received
     _lost_all: bool
     _tell: Callable[..., None]
 
     def watch(self, tell: Callable[..., None]) -> None:
-        """Begin to be what this class is; see `guard`."""
+        """Set the attributes of this class; see `guard`."""
         self._joined = None
         self._round = None
         self._lost_all = False
         self._tell = tell
 
     def need_rejoin(self) -> bool:
-        """Whether to join, or to go on joining."""
+        """Whether to join, or to continue a pending join."""
         if self.rejoining:
             self.request_rejoin()
         return bool(super().need_rejoin())
 
     def reset_generation(self, *args: Any, **kwargs: Any) -> None:
-        """Note that the member is not of the group any more, and has to give up what it owns before it joins again."""
+        """Note that the member is no longer in the group, and must give up its partitions before it joins again."""
         super().reset_generation(*args, **kwargs)
         with self._lock:  # called by the network's thread, too
             self._lost_all = True
@@ -165,7 +165,7 @@ class Coordinator(ConsumerCoordinator):  # type: ignore[misc]
             self.rejoining = False
 
     def poll(self, timeout_ms: float | None = None) -> bool:
-        """Take part in the group, then tell what has changed."""
+        """Take part in the group, then report changes."""
         done = bool(super().poll(timeout_ms=timeout_ms))
         with self._lock:
             lost_all, self._lost_all = self._lost_all, False
@@ -173,8 +173,8 @@ class Coordinator(ConsumerCoordinator):  # type: ignore[misc]
         return done
 
     async def _on_join_prepare_async(self, *args: Any, **kwargs: Any) -> None:
-        # A leader goes on looking at the topics of the others. Else metadata that come while it joins leave them out,
-        # its plan is made from those, and the next metadata differ from them: so it would join again, and again.
+        # A leader keeps the topics of the other members. Otherwise metadata that comes while it joins leaves them out,
+        # its plan is made from that, and the next metadata differs: it would rebalance again and again.
         watched = set(self._subscription.group_subscription()) if self._is_leader else set()
         try:
             await super()._on_join_prepare_async(*args, **kwargs)
@@ -185,14 +185,14 @@ class Coordinator(ConsumerCoordinator):  # type: ignore[misc]
     async def _on_join_complete_async(self, generation: int, *args: Any, **kwargs: Any) -> None:
         missed = self._round is not None and generation > self._round + 1
         if missed and self._rebalance_protocol == RebalanceProtocol.EAGER:
-            # In a round between, others may have owned and read what this member had: its positions are worth nothing.
+            # In between, others may have owned and read its partitions, so its positions are out of date.
             self._subscription.assign_from_subscribed([])
             self._lost_all = True
         self._round = generation
         await super()._on_join_complete_async(generation, *args, **kwargs)
 
     def _perform_assignment(self, *args: Any, **kwargs: Any) -> Any:
-        self._subscription.reset_group_subscription()  # to which what the members want now is added
+        self._subscription.reset_group_subscription()  # the topics of the members are added to it
         return super()._perform_assignment(*args, **kwargs)
 
     async def _do_join_and_sync_async(self) -> bytes:
@@ -205,17 +205,17 @@ class Coordinator(ConsumerCoordinator):  # type: ignore[misc]
         ):
             return last.assignment
         assignment: bytes = await super()._do_join_and_sync_async()
-        # To the broker the member was alive just now, and it has to hear a heartbeat in time.
+        # The broker has just heard from the member, and must get a heartbeat in time.
         alive_ms = self.config["session_timeout_ms"] - self.config["heartbeat_interval_ms"]
         self._joined = Joined(self._generation, assignment, time.monotonic() + alive_ms / 1000)
         return assignment
 
 
 def guard(coordinator: Any, tell: Callable[..., None]) -> None:
-    """Make a `Coordinator` of kafka-python's own.
+    """Turn kafka-python's coordinator into a `Coordinator`.
 
-    `tell`: called by each poll, with whether others may have owned since the last one what the member had (`lost_all`),
-    and whether it is `settled` in a generation. Raises RuntimeError if the coordinator is not the one that is known.
+    `tell`: called by each poll, with `lost_all` (whether others may have owned the member's partitions since the last
+    one) and `settled` (whether it is stable in a generation). Raises RuntimeError for an unknown coordinator.
     """
     missing = [name for name in RELIED_ON if not hasattr(coordinator, name)]
     if type(coordinator) is not ConsumerCoordinator or missing:

@@ -13,7 +13,7 @@ from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
 
 CLUSTER = ""
-"""A consumer group lives in one cluster, which needs no name."""
+"""A consumer group belongs to one cluster, which needs no name here."""
 
 USER_DATA_VERSION = 1
 USER_DATA_HEAD = struct.Struct(">4sBI")  # MAGIC, version, CRC-32 of the JSON that follows
@@ -21,7 +21,7 @@ MAGIC = b"EVSP"
 
 
 def encode_claim(owned: Sequence[SplitId], generation: int | None) -> bytes:
-    """The user data that says: these partitions are mine since this generation. Empty without partitions."""
+    """The user data with which a member claims these partitions since this generation. Empty without partitions."""
     if not owned:
         return b""
     by_topic: dict[str, list[int]] = {}
@@ -32,9 +32,9 @@ def encode_claim(owned: Sequence[SplitId], generation: int | None) -> bytes:
 
 
 def decode_claim(user_data: bytes | memoryview | None) -> tuple[tuple[SplitId, ...], int | None]:
-    """The partitions and the generation in a member's user data; no partitions where it is empty.
+    """The partitions and the generation in a member's user data; no partitions if it is empty.
 
-    Raises ValueError, saying why, where it is not user data of this assignor, or damaged, or of a newer version.
+    Raises ValueError if it is of another assignor, damaged, or of a newer version.
     """
     data = bytes(user_data or b"")
     if not data:

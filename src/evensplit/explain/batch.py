@@ -218,8 +218,8 @@ class Explanation:
         readers = ((one.reader, one.splits, one.offsets) for one in self.readers)
         return (
             lines([*self.sentences(), *filter(None, [self.advice()]), *self.notices])
-            + table(["cluster", "", "splits", "lag"], clusters, len(self.clusters))
-            + table(["reader", "splits", "offsets in the batch"], readers, len(self.readers))
+            + table(["cluster", "", "partitions", "lag"], clusters, len(self.clusters))
+            + table(["reader", "partitions", "offsets in the batch"], readers, len(self.readers))
         )
 
     def _balance(self, one: Evenness) -> str:

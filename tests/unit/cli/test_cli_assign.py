@@ -95,10 +95,10 @@ def test_claims_may_be_left_out() -> None:
 def test_the_table_says_who_has_what_and_what_is_proven() -> None:
     said = run()
     lines = [line.split() for line in said.splitlines()]
-    assert ["member", "load", "kept", "moved", "here", "new", "splits"] in lines
+    assert ["member", "load", "kept", "moved", "here", "new", "partitions"] in lines
     (b,) = (line for line in lines if line[:1] == ["b"])
     assert b[1:5] == ["2", "2", "0", "0"] or b[1:5] == ["3", "2", "1", "0"]
-    assert "Nobody may read: unread 0" in said
+    assert "No member may read: unread 0" in said
     assert "Proven: as even as possible; 1 partition moved for that, the minimum." in said
 
 

@@ -98,7 +98,7 @@ def test_an_option_as_json() -> None:
         "default": "no limit",
         "where": "query",
         "since": "0.1.0",
-        "meaning": "Maximum number of offsets in a task. Longer ranges are split into several tasks.",
+        "meaning": "Maximum number of offsets in a task. Longer ranges are cut into several tasks.",
         "example": "500000",
     }
 

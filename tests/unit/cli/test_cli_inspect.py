@@ -211,7 +211,7 @@ def test_two_batches_that_do_not_follow_each_other_are_named(name: str, tmp_path
     back = [state({("east", "t"): [500]}, 1), state({("east", "t"): [400]}, 1)]
     place = write(tmp_path / "kept", back)
     assert (
-        f"{place / 'offsets' / '1'}, source 0: split east/t/0 would be read from"
+        f"{place / 'offsets' / '1'}, source 0: partition east/t/0 would be read from"
         in read_checkpoint(name, place, code=1)[1]
     )
 

@@ -66,13 +66,13 @@ LIVE = ("-o", "kafka.bootstrap.servers=east:1", "-o", "subscribe=orders,clicks")
 def test_from_a_checkpoint_with_as_many_readers_nobody_is_asked(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: pytest.fail("a cluster was asked"))
     shown, _ = run(str(place))
-    assert shown.splitlines()[0] == "6 splits to 3 readers by balanced"
+    assert shown.splitlines()[0] == "6 partitions to 3 readers by balanced"
     assert rows(shown) == [
         ["0", "2", "0", "0", "east/orders 0  west/clicks 0"],
         ["1", "2", "0", "0", "east/orders 1  west/clicks 1"],
         ["2", "2", "1", "0", "east/orders 2  west/clicks 2"],
     ]
-    assert "1 split would move:\n  from reader 0 to reader 2: east/orders 2" in shown
+    assert "1 partition would move:\n  from reader 0 to reader 2: east/orders 2" in shown
     assert "Proven: as even as possible; " in shown
 
 
@@ -84,7 +84,7 @@ def test_fewer_readers_move_what_they_have_to(place: Path) -> None:
     assert plan["moves"] == [{"split": "west/clicks/2", "from": 2, "to": 1, "forced": True}]
     assert set(plan["owners"].values()) == {0, 1}
     shown, _ = run(str(place), "--readers", "2")
-    assert "1 split would move, 1 of them since their reader is gone" in shown
+    assert "1 partition would move, 1 of them since their reader is gone" in shown
     assert "Proven: as even as possible; " in shown
 
 
@@ -113,7 +113,7 @@ def test_pins_and_scope(place: Path) -> None:
 def test_owners_stay_where_rebalance_says_so(place: Path) -> None:
     plan = planned(str(place), "-o", "rebalance=never")["plans"][0]
     assert (plan["moved"], plan["loadMax"]) == (0, 3)
-    assert "With rebalance=never, splits that have an owner stay" in run(str(place), "-o", "rebalance=never")[0]
+    assert "With rebalance=never, partitions keep their owner" in run(str(place), "-o", "rebalance=never")[0]
     assert planned(str(place), "--rebalance", "on-rescale", "--readers", "6")["plans"][0]["loadMax"] == 1
     assert planned(str(place), "--rebalance", "never") == planned(str(place), "-o", "rebalance=never")
     told = run(str(place), "--rebalance", "never", "-o", "rebalance=always", code=2)[1]

@@ -226,10 +226,10 @@ def test_what_is_said_of_a_plan_holds_for_it_alone() -> None:
     found = Recorder()
     feed(found, [begin, end], first=5)
     text = shown(found).text
-    assert "Busiest reader: 50,000 of 50,001 offsets, the best possible without splitting partitions." in text
+    assert "Busiest reader: 50,000 of 50,001 offsets, the best possible without cutting partitions." in text
     said = "The busiest reader has 50,000 of 50,001 offsets, 300% of an equal share, since each partition is read as a"
     assert f"{said} whole; the option plan=level would cut them, and leave it 16,667." in text
     assert tile(shown(found), "Busiest reader") == (
-        "300% of an equal share 50,000 of 50,001 offsets; plan=level would split them"
+        "300% of an equal share 50,000 of 50,001 offsets; plan=level would cut them"
     )
     assert "could not have fewer" not in text

@@ -24,7 +24,7 @@ def test_bars_reach_from_the_ground_to_their_offsets() -> None:
     (column,) = make_chart([work(7, 100, 0, 50)]).columns
     assert column.level == HEIGHT / 2
     assert [(bar.y, bar.height, bar.above) for bar in column.bars] == [(0, 100, 50), (100, 0, 0), (50, 50, 0)]
-    assert "busiest is reader 0 with 100, the level is 50; it took 500 ms" in column.title
+    assert "busiest is reader 0 with 100, an equal share is 50; it took 500 ms" in column.title
     assert all(0 <= bar.x < bar.x + bar.width <= WIDTH for bar in column.bars)
 
 

@@ -92,13 +92,13 @@ def test_an_assignment() -> None:
     splits = [SplitId("c", "orders", number) for number in range(7)]
     found = shown(assign(splits, [NASTY, "b", "c"]))
     assert found.texts[:2] == [
-        "7 splits, 3 readers, policy balanced",
+        "7 partitions, 3 readers, policy balanced",
         "as even as possible; no partition moved that could have stayed",
     ]
-    assert found.texts[2:] == ["reader", "splits", NASTY, "3", "b", "2", "c", "2"]
+    assert found.texts[2:] == ["reader", "partitions", NASTY, "3", "b", "2", "c", "2"]
     weighted = shown(assign(splits, 2, weight=dict.fromkeys(splits, 1000), eligible={0: [splits[0]], 1: []}))
-    assert "nobody may read 6 splits" in weighted.texts
-    assert weighted.texts[-8:] == ["splits", "weight", "0", "1", "1,000", "1", "0", "0"]
+    assert "no reader may read 6 partitions" in weighted.texts
+    assert weighted.texts[-8:] == ["partitions", "weight", "0", "1", "1,000", "1", "0", "0"]
     assert f"… and {1_000 - ROWS_MAX} more" in shown(assign(splits, 1_000)).texts
 
 
@@ -201,7 +201,7 @@ def test_a_figure_is_one_of_matplotlib_and_not_of_pyplot() -> None:
 
 def test_an_empty_explanation() -> None:
     empty = Explanation(explanation(Script()).changes, (), (), (), False, explanation(Script()).plan)
-    assert shown(empty).texts[:4] == ["cluster", "splits", "lag", "reader"]
+    assert shown(empty).texts[:4] == ["cluster", "partitions", "lag", "reader"]
     assert empty.plot()._repr_png_().startswith(PNG)
 
 

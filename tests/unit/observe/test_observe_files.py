@@ -209,7 +209,7 @@ ANNOTATED = {
     "EvensplitLagGrowing": "orders falls behind cluster east",
     "EvensplitClusterUnreachable": "cluster west does not answer orders",
     "EvensplitLossReported": "records of cluster east were gone before orders had read them, or perhaps were",
-    "EvensplitMovesFlapping": "splits of orders change their readers in most batches",
+    "EvensplitMovesFlapping": "partitions of orders change their readers in most batches",
 }
 
 

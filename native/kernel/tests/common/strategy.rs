@@ -22,7 +22,7 @@ pub fn selection() -> impl Strategy<Value = Selection> {
         .prop_map(|names| Selection::of(&names).unwrap())
 }
 
-/// A log of record batches as compaction leaves one behind.
+/// A log of record batches after compaction.
 pub fn log() -> impl Strategy<Value = Vec<Batch>> {
     let one = (
         prop_oneof![5 => Just(0), 1 => 1..1000_i64],

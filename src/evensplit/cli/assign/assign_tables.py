@@ -115,7 +115,7 @@ def one_case(case: Case, assignment: Assignment) -> RenderableType:
     if previous:
         for heading in ("kept", "moved here", "new"):
             table.add_column(heading, justify="right")
-    table.add_column("splits", overflow="fold", ratio=1)
+    table.add_column("partitions", overflow="fold", ratio=1)
     for member, splits in list(owned.items())[:MEMBERS_MAX]:
         before = Counter("new" if split not in previous else previous[split] == member for split in splits)
         counts = [_count(before[kind]) for kind in (True, False, "new")] if previous else []
@@ -124,8 +124,8 @@ def one_case(case: Case, assignment: Assignment) -> RenderableType:
     if len(owned) > MEMBERS_MAX:
         parts.append(Text(f"… and {len(owned) - MEMBERS_MAX:,} more members; --format json has all of them"))
     if assignment.unassigned:
-        nobody = Text("Nobody may read: ", "yellow")
-        parts.append(nobody.append_text(compressed(assignment.unassigned)))
+        unread = Text("No member may read: ", "yellow")
+        parts.append(unread.append_text(compressed(assignment.unassigned)))
     parts.append(_proof(assignment))
     return Group(*parts)
 
@@ -178,7 +178,7 @@ def summary(policy: str, lines: Sequence[SummaryLine]) -> RenderableType:
     unread = any(line.unassigned for line in lines)
     table = Table(title=Text(f"{len(lines):,} cases by {policy}", "bold"), title_justify="left", box=SIMPLE)
     table.add_column("case", overflow="fold")
-    for heading in ("members", "splits"):
+    for heading in ("members", "partitions"):
         table.add_column(heading, justify="right")
     table.add_column("loads", overflow="fold")
     for heading in ("moved", "unread") if unread else ("moved",):

@@ -33,7 +33,7 @@ def one_plan(present: Present, plan: Plan) -> RenderableType:
     lag, arrived = lag_of(plan.owner, present.lag), Counter(move.target for move in plan.moves)
     table = Table(title=Text(_title(present, plan.terms), "bold"), title_justify="left", box=SIMPLE)
     table.add_column("reader", justify="right")
-    table.add_column("splits", justify="right")
+    table.add_column("partitions", justify="right")
     headings = (*(("moved here", "new") if owners else ()), *(("lag",) if present.found is not None else ()))
     for heading in headings:
         table.add_column(heading, justify="right")
@@ -52,7 +52,7 @@ def one_plan(present: Present, plan: Plan) -> RenderableType:
         parts.extend(_moves(plan))
     parts.extend(_proofs(plan))
     if plan.terms.rebalance != ALWAYS and owners:
-        parts.append(Text(f"With rebalance={plan.terms.rebalance}, splits that have an owner stay where they may."))
+        parts.append(Text(f"With rebalance={plan.terms.rebalance}, partitions keep their owner where they may."))
     parts.extend(Text(f"Note: {plain(note)}") for note in present.notes)
     return Group(*parts)
 
@@ -93,7 +93,7 @@ def _title(present: Present, terms: Terms, *, named: bool = True) -> str:
         now = f" (now {present.before.readers:,})"
     by = f" by {terms.policy}" if named else ""
     scope = ", each cluster on its own" if terms.scope == PER_CLUSTER else ""
-    return f"{counted(len(present.splits), 'split')} to {counted(terms.readers, 'reader')}{now}{by}{scope}"
+    return f"{counted(len(present.splits), 'partition')} to {counted(terms.readers, 'reader')}{now}{by}{scope}"
 
 
 def _moves(plan: Plan) -> list[Text]:
@@ -102,7 +102,7 @@ def _moves(plan: Plan) -> list[Text]:
         return [Text("Nothing moves.")]
     forced = len(plan.moves) - plan.free_moves
     because = f", {forced:,} of them since their reader is gone or may not read them" if forced else ""
-    lines = [Text(f"{counted(len(plan.moves), 'split')} would move{because}:")]
+    lines = [Text(f"{counted(len(plan.moves), 'partition')} would move{because}:")]
     pairs: dict[tuple[int, int], list[SplitId]] = {}
     for move in plan.moves:
         pairs.setdefault((move.source, move.target), []).append(move.split)

@@ -39,9 +39,9 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
 @source_options
 @form_option
 def doctor(given: tuple[str, ...], form: str) -> None:
-    """Check what a query needs, and how to mend what is missing.
+    """Check what a query needs, and how to fix what is missing.
 
-    Without options, it checks this machine: Java, PySpark, pyarrow, the kernel, the workers' Python and the own
+    Without options, it checks this machine: Java, PySpark, pyarrow, the kernel, the workers' Python and its
     address. With the options of a query, it also checks each cluster: name, connection, TLS and login of each bootstrap
     server, the addresses that brokers advertise, and access to the topics and consumer groups. Topics may be left out.
     No record is read, nothing is written or committed, and no secret is printed.

@@ -141,7 +141,7 @@ def _by_topic(view: View) -> list[tuple[tuple[str, str], list[SplitView]]]:
 
 
 def _readers(view: View) -> Group:
-    table = _table("#reader", "#splits", "#offsets in the last batch")
+    table = _table("#reader", "#partitions", "#offsets in the last batch")
     readers = view.explanation.readers
     for one in readers[:ROWS_MAX]:
         table.add_row(cell(one.reader), cell(one.splits), cell(one.offsets))
@@ -153,7 +153,7 @@ def _more(count: int, what: str) -> list[Text]:
 
 
 def _splits(view: View) -> Table:
-    table = _table("split", "", "#reader", "#next offset", "#in the last batch")
+    table = _table("partition", "", "#reader", "#next offset", "#in the last batch")
     for one in view.splits():
         owner = "" if one.owner is None else one.owner
         table.add_row(cell(one.id), cell(one.stands), cell(owner), cell(one.position), cell(one.offsets))

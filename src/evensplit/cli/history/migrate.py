@@ -69,7 +69,7 @@ class _Outcome:
     "clusters",
     multiple=True,
     metavar="[SOURCE=]ID",
-    help=f"The id of the cluster in the query's options clusters or metadata. Default: {DEFAULT_CLUSTER}.",
+    help=f"The id of the cluster in the query's options clusters or metadata. Without it: '{DEFAULT_CLUSTER}'.",
 )
 @reaching
 @click.option("--yes", is_flag=True, help="Write TO. Without it, only show what would be written.")

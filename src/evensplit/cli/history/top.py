@@ -194,7 +194,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
 def _clusters(now: _Now, source: str, view: View, splits: list[SplitView], rows: int | None) -> Table:
     table = Table(box=SIMPLE)
     table.add_column("cluster", overflow="fold")
-    for heading in ("splits", "offsets/s", *(("lag",) if now.ends.asked else ())):
+    for heading in ("partitions", "offsets/s", *(("lag",) if now.ends.asked else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     rates, lags = view.rates(), lag_by_cluster(splits)
@@ -213,7 +213,7 @@ def _readers(view: View, rows: int | None) -> Table:
     work = view.work[-1]
     table = Table(box=SIMPLE)
     table.add_column("reader", justify="right")
-    for heading in ("splits", "offsets in the last batch"):
+    for heading in ("partitions", "offsets in the last batch"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column(f"its share is {work.share:,.0f}" if work.offsets_sum else "", no_wrap=True)
     most = max(work.offsets.values(), default=0)
@@ -236,7 +236,7 @@ def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
     """The splits with the most lag; if no cluster was asked, those that had the most to read."""
     lag = now.ends.asked
     table = Table(box=SIMPLE)
-    table.add_column("farthest behind" if lag else "most to read", overflow="fold")
+    table.add_column("largest lag" if lag else "most to read", overflow="fold")
     for heading in ("reader", "next offset", "in the last batch", *(("lag",) if lag else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in _most(splits, lag=lag)[:rows]:

@@ -29,7 +29,7 @@ def reaching(command: Any) -> Any:
         "options",
         multiple=True,
         metavar="[SOURCE:]NAME=VALUE",
-        help="A Kafka setting for the connection, as kafka.security.protocol=SSL. Repeatable. Secrets: ${env:NAME}.",
+        help="A Kafka setting for the connection, e.g. kafka.security.protocol=SSL. Repeatable. Secrets: ${env:NAME}.",
     )(command)
     return click.option(
         "--bootstrap-servers",

@@ -152,7 +152,7 @@ def positions_table(logs: Sequence[LogPosition]) -> Table:
     table = Table(box=SIMPLE)
     for name in ("topic", "partition"):
         table.add_column(name, no_wrap=True)
-    for name in ("next offset", *(("log begins", "log ends", "behind") if asked else ())):
+    for name in ("next offset", *(("log begins", "log ends", "lag") if asked else ())):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     detailed = len(logs) <= ROWS_MAX

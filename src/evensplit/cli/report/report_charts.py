@@ -56,7 +56,7 @@ def _work(view: View) -> Iterator[Plot]:
     if works:
         series: list[tuple[str, list[float]]] = [
             ("busiest reader", [one.busiest for one in works]),
-            ("the level: an equal share", [one.share for one in works]),
+            ("an equal share", [one.share for one in works]),
             ("least busy reader", [one.least_busy for one in works]),
         ]
         note = "Offsets of a reader in each batch. The closer the lines, the more even the batch."

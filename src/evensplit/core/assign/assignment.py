@@ -90,7 +90,7 @@ class Assignment:
         """The loads of the readers as bars, with the largest that there has to be. Needs `evensplit[plots]`."""
         from evensplit.charts import Bars, draw
 
-        unit = "weight" if self.certificate.weighted else "splits"
+        unit = "weight" if self.certificate.weighted else "partitions"
         return draw(
             Bars(
                 f"{self.certificate.policy}: {self.certificate.statement()}",
@@ -106,12 +106,12 @@ class Assignment:
         counts = Counter(self.owner.values())
         weighted = ["weight"] if self.certificate.weighted else []
         rows = ((str(one), counts[one], *([load] if weighted else [])) for one, load in self.loads.items())
-        unread = [f"nobody may read {counted(len(self.unassigned), 'split')}"] if self.unassigned else []
-        sizes = f"{counted(len(self.owner), 'split')}, {counted(len(self.loads), 'reader')}"
+        unread = [f"no reader may read {counted(len(self.unassigned), 'partition')}"] if self.unassigned else []
+        sizes = f"{counted(len(self.owner), 'partition')}, {counted(len(self.loads), 'reader')}"
         return (
             title(f"{sizes}, policy {self.certificate.policy}")
             + lines([self.certificate.statement(), *unread])
-            + table(["reader", "splits", *weighted], rows, len(self.loads))
+            + table(["reader", "partitions", *weighted], rows, len(self.loads))
         )
 
 

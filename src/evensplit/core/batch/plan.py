@@ -159,13 +159,13 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
             begin = _begin_of_old(start, known, split, end)
         if begin is None and position > 0 and start.begun:
             raise CheckpointError(
-                f"split {key} is to be read up to offset {position}, and neither offset says from where. The two are "
-                "not of one batch: restore the checkpoint's offsets directory as a whole"
+                f"partition {key} is to be read up to offset {position}, and neither offset says from where. The two "
+                "are not of one batch: restore the checkpoint's offsets directory as a whole"
             )
         begin = position if begin is None else begin
         if begin > position:
             raise CheckpointError(
-                f"split {key} would be read from offset {begin} to {position}; expected an end at or after its "
+                f"partition {key} would be read from offset {begin} to {position}; expected an end at or after its "
                 "start. The two offsets are not of one batch: restore the checkpoint's offsets directory as a whole"
             )
         if begin < position:
@@ -288,7 +288,7 @@ def _owner(part: Range, earlier: Mapping[SplitId, Split], start: EnumeratorState
     # Where batches between the two are not logged, somebody may have read it in one of them that may do so no more.
     if owner is None and not split.finished and end.revision <= start.revision + 1:
         raise CheckpointError(
-            f"split {part.split} is to be read up to offset {part.end} but has no owner; expected a reader from 0 "
+            f"partition {part.split} is to be read up to offset {part.end} but has no owner; expected a reader from 0 "
             f"to {end.readers - 1}"
         )
     if owner is None:

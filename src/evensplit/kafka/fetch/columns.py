@@ -1,4 +1,4 @@
-"""The columns: their types, what they hold, and the way from the kernel's buffers to Arrow, without copying.
+"""The columns: their types, their meaning, and how the kernel's buffers become Arrow arrays, without copying.
 
 A column is declared here once; Spark's schema, the options and a page of the reference come from it. The kernel has its
 own list of the names (`native/kernel/src/selection.rs`), which tests compare with this one.
@@ -47,13 +47,13 @@ class Column:
     """One column of the rows."""
 
     type: pa.DataType
-    """Its type in Arrow. Spark's is the one that PySpark gives to this."""
+    """Its type in Arrow. PySpark converts it to Spark's."""
 
     holds: str
-    """What it holds and when it is null, in a clause for the reference."""
+    """Its content, and when it is null: a clause for the reference."""
 
     parts: Callable[[Columns], Any]
-    """Its buffers among those that the kernel hands out; None if the column was not asked for."""
+    """Takes its buffers from the kernel's columns; None if the column was not requested."""
 
     to_array: Callable[[pa.DataType, int, Any], pa.Array]
     """Makes an array of its type from the number of rows and the buffers."""
@@ -84,22 +84,23 @@ TABLE: Mapping[str, Column] = {
     ),
     "headers": Column(
         pa.list_(pa.field("element", HEADER)),
-        "the record's headers in their order, repeated keys included; null if it has none. Only if asked for",
+        "the record's headers in their order, repeated keys included; null if it has none. Only with `includeHeaders`, "
+        "or if `columns` names it",
         lambda found: found.headers,
         _headers,
     ),
     "cluster": Column(
         pa.string(),
-        "the cluster's name in the options or the metadata. By default if there can be several",
+        "the cluster's id in the options or the metadata. By default only with `clusters` or `metadata`",
         lambda found: found.cluster,
         _variable,
     ),
 }
-"""All columns by name, in the order that they have in the rows, whichever of them are wanted."""
+"""All columns by name, in the order that they always have in the rows."""
 
 COLUMNS = tuple(TABLE)
 KAFKA_COLUMNS = COLUMNS[:7]
-"""Those that Spark's own Kafka source always has."""
+"""The columns of Spark's own Kafka source."""
 
 
 @cache

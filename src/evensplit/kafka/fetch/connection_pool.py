@@ -1,7 +1,7 @@
-"""Connections that outlive one read: a worker process that reads batch after batch opens nothing anew.
+"""Connections that outlive one read, so that a worker process need not open them again for each batch.
 
-There is one pool in a process. A connection is taken out of it for as long as it is used, so no two readers share one,
-and is put back only with nothing outstanding on it.
+Each process has one pool. A connection is taken out of it while it is used, so no two readers share one, and is put
+back only without an outstanding response.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Cluster = tuple[str, ClientSettings]
 
 
 class Pool:
-    """Clients and idle connections of this process, the least recently used ones dropped beyond a bound.
+    """Clients and idle connections of this process; beyond a bound, the least recently used ones are dropped.
 
-    May be used from several threads. In a forked process it is empty. `network`: what it connects over.
+    May be used from several threads. In a forked process it is empty. `network`: makes the connections.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Pool:
                 return Connection(cluster, address, settings, deadline, self.network)
             if found.is_quiet():
                 return found
-            # Brokers close what was idle for ten minutes.
+            # Brokers close connections that were idle for ten minutes.
             found.close()
 
     def give_back(self, connection: Connection, settings: ClientSettings) -> None:
-        """Keep `connection` for the next one who needs it; closes it if it cannot be used again."""
+        """Keep `connection` for the next reader; closes it if it cannot be used again."""
         self._drop_if_forked()
         if not connection.is_quiet():
             connection.close()
@@ -95,7 +95,7 @@ class Pool:
             one.close()
 
     def close(self) -> None:
-        """Close all that is idle, and all clients."""
+        """Close all idle connections and all clients."""
         clients, idle = self._clients, self._idle
         self._start()
         for client in clients.values():

@@ -1,4 +1,4 @@
-"""The lane's way to the brokers: who is asked when, and what happens when one does not answer."""
+"""Sends Fetch requests and receives responses: which broker is asked when, and what happens if it does not answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from evensplit.kafka.wire.frames import BODY_BEGIN, AnswerTooLong, Frame
 
 
 class Fetcher:
-    """Fetches `reads` to their ends. `responses` does it; `close` has to be called afterwards, whatever happened.
+    """Fetches `reads` to their ends, in `responses`. `close` must be called afterwards, whatever happened.
 
-    Times that are compared with `_waiting.now_s` are of its own clock, which runs only while it waits.
+    Times that are compared with `_waiting.now_s` are on its clock, which runs only while it waits.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Fetcher:
         self._answers = 0
 
     def responses(self) -> Iterator[tuple[bytearray, list[Span]]]:
-        """Each response's frame, with what is to be decoded from it before the next one is taken.
+        """The frame of each response, with the spans to decode from it before the next one is taken.
 
-        The next request is on its way by then; what answers it waits in the socket, since the frame is used again.
+        By then the next request is sent. Its response waits in the socket, since the frame is used again.
         """
         while True:
             for read, broker in self._routing.resolve_leaders():
@@ -78,9 +78,9 @@ class Fetcher:
             yield answering.frame.data, answer.spans
 
     def advance(self, read: PartitionRead, position: int) -> None:
-        """Tell where to go on with a read whose span had no position."""
+        """Set where a read continues whose span had no position."""
         if position > read.position:
-            # At the end of the range, what is before it may be a gap.
+            # At the end of the range there may be a gap before the position.
             read.epoch_behind = position if position < read.end else -1
             read.advance(position, self._waiting.now_s)
         else:
@@ -88,7 +88,7 @@ class Fetcher:
             self._routing.raise_if_overdue(read)
 
     def compare_names(self, *, if_done: bool = False) -> None:
-        """See `Routing.compare_names`: to be called when all is read. `if_done`: does nothing if it is not."""
+        """Call `Routing.compare_names` when everything is read. `if_done`: do nothing if it is not."""
         if self._routing.named and not (if_done and self._is_to_go_on()):
             self._routing.compare_names()
 
@@ -98,7 +98,7 @@ class Fetcher:
         return asked or any(not read.finished for queue in queues for read in queue)
 
     def close(self) -> None:
-        """Give the connections that owe nothing back to the pool, and close the others."""
+        """Give connections without an outstanding response back to the pool, and close the others."""
         for leader in self._leaders.values():
             if leader.connection is not None:
                 self._pool.give_back(leader.connection, self._settings[leader.cluster])
@@ -123,16 +123,16 @@ class Fetcher:
             return
         for read in leader.asked:
             if read.trouble is None:
-                # So far it waited for its turn only.
+                # Until now it has only waited for its turn.
                 read.stamp_s = self._waiting.now_s
-        # Half of the time is for another attempt, should this leader have stopped and another one taken over.
+        # Half of the time is left for another attempt, in case this leader has stopped and another one has taken over.
         left_s = min(*map(self._routing.left_s, leader.asked), settings.request_timeout_ms / 1000)
         leader.patience_s = max(left_s / 2, PATIENCE_MIN_S)
         leader.asked_at_s = self._waiting.now_s
         deadline = Deadline.after(leader.patience_s, self._clock)
         wait_ms = min(settings.fetch_max_wait_ms, int(leader.patience_s * 500))
         if leader.asked[0].probing and not leader.asked[0].remote:
-            # Whether there is something is all that is to be known.
+            # A probe only asks whether there is something, so the broker need not wait.
             wait_ms = 0
         build = partial(fetch_request, leader.asked, settings, leader.response_bytes_max, wait_ms)
         try:
@@ -182,7 +182,7 @@ class Fetcher:
             response = parse_fetch_response(frame.data, BODY_BEGIN, length, leader.version)
         except ClusterUnreachable as error:
             if isinstance(error, AnswerTooLong):
-                # The error keeps this call's variables, and a buffer of which there is a view cannot grow.
+                # The error keeps the variables of this call, and a buffer cannot grow while there is a view of it.
                 with memoryview(frame.data) as whole, whole[BODY_BEGIN : error.received] as head:
                     raise_if_batch_too_long(leader.asked, head, leader.version, self._batch_bytes_max)
             self._lose(leader, error)
@@ -242,7 +242,7 @@ class Fetcher:
         for read in answer.out_of_range:
             failed |= not self._routing.look(read, self._routing.check_loss)
             self._routing.unassigned.append(read)
-        # Of some it is known only when they are decoded that they got on.
+        # Some make progress only when they are decoded.
         unknown = [span.read for span in answer.spans if span.position is None]
         for read in asked:
             if not read.finished and read not in unknown:
@@ -256,7 +256,7 @@ class Fetcher:
         return answer
 
     def _redirect(self, leader: Leader, read: PartitionRead, node_id: int) -> None:
-        """Ask another replica from now on, one that is closer (KIP-392)."""
+        """Read from a closer replica from now on (KIP-392)."""
         broker = self._pool.client(leader.cluster, self._settings[leader.cluster]).broker(node_id)
         if broker is None or broker.address == leader.address:
             read.leader_only = True
@@ -266,7 +266,7 @@ class Fetcher:
             self._leader(leader.cluster, broker.address).queue.append(read)
 
     def _lose(self, leader: Leader, error: ClusterError) -> None:
-        """Look for new leaders of all that `leader` had; it did not do its part."""
+        """Drop a broker that failed, and look up new leaders for all of its reads."""
         if leader.connection is not None:
             leader.connection.close()
         del self._leaders[leader.cluster, leader.address]

@@ -1,4 +1,4 @@
-"""What the lane knows of one leader while it reads, and what it waits for.
+"""One broker while it is read from: its connection, its queue, and the time that a quota makes it wait.
 
 Sources: KIP-124 and KIP-219 (quotas: the broker says for how long it will not read from the connection).
 """
@@ -19,16 +19,16 @@ from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.wire.frames import Frame
 
 THROTTLED_VERSION = 8
-"""From this version of Fetch on a broker answers at once, with nothing, and the client waits; before, it held back."""
+"""From this version of Fetch on, a throttling broker answers at once and the client waits; before, it waits itself."""
 
 THROTTLE_MAX_S = 60.0
-"""No quota holds a client back for longer at a time: a broker that says so is asked again by then."""
+"""The longest pause that is granted at a time: a broker that asks for more gets a request after this."""
 
 THROTTLED_MAX_S = 600.0
-"""No quota holds back everything for longer: after that, it counts as time in which partitions have to get on."""
+"""The longest time in which a broker may only throttle; more of it counts against the timeout of its partitions."""
 
 PATIENCE_MIN_S = 0.2
-"""A leader always has at least so long to answer."""
+"""The least time that a leader has to answer."""
 
 log = logging.getLogger("evensplit")
 
@@ -42,7 +42,7 @@ class Leader:
         self.frame = frame
         self.connection: Connection | None = None
         self.queue: deque[PartitionRead] = deque()
-        """Those that are not asked for at the moment, in the order in which they are to be."""
+        """Reads that are not in a request now, in the order in which they will be."""
         self.asked: list[PartitionRead] = []
         self.version = 0
         self.response_bytes_max = 0
@@ -51,24 +51,24 @@ class Leader:
         self.answered = 0
         self.rests_until = 0.0
         self.throttled_s = 0.0
-        """For how long quotas have held it back since something last came of it."""
+        """For how long quotas have throttled it since it last sent something."""
 
     def rest(self, until: float) -> None:
-        """Ask for nothing before `until`, on the network's clock; what was about to be asked for waits."""
+        """Send no request before `until`, on the network's clock; the reads of the next one go back to the queue."""
         self.queue.extendleft(reversed(self.asked))
         self.asked = []
         self.rests_until = max(self.rests_until, until)
 
     def throttle(self, response: FetchedResponse, now_s: float) -> bool:
-        """Leave the broker alone for as long as `response` says; True if that is all it says, so to be asked for again.
+        """Send the broker nothing for as long as `response` says. True if it has nothing else: then request again.
 
-        That is no time in which its partitions failed to get on, up to THROTTLED_MAX_S. `now_s`: on its clock.
+        This time does not count against the timeout of its partitions, up to THROTTLED_MAX_S. `now_s`: on its clock.
         """
         if self.version < THROTTLED_VERSION or response.throttle_ms <= 0:
             return False
         assert self.connection is not None
         throttle_s = min(response.throttle_ms / 1000, THROTTLE_MAX_S)
-        # With the connection it goes to the next reader: until then the broker reads nothing from it.
+        # It belongs to the connection, which the next task may get: until then the broker reads nothing from it.
         self.connection.muted_until = now_s + throttle_s
         self.throttled_s += throttle_s
         if self.throttled_s <= THROTTLED_MAX_S:
@@ -91,14 +91,14 @@ class Leader:
         return True
 
     def drop_spent(self) -> None:
-        """Let go of a connection that is not to be used again, as its login is about to end. Nothing is asked for."""
+        """Close a connection whose login is about to end. No request may be under way on it."""
         if self.connection is not None and not self.connection.usable:
             self.connection.close()
             self.connection = None
 
 
 def wait_for_answers(asked: Sequence[Leader], wait_s: float, poll: select.poll) -> list[Leader]:
-    """Those of `asked` from which something has come, waiting for the first one `wait_s` at most."""
+    """The leaders among `asked` that have sent something, after waiting for the first one up to `wait_s`."""
     by_descriptor: dict[int, Leader] = {}
     ready: list[Leader] = []
     for leader in asked:
@@ -107,6 +107,6 @@ def wait_for_answers(asked: Sequence[Leader], wait_s: float, poll: select.poll) 
         poll.register(leader.connection.fileno(), select.POLLIN)
         if leader.connection.has_bytes():
             ready.append(leader)
-    # A millisecond more, so that what is due then is due.
+    # A millisecond more, so that whatever is due at that time is due.
     wait_ms = 0.0 if ready else min(max(0.0, wait_s), POLL_MAX_S) * 1000 + 1
     return [*ready, *(by_descriptor[descriptor] for descriptor, _ in poll.poll(wait_ms))]

@@ -1,4 +1,4 @@
-"""The beginning of an answer to Fetch that is too long to be taken: which record batch makes it so.
+"""Finds the record batch that makes a response to Fetch too long to be received, from the beginning of it.
 
 Source: the message definition of Fetch in Kafka's protocol, versions 4 to 13.
 """
@@ -16,7 +16,7 @@ from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
 from evensplit.kafka.wire.primitives import OutOfTime, Reader, Undecodable
 
 HEAD_READ_S = 1.0
-"""A broker's takes milliseconds to be read."""
+"""How long reading the head may take; that of a broker takes milliseconds."""
 
 _TOPIC_BYTES_MIN = 3
 _PARTITION_BYTES_MIN = 24
@@ -25,7 +25,7 @@ _BATCH = Struct(">qi")
 
 
 class _Cut(NamedTuple):
-    """The record batch that `length` bytes were claimed for. `topic`: the name or the id of its topic."""
+    """A record batch that is cut off, with its claimed length. `topic`: the name or the id of its topic."""
 
     topic: str
     partition: int
@@ -36,12 +36,12 @@ class _Cut(NamedTuple):
 def raise_if_batch_too_long(
     asked: Sequence[PartitionRead], head: memoryview, version: int, batch_bytes_max: int
 ) -> None:
-    """Raise what is to be said of the record batch in `head` that is cut off, if it is above the bound.
+    """Raise if the record batch that is cut off in `head` is too long.
 
-    `head`: the first bytes of the answer, without its number. Nothing is said of bytes that are no such answer.
+    `head`: the first bytes of the response, without its correlation id. Other bytes raise nothing.
 
     Raises:
-        BatchTooLarge: it is.
+        BatchTooLarge: it claims more than `batch_bytes_max` bytes.
     """
     reader = Reader(head, 0, flexible=version >= FETCH.flexible_from, deadline=Deadline.after(HEAD_READ_S))
     try:
@@ -73,7 +73,7 @@ def _find(reader: Reader, version: int) -> _Cut | None:
 
 
 def _find_in_partition(reader: Reader, version: int) -> tuple[int, int] | None:
-    """Where the record batch begins that is cut off, and how long it is."""
+    """The first offset and the length of the record batch that is cut off; None if none is."""
     reader.int16()
     reader.skip(24 if version >= 5 else 16)  # where the log ends, is stable and starts
     for _ in reader.entries(_ABORTED.size):

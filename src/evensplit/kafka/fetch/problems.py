@@ -1,4 +1,4 @@
-"""The errors of a read: records that are gone, that do not come, or that cannot be decoded; and how losses are skipped.
+"""The errors of a read: records that are gone, do not come or cannot be decoded; and how losses are skipped.
 
 The first sentence of each error says what was expected and what was found, and the rest says what to do.
 """
@@ -45,9 +45,9 @@ log = logging.getLogger("evensplit")
 
 
 def pass_over(read: PartitionRead, error: DataLossError, behind: int, now_s: float) -> None:
-    """Let `read` go on at offset `behind`, or end before it, and log `error` as a warning with the number of offsets.
+    """Let `read` continue at offset `behind`, or end before it, and log `error` with the number of offsets.
 
-    Some of them may never have had a record, so that it is the most that can be lost.
+    Some of them may never have had a record, so this is the most that can be lost.
     """
     found, _, _ = error.detail.partition(". ")
     skipped = read.skip(behind, now_s)
@@ -55,7 +55,7 @@ def pass_over(read: PartitionRead, error: DataLossError, behind: int, now_s: flo
 
 
 def absent(read: PartitionRead) -> DataLossError:
-    """The metadata does not have it."""
+    """The topic or partition is not in the metadata."""
     return _lost(
         read,
         f"the topic or the partition does not exist (any more). To go on without it, {CURE}",
@@ -63,7 +63,7 @@ def absent(read: PartitionRead) -> DataLossError:
 
 
 def created_anew(read: PartitionRead, expected: str, found: str) -> DataLossError:
-    """What has the topic's name has another id."""
+    """The topic of that name has another id."""
     return _lost(
         read,
         f"{RECREATED} after the batch was planned: expected the topic id {expected}, found "
@@ -72,7 +72,7 @@ def created_anew(read: PartitionRead, expected: str, found: str) -> DataLossErro
 
 
 def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
-    """What was read by its name has another id now that it was read."""
+    """The topic was read by its name, and has another id afterwards."""
     return DataLossError(
         *read.split,
         f"{RECREATED} while it was read: expected the topic id {expected}, found {found}. "
@@ -82,7 +82,7 @@ def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
 
 
 def unsure(read: PartitionRead, brokers: Sequence[Address], timeout_ms: int) -> ClusterUnreachable:
-    """It was read by its name, and whose records these were, not all can say who gave them."""
+    """The topic was read by its name, and not all brokers that gave records could confirm its id afterwards."""
     return ClusterUnreachable(
         read.split.cluster,
         f"topic {read.split.topic!r}: it was read by its name, and whether it still was the same topic is not sure, "
@@ -105,7 +105,7 @@ def replaced(read: PartitionRead, offset: int) -> DataLossError:
 def unheard(
     read: PartitionRead, error: DataLossError, brokers: Sequence[Address], timeout_ms: int
 ) -> ClusterUnreachable:
-    """It would be lost, but some brokers may know better."""
+    """It seems to be lost, but some brokers have not confirmed that."""
     found, _, _ = error.detail.partition(". ")
     return ClusterUnreachable(
         read.split.cluster,
@@ -119,7 +119,7 @@ def starts_later(read: PartitionRead, first: int, behind: int) -> DataLossError:
     """The log has offsets `first` to `behind` (exclusive), and begins after the position."""
     return _lost(
         read,
-        f"its log now has {_offsets(first, behind)}: what comes before was deleted, by retention or on request. Let "
+        f"its log now has {_offsets(first, behind)}: earlier records were deleted, by retention or on request. Let "
         f"retention be longer than a query may lag behind; to go on with what there is, {CURE}",
     )
 
@@ -133,13 +133,13 @@ def ends_before(read: PartitionRead, first: int, behind: int) -> DataLossError:
 
 
 def stands_still(read: PartitionRead) -> ClusterUnreachable:
-    """What was sent is before what was asked for."""
+    """All records that came are before the requested offset."""
     detail = f"{read}: the broker sent only records before offset {read.position}, which it was asked for"
     return ClusterUnreachable(read.split.cluster, detail)
 
 
 def does_not_grow(read: PartitionRead, behind: int) -> DataLossError:
-    """The log ends at offset `behind`, before the end of the range, which is waited for."""
+    """The log ends at offset `behind`, before the end of the range, and has not grown while the reader waited."""
     return _lost(
         read,
         f"its log ends at offset {behind} and did not grow: {CUT_OFF}. To go on with what there is, {CURE}",
@@ -147,7 +147,7 @@ def does_not_grow(read: PartitionRead, behind: int) -> DataLossError:
 
 
 def remote(read: PartitionRead, local: int) -> ClusterUnreachable:
-    """It is in remote storage, where everything before offset `local` is, and does not come. Nothing is lost."""
+    """The records are in remote storage, as all before offset `local`, and do not come. Nothing is lost."""
     return ClusterUnreachable(
         read.split.cluster,
         f"{read}: the broker gave no records. They are in remote storage (all before offset {local} are), and did "
@@ -156,7 +156,7 @@ def remote(read: PartitionRead, local: int) -> ClusterUnreachable:
 
 
 def undecided(read: PartitionRead, stable: int) -> ClusterUnreachable:
-    """Transactions are open from offset `stable` on. Nothing is lost; it is not to be read yet."""
+    """Transactions are open from offset `stable` on. Nothing is lost; the records may not be read yet."""
     return ClusterUnreachable(
         read.split.cluster,
         f"{read}: {wanted(read)}, but from offset {stable} on there is a transaction that is neither committed nor "
@@ -167,7 +167,7 @@ def undecided(read: PartitionRead, stable: int) -> ClusterUnreachable:
 
 
 def wanted(read: PartitionRead) -> str:
-    """What is still to be read of the present range."""
+    """The rest of the present range, for errors."""
     return f"offsets {read.position} to {read.end - 1} were to be read"
 
 
@@ -180,7 +180,7 @@ def _offsets(first: int, behind: int) -> str:
 
 
 def overdue(read: PartitionRead, trouble: ClusterError, timeout_ms: int) -> ClusterError:
-    """What is to be raised where `trouble` has kept `read` from getting on for `timeout_ms`."""
+    """`trouble` has kept `read` from making progress for `timeout_ms`."""
     late = f"{read}: nothing came within {timeout_ms} ms (kafkaConsumer.pollTimeoutMs, or kafka.request.timeout.ms)"
     if isinstance(trouble, BrokerError):
         return BrokerError(trouble.cluster, f"{late}. {trouble.detail}", trouble.code)
@@ -188,7 +188,7 @@ def overdue(read: PartitionRead, trouble: ClusterError, timeout_ms: int) -> Clus
 
 
 def too_long(split: SplitId, offset: int, length: int, batch_bytes_max: int) -> BatchTooLarge:
-    """A record batch claims to have `length` bytes, as the broker keeps it."""
+    """A record batch claims a length of `length` bytes, as the broker keeps it."""
     return BatchTooLarge(
         *split,
         offset,
@@ -201,7 +201,7 @@ def too_long(split: SplitId, offset: int, length: int, batch_bytes_max: int) -> 
 def refused_by_kernel(
     split: SplitId, offset: int, data: bytearray, begin: int, error: KernelError, batch_bytes_max: int
 ) -> CorruptRecordsError:
-    """The kernel refused what is in `data` from `begin` on, when it was at `offset`."""
+    """The kernel refused the records in `data` from `begin` on, when it was at `offset`."""
     kind, base, detail = error.args
     at = base if base >= 0 else offset
     if kind == "too_large":
@@ -219,5 +219,5 @@ def refused_by_kernel(
 
 
 def _magic(data: bytearray, begin: int) -> int:
-    """The version of the message format, which has been in the same place in all of them; -1 where nothing is."""
+    """The version of the message format, which is at the same place in all formats; -1 if `data` is too short."""
     return data[begin + _MAGIC_AT] if begin + _MAGIC_AT < len(data) else -1

@@ -1,17 +1,16 @@
 """The bulk reader: ranges of offsets in, Arrow record batches out.
 
-For every leader there is one connection and one request under way, for all the partitions that it leads. When its
-response has arrived, only the headers in it are looked at; that is enough to know where to go on, so the next request
-is on its way before the first record is decoded. What answers it waits in the socket meanwhile: one receive buffer for
-each leader is enough.
+Each leader has one connection with one request under way, for all the partitions that it leads. When a response has
+arrived, only its headers are looked at: they tell where to continue, so the next request is sent before the first
+record is decoded. Its response waits in the socket meanwhile, so one receive buffer per leader is enough.
 
-Records are asked for by topic id where brokers can do that (from Kafka 3.1 on, KIP-516), and with leader epochs:
-neither records of another topic nor those of a leader that was cut off can come. What one broker does not know, be it
-a topic, a partition, an id, or an offset behind the end of a log, the others are asked for in turn: it is lost
-only when the time is over in which a partition has to get on, and not without the word of every broker of the cluster.
+Records are requested by topic id if the broker can (Kafka 3.1 and later, KIP-516), and with leader epochs, so that no
+records of another topic or of a leader that was cut off can come. If a broker does not know a topic, a partition, an id
+or an offset after the end of its log, the other brokers are asked in turn. It counts as lost only when the time without
+progress is over, and only if every broker of the cluster has confirmed it.
 
-Time counts only while the lane waits for brokers, not while somebody else works on the rows. A partition that does not
-get on for `request_timeout_ms` of such time is an error, which says what it was waiting for.
+Time counts only while the reader waits for brokers, not while its caller works on rows. A partition without progress
+for `progress_timeout_ms` of such time is an error, which says what the reader was waiting for.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
 
 @dataclass(frozen=True, slots=True)
 class LaneLimits:
-    """How much the lane holds at a time.
+    """How much the reader holds at a time.
 
-    - rows_max, bytes_max: a batch is handed out from so many rows, or bytes of columns, on. It can be longer by what
+    - rows_max, bytes_max: a batch is handed out once it has so many rows, or bytes of columns. It can be longer by what
       one record batch decodes to, up to four times `bytes_max`. Spark takes batches of one or two megabytes fastest.
-    - response_bytes_max: how much one response may bring; less where the settings say so. Small enough to stay in a
-      CPU's cache until it is decoded.
-    - buffer_bytes_max: of all receive buffers together; with many leaders, responses become smaller. A single record
-      batch that is longer still is received.
-    - batch_bytes_max: a record batch that is longer, as the broker keeps it or once it is decompressed, is an error.
+    - response_bytes_max: the most bytes of a response, unless the settings say less. Small enough to stay in a CPU's
+      cache until it is decoded.
+    - buffer_bytes_max: the most bytes of all receive buffers together; with many leaders, responses are smaller. A
+      single record batch that is longer is received all the same.
+    - batch_bytes_max: a longer record batch, as the broker keeps it or decompressed, is an error.
     """
 
     rows_max: int = 20_000
@@ -69,33 +68,33 @@ def read_ranges(
     """The records of `ranges`, each exactly once, in batches of `row_schema(columns)` with at least one row each.
 
     `columns`: some of `columns.COLUMNS`, at least one, in that order; the others cost next to nothing. With
-    `null_timestamps`, a timestamp that 64 bits of microseconds cannot hold is null; without it, an error.
+    `null_timestamps`, a timestamp that 64 bits of microseconds cannot hold is null; without it, it is an error.
 
     `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap; each of
     their clusters has its settings in `clusters`. Within a split offsets ascend, from batch to batch too; how splits
-    alternate is not defined. Offsets that hold no record (compacted, or a transaction's markers) are left out. Records
-    of open and aborted transactions are not, unless a cluster's settings say `read_committed`: then the latter are left
-    out, and what is not decided yet is waited for, as long as for a leader.
+    alternate is not defined. Offsets without a record (compacted, or markers of transactions) are left out. Records of
+    open and aborted transactions are included, unless a cluster's settings say `read_committed`: then aborted ones are
+    left out, and open transactions are waited for, as long as for a leader.
 
-    `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the topic that the ranges are meant
-    for; where it is empty or missing, whatever has that name is read, but of one partition records of one topic only.
-    Brokers before Kafka 3.1 go by that name: each that gave records is asked for the id before the last batch is handed
-    out, and another one is a `DataLossError` with `skip_lost` too, since rows before may be of the new topic.
+    `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the ranges' topic. If
+    it is empty or missing, any topic of that name is read, but only one for each partition. Brokers before Kafka 3.1
+    give records by the name: each that gave some is asked for the id before the last batch is handed out. Another id
+    is a `DataLossError`, also with `skip_lost`, since earlier rows may be of the new topic.
 
-    `cluster_ids` has, by cluster, what the cluster that is meant calls itself; where it is empty or missing, whatever
-    the bootstrap servers lead to is read. It is compared whenever topics' ids are, and before them: in another cluster
-    no record is read, and none is taken for lost. Where some servers lead elsewhere, the others are used.
+    `cluster_ids` has, by cluster, Kafka's cluster id; if it is empty or missing, any cluster that the bootstrap servers
+    lead to is read. It is compared before topic ids are: from another cluster no record is read, and none counts as
+    lost. If only some servers lead to another cluster, the others are used.
 
-    `epochs`: what is known of the leader epochs of the offsets around the ranges, by split (KIP-320). What an unclean
-    leader election put in the place of the records that are meant is then not read, also if the log has grown to the
-    ranges' ends again. What comes is compared with what was read before it in any case.
+    `epochs`: the known leader epochs of the offsets around the ranges, by split (KIP-320). Records that replaced the
+    planned ones after an unclean leader election are then not read, even if the log has grown to the ends of the ranges
+    again. Epochs of records are compared with those of earlier ones in any case.
 
-    With `skip_lost`, records that are not there any more are no error. Where a log begins later than it did, reading
-    goes on at its beginning; where it ends before the range or within it, where its records were replaced, or its topic
-    or partition does not exist or has another id, the rest of the split's ranges is passed over. Each such loss is
-    logged once, as a warning of the logger `evensplit`, with the number of offsets that it can be at most.
+    With `skip_lost`, records that are gone are no error. If a log now begins later, reading continues at its beginning.
+    If it ends before the end of the range, its records were replaced, or its topic or partition does not exist or has
+    another id, the rest of the split's ranges is passed over. Each such loss is logged once, as a warning of the logger
+    `evensplit`, with the largest number of offsets that it can be.
 
-    Closing the iterator early closes what is under way. Connections that owe nothing go back to `pool`.
+    Closing the iterator early ends the read. Connections without an outstanding response go back to `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
@@ -161,7 +160,7 @@ def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Ite
 def _decode(
     data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetcher, batch_bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """Append the records of one span; a batch is handed out whenever the builder is full before they all are in it."""
+    """Append the records of one span; yields a batch whenever the builder is full before all of them are in it."""
     cluster, topic, partition = span.read.split
     begin, offset, aborted = span.begin, span.start, span.aborted
     while True:

@@ -1,4 +1,4 @@
-"""What to ask a leader for, and what its answer means: the part of the lane that does no I/O."""
+"""The reads of partitions, the requests for them, and how far a response brings them. No I/O."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
 
 FETCH_BYTES_MIN = 64 << 10
-"""Nothing is gained by asking a partition for less."""
+"""The least that is requested of a partition; less would gain nothing."""
 
 BATCHES_WALKED_MAX = 5_000
-"""Walking costs about a microsecond for each batch; beyond so many in one response, decoding comes first instead."""
+"""How many batches of a response are walked, at about a microsecond each. If it has more, it is decoded first."""
 
 READS_ASKED_MAX = 1_000
-"""So many partitions are in one request at most."""
+"""The most partitions in one request."""
 
 _BYTES_PER_OFFSET = 1024.0
 _PARTITIONS_BYTES_MAX = 1 << 20
@@ -33,31 +33,31 @@ _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 _BATCH_OVERHEAD = 12
 _BATCH_HEADER = 61
-# What is shorter says nothing, to the kernel neither: a batch of which only the format could be told.
+# Of fewer bytes, neither this module nor the kernel can say more than that they begin a batch.
 _BATCH_PEEK = 17
 
 
 class PartitionRead:
-    """How far one partition was fetched: the ranges of one split, one after the other, in ascending order.
+    """How far one split was fetched: its ranges, one after the other, in ascending order.
 
-    - position: the next offset to ask for. end: where the present range ends, exclusive.
-    - stamp_s: what the lane's clock of waiting showed when this partition last got on.
-    - trouble: what has kept it from getting on since then, if anything.
-    - search: who was asked for it since it seems to be gone; None as long as it does not.
-    - topic_id: the id that its topic is fetched by; empty where that is not known.
-    - begun: whether something was fetched, so that only the same topic can go on.
-    - leader_epoch: that of its leader, as far as is known, or -1; a broker that knows of an earlier one only refuses.
-    - epoch_seen: the latest epoch of a leader or a record of it that was seen, under one topic id; or -1.
-    - epoch: the leader epoch of the last record before `position`, as far as is known, or -1; none behind it has an
-      earlier one. epoch_behind: up to there it is exactly that of the record before.
-    - epoch_last: no record before offset `epoch_last_end` has a later epoch; -1 where that is not known.
-    - replaced: the last answer was of another log than the one that was read so far, which may be damage on the way.
-    - fetch_bytes_min: ask for no less; raised where a record batch did not fit into what was asked for.
-    - follows: whether it is read from a follower that the leader has sent it to (KIP-392).
-    - leader_only: that did not go well, so it is not to happen again.
-    - probing: nothing came although the log goes on, so it is asked for alone until something does or it is settled.
-    - empty_responses: how often in a row nothing came for it alone.
-    - remote: it is known to wait for remote storage.
+    - position: the next offset to request. end: where the present range ends, exclusive.
+    - stamp_s: when this split last made progress, on the clock of `Waiting`.
+    - trouble: the error that has kept it from making progress since then, if any.
+    - search: the answers of brokers since the partition seems to be gone; None while it does not.
+    - topic_id: the id by which its topic is fetched; empty if not known.
+    - begun: whether something was fetched, after which only the same topic may follow.
+    - leader_epoch: that of its leader, or -1 if not known. A broker that knows only an earlier one refuses the request.
+    - epoch_seen: the latest epoch that a leader or a record of it had under this topic id, or -1.
+    - epoch: the leader epoch of the last record before `position`, or -1 if not known; no later record has an earlier
+      one. epoch_behind: for positions up to this offset, it is exactly the epoch of the record before.
+    - epoch_last: no record before offset `epoch_last_end` has a later epoch; -1 if not known.
+    - replaced: whether the last response was of another log than was read so far, which may also be damage in transit.
+    - fetch_bytes_min: the least to request; raised if a record batch did not fit into a response.
+    - follows: whether it is read from a follower, to which the leader has redirected it (KIP-392).
+    - leader_only: whether that failed before, so that a follower is not tried again.
+    - probing: whether nothing came although the log goes on. It is then requested alone until that is settled.
+    - empty_responses: how many responses in a row had nothing when it was requested alone.
+    - remote: whether its records are known to be in remote storage.
     """
 
     __slots__ = (
@@ -101,7 +101,7 @@ class PartitionRead:
         self.replaced = False
         if epochs is not None and epochs.start <= self.position:
             self.epoch, self.epoch_last, self.epoch_last_end = epochs.before, epochs.last, epochs.end
-            # Where both are the same, so are all in between.
+            # If both are the same, so are all in between.
             self.epoch_behind = epochs.end if epochs.before == epochs.last else epochs.start
         self.fetch_bytes_min = 0
         self.follows = False
@@ -122,7 +122,7 @@ class PartitionRead:
         return self.position >= self.end
 
     def advance(self, position: int, now_s: float) -> None:
-        """Note that everything before `position` was fetched, and go on to the next range if this one is done."""
+        """Note that everything before `position` was fetched; begins the next range if this one is done."""
         assert self.position <= position <= self.end
         self.position, self.stamp_s, self.trouble = position, now_s, None
         self.search, self.begun, self.replaced = None, True, False
@@ -132,7 +132,7 @@ class PartitionRead:
             self.position, self.end = following.start, following.end
 
     def skip(self, behind: int, now_s: float) -> int:
-        """Pass over everything before offset `behind`, in this range and in those after it. Returns how much it was."""
+        """Pass over everything before offset `behind`, in this range and later ones. Returns the number of offsets."""
         skipped = 0
         while not self.finished and self.position < behind:
             position = min(behind, self.end)
@@ -146,15 +146,15 @@ class PartitionRead:
 
     @property
     def last_fetched_epoch(self) -> int:
-        """The leader epoch of the record just before `position`; -1 where it is not known."""
+        """The leader epoch of the record just before `position`; -1 if not known."""
         return self.epoch if self.position <= self.epoch_behind else -1
 
     def expected_bytes(self) -> float:
-        """About how much there is to come, as far as can be told from what has come so far."""
+        """About how many bytes are left, estimated from those that have come so far."""
         return (self.end - self.position) * self.bytes_per_offset
 
     def fetch_bytes(self, partition_bytes_max: int) -> int:
-        """How much to ask for: what is expected with a margin, within bounds."""
+        """How many bytes to request: the expected ones with a margin, within bounds."""
         wanted = max(FETCH_BYTES_MIN, int(1.25 * self.expected_bytes()))
         return max(self.fetch_bytes_min, min(wanted, partition_bytes_max))
 
@@ -183,10 +183,10 @@ def reads_of(ranges: Iterable[Range], epochs: Mapping[SplitId, RangeEpochs] | No
 
 
 def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[PartitionRead]:
-    """Take from the front of `queue` those that can be expected to fill a response, at least one, by topic.
+    """Take reads from the front of `queue` that are expected to fill a response, at least one, grouped by topic.
 
-    Twice as much is chosen as fits, since less may come than expected. The one at the front stays the first. One that
-    is probed is chosen alone, so that nothing else can have kept its records away.
+    Twice as much is chosen as fits, since less may come than expected. The read at the front stays the first. A read
+    that is probed is chosen alone, so that no other can be the reason for an empty response.
     """
     chosen: dict[str, list[PartitionRead]] = {}
     expected, count = 0.0, 0
@@ -205,10 +205,10 @@ def choose(queue: deque[PartitionRead], response_bytes_max: int) -> list[Partiti
 
 
 def answer_bytes_max(reads: Sequence[PartitionRead], response_bytes_max: int, batch_bytes_max: int) -> int:
-    """How long the answer to a request for `reads` may be: what is asked for, one record batch, what is around them.
+    """How long the response to a request for `reads` may be: the requested bytes, one record batch, and the envelope.
 
-    A broker gives one batch whole, whatever the limits (KIP-74). Around the records there are partitions, and the
-    transactions among them that were aborted: each takes less than a quarter of what its records do.
+    A broker sends one batch whole, whatever the limits (KIP-74). The envelope has the partitions and the aborted
+    transactions, each of which takes less than a quarter of the bytes of its records.
     """
     asked = _records_bytes_max(reads, response_bytes_max)
     return asked + asked // 4 + batch_bytes_max + _PARTITIONS_BYTES_MAX
@@ -227,7 +227,7 @@ def fetch_request(
 ) -> Any:
     """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227).
 
-    Topics go by their names up to `FETCH_BY_NAME_VERSION`, above by the ids that the reads have.
+    Topics are named up to `FETCH_BY_NAME_VERSION`; later versions have the topic ids of the reads.
     """
     topic_class = FETCH.request.FetchTopic
     partition_class = topic_class.FetchPartition
@@ -270,12 +270,12 @@ def _uuid(topic_id: str) -> uuid.UUID:
 
 
 class Walked(NamedTuple):
-    """What the headers of the record batches in a response say.
+    """The result of walking over the headers of the record batches in a response.
 
-    - position: the offset to go on from; None if there were more batches than may be walked.
-    - batches: how many whole batches there are, as far as was walked. used: how many bytes they have.
-    - cut_bytes: the length of the batch behind them that is not there whole, by its own account; 0 for none.
-    - ended_by: the first offset of the batch that begins behind the range and so ends it; -1 for none.
+    - position: the offset to continue from; None if there are more batches than may be walked.
+    - batches: how many whole batches were walked. used: how many bytes they have.
+    - cut_bytes: the claimed length of the batch after them that is cut off; 0 if none is.
+    - ended_by: the first offset of the batch that begins after the range and so ends it; -1 if there is none.
     """
 
     position: int | None
@@ -286,9 +286,9 @@ class Walked(NamedTuple):
 
 
 def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, batches_max: int) -> Walked:
-    """Go through the headers of the record batches in `data[begin:end]`, without looking at what is in them.
+    """Walk over the headers of the record batches in `data[begin:end]`, without decoding their records.
 
-    The kernel comes to the same position when it decodes them, or to an error if a header lies.
+    When the kernel decodes them, it comes to the same position, or to an error if a header is wrong.
     """
     at, batches = begin, 0
     while at + _BATCH_PEEK <= end:
@@ -297,7 +297,7 @@ def walk(data: bytearray, begin: int, end: int, position: int, offset_end: int, 
         if batches == batches_max:
             return Walked(None, batches, at - begin, 0)
         if base >= offset_end:
-            # Also if it is cut off: what would come before it was compacted away.
+            # Even if it is cut off: everything before it was compacted away.
             return Walked(offset_end, batches, at - begin, 0, base)
         if behind > end:
             return Walked(position, batches, at - begin, _BATCH_OVERHEAD + length)

@@ -1,4 +1,4 @@
-"""What a leader's answer means for each partition that it was asked for. No I/O."""
+"""Applies a leader's response to the reads that it was requested for. No I/O."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from evensplit.kafka.wire.error_codes import (
 )
 
 EMPTY_RESPONSES_TO_SETTLE = 3
-"""So many empty answers in a row say that there is nothing; fewer may be a broker that was not done in time."""
+"""After so many empty responses in a row there is nothing; fewer may come from a broker that was slow."""
 
 
 @dataclass(slots=True)
 class Span:
     """Record batches of one partition, at `begin` to `end` of a frame, to be decoded from `start` up to `offset_end`.
 
-    `position`: the offset from which the read goes on already; None if that is to be found out by decoding.
-    `aborted`: the aborted transactions that the records can be of, as (producer id, first offset).
+    `position`: the offset to which the read has advanced already; None if only decoding shows it.
+    `aborted`: the aborted transactions that the records can belong to, as (producer id, first offset).
     """
 
     read: PartitionRead
@@ -41,14 +41,14 @@ class Span:
 
 @dataclass(slots=True)
 class Answer:
-    """The partitions that were asked for, each in one of the lists, and what there is to decode.
+    """The spans to decode, and the reads that were requested, each in one of the lists.
 
-    - served: had their turn, and come last the next time. starved: did not, and come first.
-    - moved: cannot be had from this broker any more. out_of_range: have no such offset.
-    - redirected: are to be had from another broker, by its node id.
-    - replaced: are of another log than the one that was read so far, by its leader epochs and more than once.
-    - gaps: seem to have nothing up to the end of their range, unless it is in remote storage.
-    - progressed: whether any of them got on, or more is known of it.
+    - served: had their turn, and come last the next time. starved: had none, and come first.
+    - moved: this broker does not give them any more. out_of_range: the log has no such offset.
+    - redirected: another broker gives them, with its node id.
+    - replaced: by the leader epochs, more than once, the log is not the one that was read so far.
+    - gaps: nothing comes up to the end of their range, and it may be in remote storage.
+    - progressed: whether any read made progress, or more is known about it.
     """
 
     spans: list[Span] = field(default_factory=list)
@@ -74,13 +74,13 @@ def apply_response(
     read_committed: bool = False,
     by_id: bool = False,
 ) -> Answer:
-    """Note in each of `asked` how far it has come by `response`, whose frame is `data`.
+    """Advance each of `asked` by `response`, whose frame is `data`.
 
-    `batch_bytes_max`: how long a record batch may be. `by_id`: topics were asked for by their ids.
+    `batch_bytes_max`: how long a record batch may be. `by_id`: topics were requested by their ids.
 
     Raises:
         BrokerError: the broker refused a partition for good.
-        BatchTooLarge: a record batch is longer.
+        BatchTooLarge: a record batch is longer than `batch_bytes_max`.
         CorruptRecordsError: a record batch cannot be what it claims, or the broker itself found it damaged.
     """
     answer = Answer()
@@ -91,7 +91,7 @@ def apply_response(
         read = missing.pop((fetched.topic, fetched.partition), None)
         if read is None:
             continue
-        # A broker gives the first partition that has something at least one batch, whatever the limits (KIP-74).
+        # A broker sends at least one batch of the first partition that has records, whatever the limits (KIP-74).
         unlimited = read is asked[0] or not received
         if fetched.error_code or fetched.records_begin < fetched.records_end:
             read.empty_responses = 0
@@ -110,7 +110,7 @@ def apply_response(
         elif unlimited:
             _take_nothing(answer, read, fetched, alone=len(asked) == 1, read_committed=read_committed)
         else:
-            # The others filled the response, or this one's next batch is longer than what it was asked for.
+            # The others filled the response, or the next batch of this one is longer than the bytes requested for it.
             if read.trouble is None:
                 read.stamp_s = now_s
             if received < response_bytes_max // 2:
@@ -144,7 +144,7 @@ def _take(
             return 0
     walked = walk(data, begin, end, read.position, read.end, walks_left)
     if 0 <= fetched.high_watermark <= walked.ended_by:
-        # No checksum covers a batch's first offset, and what ends a range ends it silently.
+        # No checksum covers the first offset of a batch, so a damaged one would end the range without an error.
         raise CorruptRecordsError(
             *read.split,
             read.position,
@@ -155,7 +155,7 @@ def _take(
         asked_bytes = read.fetch_bytes(partition_bytes_max)
         if walked.cut_bytes > batch_bytes_max:
             raise too_long(read.split, read.position, walked.cut_bytes, batch_bytes_max)
-        # Once is overcome by asking for enough; a broker that then still sends less does not have what it claims.
+        # The first time, more bytes are requested. If the broker sends too few again, the claimed length is wrong.
         if unlimited and read.fetch_bytes_min >= walked.cut_bytes:
             raise CorruptRecordsError(
                 *read.split,
@@ -170,7 +170,7 @@ def _take(
     answer.spans.append(Span(read, begin, end, read.position, read.end, walked.position, fetched.aborted))
     read.epoch, read.epoch_behind = epoch, read.epoch_behind if epoch == read.epoch else -1
     if walked.position is not None and walked.position <= read.position:
-        # Unless it is damage, which shows when it is decoded.
+        # If the batch is damaged, decoding it raises.
         read.trouble = stands_still(read)
         answer.moved.append(read)
         return walked.batches
@@ -190,16 +190,16 @@ def _take(
 def _of_this_log(read: PartitionRead, data: bytearray, begin: int, end: int) -> tuple[int, int, int | None]:
     """How far the record batches in `data[begin:end]` are of the log that was read so far, by their leader epochs.
 
-    Within a log epochs only rise, and before the end of the batch that was planned they rise to no later one than was
-    known then. Returns where the first batch of another log begins (or `end`), the epoch of the last batch before it,
-    and that batch's first offset (None if there is none).
+    Within a log epochs only rise, and before the end of the planned batch they rise to no later one than was known when
+    it was planned. Returns where the first batch of another log begins (or `end`), the epoch of the last batch before
+    it, and the first offset of that other batch (None if there is none).
     """
     at, epoch = begin, read.epoch
     while (change := next_leader_epoch(data, at, end, epoch)) is not None:
         place, at, base, behind, found = change
         if base >= read.end:
             break
-        # What comes before the position was read already, or is of no concern.
+        # Batches before the position were read already, or are not wanted.
         if behind > read.position:
             later = found > read.epoch_last >= 0 and base < read.epoch_last_end
             if later or 0 <= found < epoch:
@@ -209,9 +209,9 @@ def _of_this_log(read: PartitionRead, data: bytearray, begin: int, end: int) -> 
 
 
 def _note_replaced(answer: Answer, read: PartitionRead, offset: int) -> None:
-    """The leader's log is not the one that was read so far. No checksum covers what says so: only twice is it true."""
+    """Note that this log is not the one that was read so far. It must show twice, since no checksum covers epochs."""
     if read.follows:
-        # It lags behind.
+        # A follower may lag.
         read.leader_only = True
         answer.moved.append(read)
     elif read.replaced:
@@ -223,14 +223,14 @@ def _note_replaced(answer: Answer, read: PartitionRead, offset: int) -> None:
 
 
 def _raise_if_too_long(read: PartitionRead, data: bytearray, fetched: FetchedPartition, batch_bytes_max: int) -> None:
-    """A broker sends one batch whole, whatever its length, so that it can be above the bound without being cut off."""
+    """Raise if a record batch is too long, which it can be without being cut off: a broker sends one batch whole."""
     for base, length in batch_lengths(data, fetched.records_begin, fetched.records_end):
         if length > batch_bytes_max and base < read.end:
             raise too_long(read.split, max(base, read.position), length, batch_bytes_max)
 
 
 def _redirect(answer: Answer, read: PartitionRead, node_id: int) -> None:
-    """The leader sends the reader to another replica (KIP-392)."""
+    """The leader redirects the reader to another replica (KIP-392)."""
     if not read.follows and not read.leader_only:
         answer.redirected.append((read, node_id))
         answer.progressed = True
@@ -244,22 +244,22 @@ def _redirect(answer: Answer, read: PartitionRead, node_id: int) -> None:
 def _take_nothing(
     answer: Answer, read: PartitionRead, fetched: FetchedPartition, *, alone: bool, read_committed: bool
 ) -> None:
-    """Nothing came, although no limit stood in the way.
+    """Nothing came, although no limit prevented it.
 
-    That may be because there is nothing: it was compacted away. But it also is what a broker answers that did not get
-    the records, of this partition or another one in the request, from remote storage in time (KIP-1018).
+    The records may have been compacted away. But a broker also answers like this if it did not get the records, of this
+    partition or another one in the request, from remote storage in time (KIP-1018).
     """
     if read.follows:
-        # It lags behind, or does not have it either.
+        # A follower may lag, or not have the records either.
         read.leader_only = True
         answer.moved.append(read)
     elif fetched.high_watermark < read.end:
         read.reset_probe()
-        # That it does not grow may be one leader's word that is none any more.
+        # Another broker may be the leader by now, and its log may have grown.
         (answer.moved if isinstance(read.trouble, DataLossError) else answer.served).append(read)
         read.trouble = does_not_grow(read, fetched.high_watermark)
     elif read_committed and fetched.last_stable_offset < read.end:
-        # The records are there, and may come yet: nothing may be passed over.
+        # The records exist and may be committed yet, so nothing may be passed over.
         read.reset_probe()
         answer.served.append(read)
         read.trouble = undecided(read, fetched.last_stable_offset)
@@ -276,7 +276,7 @@ def _take_nothing(
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
     refused = f"{read}: the broker gave no records: {describe_code(code)}"
     if read.follows:
-        # What a follower does not have, the leader may.
+        # The leader may have what a follower does not.
         read.leader_only = True
         read.trouble = BrokerError(read.split.cluster, refused, code)
         answer.moved.append(read)

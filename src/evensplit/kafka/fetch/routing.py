@@ -1,6 +1,6 @@
-"""Where the lane's reads are to be had: their leaders, and what becomes of a read that nobody has.
+"""Finds the leader of each partition that is read, and decides when a partition or its records are lost.
 
-Not knowing is not being gone: what one broker does not know, others are asked for, until the read's time is over.
+That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evensplit.kafka.wire.error_codes import (
 
 
 class Waiting:
-    """The lane's clock: it runs only while the lane waits for brokers."""
+    """A clock that runs only while the reader waits for brokers."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,11 +46,11 @@ class Waiting:
 
 
 class Routing:
-    """Finds a leader for each of `unassigned`, and says what is lost.
+    """Finds a leader for each read in `unassigned`, and raises or passes over losses.
 
-    `due`: when, on the network's clock, they are looked for again.
-    `named`: by cluster and topic, which brokers gave records by the topic's name although its id is given, each with
-    one of the reads that it gave some of.
+    `due`: when, on the network's clock, leaders are looked up again.
+    `named`: by cluster and topic, the brokers that gave records by the topic's name although its id is given, each with
+    one of the reads that it gave records of.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Routing:
         self._topic_ids = topic_ids
         self._cluster_ids = defaultdict(str, cluster_ids)
         self._skip_lost = skip_lost
-        # What is known already of these may be from before their topic was created anew, or from another cluster.
+        # Clusters whose cached metadata may be older than the topic ids of the ranges, or from another cluster.
         self._unseen = {cluster for (cluster, _), topic_id in topic_ids.items() if topic_id}
         self._unseen |= {cluster for cluster, cluster_id in cluster_ids.items() if cluster_id}
         self.named: defaultdict[tuple[str, str], dict[Address, PartitionRead]] = defaultdict(dict)
         self._failures = 0
 
     def resolve_leaders(self) -> list[tuple[PartitionRead, Broker]]:
-        """Return those of `unassigned` that have a leader now, with the leader. The others stay there."""
+        """Return the reads in `unassigned` that have a leader now, with the leader. The others stay there."""
         found: list[tuple[PartitionRead, Broker]] = []
         if not self.unassigned or self._clock.now_s() < self.due:
             return found
@@ -94,7 +94,7 @@ class Routing:
             try:
                 leaders = self._leaders(cluster, reads)
             except ClusterUnreachable as error:
-                # Whose time is over, that is told; for the others there is another attempt.
+                # A read whose time is over raises; the others get another attempt.
                 for read in reads:
                     if not isinstance(read.trouble, BrokerError | DataLossError):
                         read.trouble = error
@@ -117,33 +117,33 @@ class Routing:
         return found
 
     def rest(self, cluster: str) -> None:
-        """Do not look for leaders again at once; longer each time, as long as nothing gets on."""
+        """Pause before leaders are looked up again: longer each time, as long as no read makes progress."""
         settings = self._settings[cluster]
         pause_s = _pause_s(settings, self._failures)
         self._failures += 1
         searched = next((read for read in self.unassigned if read.search is not None), None)
         if searched is not None and searched.search is not None:
-            # There has to be time for all brokers, and for one of them again.
+            # There must be time to ask every broker, and one of them twice.
             pause_s = min(pause_s, self._sought_s(searched) / (2 * len(searched.search.unheard()) + 2))
         self.due = self._clock.now_s() + max(pause_s, settings.retry_backoff_ms / 4000, 0.001)
 
     def note_progress(self) -> None:
-        """Something got on, so the next pause is short again."""
+        """Make the next pause short again, since a read made progress."""
         self._failures = 0
 
     def note_named(self, reads: Sequence[PartitionRead], broker: Address) -> None:
-        """`broker` gave these by the names of their topics: whether they were the right ones shows afterwards."""
+        """Note that `broker` gave these by their topics' names, for `compare_names`."""
         for read in reads:
             if self._topic_ids.get(read.split[:2]):
                 self.named[read.split[:2]].setdefault(broker, read)
 
     def compare_names(self) -> None:
-        """Compare the ids of all topics that were read by name once more, now that they are read.
+        """Check, after reading, the ids of all topics that were read by name.
 
-        Each broker that gave records is asked itself: it knows which topic it had then, and others may be behind.
+        Each broker that gave records is asked itself: it knows which topic it had then, and others may be out of date.
 
         Raises:
-            DataLossError: one is another topic now, as such a broker says, and says again until the deadline.
+            DataLossError: such a broker reports another id, and still does at the deadline.
             ClusterUnreachable: such a broker could not be asked until then.
         """
         for cluster in sorted({cluster for cluster, _ in self.named}):
@@ -151,7 +151,7 @@ class Routing:
         self.named.clear()
 
     def _compare(self, cluster: str, unsure: dict[str, dict[Address, PartitionRead]]) -> None:
-        """`unsure`: by topic, whom its records are from. One broker is asked after the other, at once if that helps."""
+        """`unsure`: by topic, the brokers that gave its records. They are asked one after the other."""
         settings = self._settings[cluster]
         until_s = self._waiting.now_s + settings.progress_timeout_ms / 1000
         others: dict[tuple[str, Address], tuple[PartitionRead, str, str]] = {}
@@ -174,10 +174,10 @@ class Routing:
                         if giver == leaders.answered:
                             others[topic, giver] = givers[giver], expected, found
                     elif not found and (topic, giver) in others:
-                        # That the topic is gone by now takes nothing back.
+                        # The topic is gone by now, which does not undo that it had another id.
                         continue
                     elif giver == leaders.answered or giver not in leaders.brokers:
-                        # Who does not list it any more knows of all that happened while it was there.
+                        # A broker that does not list the topic any more has seen all that happened to it before.
                         del givers[giver]
                         others.pop((topic, giver), None)
                         failures = 0
@@ -198,9 +198,9 @@ class Routing:
         return self._pool.client(cluster, self._settings[cluster])
 
     def _leaders(self, cluster: str, reads: Sequence[PartitionRead]) -> Leaders:
-        # After a failure another broker is asked: what this one knows may be why.
+        # After a failure another broker is asked, since wrong metadata of this one may be the cause.
         failed = any(read.trouble is not None for read in reads)
-        # What seems to be gone needs the word of every broker, also of those that nothing else is asked of.
+        # A partition that seems to be gone needs the answer of every broker, also of those that lead nothing here.
         unheard = {broker for read in reads if read.search is not None for broker in read.search.unheard()}
         with self._waiting():
             leaders = self._client(cluster).leaders(
@@ -215,7 +215,7 @@ class Routing:
         return leaders
 
     def _leader_of(self, read: PartitionRead, leaders: Leaders) -> Broker | None:
-        """The leader of `read`, as one broker has it; None, with what is wrong in `trouble`, if it has none."""
+        """The leader of `read`, by the metadata of one broker; None if it has none: `read.trouble` then says why."""
         broker, topic_id = leaders.known.get(read.key), leaders.topic_ids[read.split.topic]
         expected = self._topic_ids.get(read.split[:2]) or (read.topic_id if read.begun else "")
         if expected and topic_id and topic_id != expected:
@@ -227,7 +227,7 @@ class Routing:
         read.follows, read.empty_responses, read.topic_id = False, 0, topic_id
         read.leader_epoch = leaders.epochs[read.split.topic][read.split.partition]
         if topic_id and read.leader_epoch >= 0:
-            # A topic that keeps its id has no earlier epoch again: who leads under one was cut off.
+            # Epochs never go back while a topic keeps its id: a leader with an earlier one was cut off from the others.
             read.leader_epoch = read.epoch_seen = max(read.leader_epoch, read.epoch_seen, read.epoch, read.epoch_last)
         return broker
 
@@ -241,9 +241,9 @@ class Routing:
             raise read.trouble
 
     def look(self, read: PartitionRead, look: Callable[[PartitionRead], bool]) -> bool | None:
-        """What `look` has the leader say; None if it said nothing in time, or does not have the partition any more.
+        """The result of `look`, which asks the leader; None if that did not answer in time or lost the partition.
 
-        Who has it now is for the metadata then.
+        The metadata then tells which broker has it.
         """
         try:
             return look(read)
@@ -256,15 +256,15 @@ class Routing:
         return None
 
     def check_loss(self, read: PartitionRead) -> bool:
-        """The leader says that there is no such offset. Whether it is lost, which raises if it may not be passed over.
+        """Whether the offset that the leader does not have is lost; raises if losses may not be passed over.
 
-        Otherwise it is there after all, or may be elsewhere, and is asked for again.
+        If not, the leader has it after all, or another broker may, and it is requested again.
         """
         first, behind = (self._offset(read, which) for which in (EARLIEST, LATEST))
         if read.position < first:
-            # Starts only grow, so whoever says this is right.
+            # The start of a log only grows, so this is true even if the broker is out of date.
             self.lose(read, problems.starts_later(read, first, behind), first)
-            # What there is may be another topic's, so who leads it, and its id, is asked for anew.
+            # The log may belong to another topic by now, so its leader and id are looked up again.
             self._unseen.add(read.split.cluster)
             return True
         if read.position > behind:
@@ -272,7 +272,7 @@ class Routing:
             return False
         detail = f"{read}: the broker does not find the offset, although its log now has {first} to {behind - 1}"
         read.trouble = BrokerError(read.split.cluster, detail, OFFSET_OUT_OF_RANGE)
-        # A broker that does not know the last epoch says so in this way: what comes is compared with it all the same.
+        # A broker that does not know the last epoch answers like this. Records are compared with it all the same.
         read.epoch_behind = -1
         return False
 
@@ -288,14 +288,14 @@ class Routing:
         return found[read.key]
 
     def settle(self, read: PartitionRead) -> bool:
-        """Pass over what `read` seems not to have up to the end of its range, unless that is in remote storage."""
+        """Pass over the rest of the range, of which the broker has nothing, unless it is in remote storage."""
         left_s = max(self.left_s(read), PATIENCE_MIN_S)
         client, cluster_id = self._client(read.split.cluster), self._cluster_ids[read.split.cluster]
         with self._waiting():
-            # Asked for after the answers: the first local offset only ever grows.
+            # Looked up after the empty responses, since the first local offset only grows.
             local = client.earliest_local(read.key, timeout_s=left_s, cluster_id=cluster_id)
             leaders = client.leaders([read.key], timeout_s=left_s, cluster_id=cluster_id)
-        # That goes by the name, whatever the records went by.
+        # This look-up is by the topic's name, even if the records were requested by id.
         for broker in leaders.known.values():
             self.note_named([read], broker.address)
         if read.position >= local:
@@ -306,17 +306,17 @@ class Routing:
         return False
 
     def lose(self, read: PartitionRead, error: DataLossError, behind: int = problems.EVERYTHING) -> None:
-        """Raise that what is before offset `behind` is lost, or pass over it."""
+        """Raise `error`, or if losses may be skipped, pass over everything before offset `behind`."""
         if not self._skip_lost:
             raise error
         problems.pass_over(read, error, behind, self._waiting.now_s)
 
     def left_s(self, read: PartitionRead) -> float:
-        """How long `read` may wait for brokers until it has to get on; negative if that is over."""
+        """How long `read` may still wait for brokers without progress; negative if its time is over."""
         return self._settings[read.split.cluster].progress_timeout_ms / 1000 - (self._waiting.now_s - read.stamp_s)
 
     def _sought_s(self, read: PartitionRead) -> float:
-        """How long `read`, if it seems to be gone, is looked for until it is: at least for a while, once it does."""
+        """As `left_s`; a read that seems to be gone is looked for at least until its `Search` ends."""
         left_s = self.left_s(read)
         if read.search is None:
             return left_s
@@ -326,14 +326,14 @@ class Routing:
         return min(UNKNOWN_TOPIC_GRACE_S, self._settings[read.split.cluster].progress_timeout_ms / 2000)
 
     def raise_if_overdue(self, read: PartitionRead) -> None:
-        """Raise what has kept `read` from getting on for too long; what is lost may be passed over instead."""
+        """Raise the trouble of `read` if it has lasted too long; a loss may be passed over instead."""
         trouble = read.trouble
         if trouble is None or self.left_s(read) > 0:
             return
         timeout_ms = self._settings[read.split.cluster].progress_timeout_ms
         if not isinstance(trouble, DataLossError):
             raise problems.overdue(read, trouble, timeout_ms)
-        # Where something else took up the time, it has not been looked for as yet.
+        # If something else took up the time, the partition has not been looked for yet.
         if read.search is None or self._sought_s(read) > 0:
             return
         brokers = read.search.unsure(self._grace_s(read))
@@ -343,5 +343,5 @@ class Routing:
 
 
 def _pause_s(settings: ClientSettings, failures: int) -> float:
-    """The pause after so many failures and one more: it doubles up to a maximum, and is never nothing."""
+    """The pause after so many earlier failures: it doubles up to a maximum, and is never 0."""
     return max(min(settings.retry_backoff_ms << min(failures, 16), settings.retry_backoff_max_ms), 1) / 1000

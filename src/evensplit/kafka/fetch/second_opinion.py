@@ -1,4 +1,4 @@
-"""Who was asked for a partition that seems to be gone: one broker's word does not make it so."""
+"""Which brokers were asked about a partition that seems to be gone: the answer of one is not enough."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from evensplit.kafka.options.client import Address
 
 
 class Search:
-    """What the brokers of a cluster said of one partition since it seemed to be gone.
+    """What the brokers of a cluster have answered about one partition since it seemed to be gone.
 
-    All times are those of the lane's clock of waiting.
+    All times are on the clock that runs only while the reader waits for brokers (`Waiting`).
     """
 
     __slots__ = ("_brokers", "_denied", "_told", "begun_s", "last_s", "since_s")
@@ -18,9 +18,9 @@ class Search:
         self.begun_s = now_s
         """When it seemed to be gone for the first time."""
         self.since_s = now_s
-        """Since when no broker has named it again."""
+        """Since when no broker has reported it again."""
         self.last_s = now_s
-        """When a broker was heard last."""
+        """When a broker last answered."""
         self._brokers: set[Address] = set()
         self._told: dict[Address, bool] = {}
         self._denied = False
@@ -28,7 +28,7 @@ class Search:
     def hear(self, leaders: Leaders, now_s: float, *, denied: bool) -> None:
         """Note a broker's answer. `denied`: it does not know the partition, or another topic of that name."""
         if denied and self._told and not self._denied:
-            # It had been there in the meantime, so what was said before tells nothing any more.
+            # The partition was there in the meantime, so earlier answers do not count any more.
             self._told.clear()
             self.since_s = now_s
         self._brokers.update(leaders.brokers)
@@ -37,21 +37,21 @@ class Search:
             self._told[leaders.answered] = denied
 
     def unheard(self) -> list[Address]:
-        """The brokers that may know better: they could not be asked; or knew the partition, when the last one did not.
+        """The brokers that may still know the partition: they have not answered, or knew it when the last one did not.
 
-        Metadata only goes forward, so what every broker denies in the end is gone.
+        Metadata only moves forward, so a partition that every broker denies in the end is gone.
         """
         return sorted(one for one in self._brokers if one not in self._told or (self._denied and not self._told[one]))
 
     def unsure(self, grace_s: float) -> list[Address]:
-        """The brokers to be asked again: those of `unheard`, or all if none was heard in the last quarter of `grace_s`.
+        """The brokers to ask again: those of `unheard`, or all if none answered in the last quarter of `grace_s`.
 
-        A broker that has just started, or leads since a moment ago, does not know everything.
+        A broker that has just started, or has just become the leader, does not know everything yet.
         """
         return self.unheard() or ([] if self._was_heard_late(grace_s) else sorted(self._brokers))
 
     def until_s(self, grace_s: float) -> float:
-        """How long the partition is looked for: for `grace_s`, and longer if it comes and goes, or nobody answers."""
+        """Until when the partition is looked for: for `grace_s`, longer if it comes and goes or no broker answers."""
         lasts_s = grace_s if self._was_heard_late(grace_s) else 2 * grace_s
         return min(self.since_s + lasts_s, self.begun_s + 3 * grace_s)
 

@@ -60,7 +60,8 @@ def notes(option: Option) -> list[str]:
         found.append(f"Without `{option.useless_without}` it is ignored.")
     excluded = (*option.excludes, *(other.name for other in DECLARED if option.name in other.excludes))
     if excluded:
-        found.append(f"Not together with {', '.join(f'`{name}`' for name in excluded)}.")
+        *most, last = (f"`{name}`" for name in excluded)
+        found.append(f"Not together with {' or '.join(filter(None, (', '.join(most), last)))}.")
     if option.ignored:
         found.append(f"Ignored here: {option.ignored}.")
     return found

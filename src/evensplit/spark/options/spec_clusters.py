@@ -66,7 +66,7 @@ CLUSTERS = Option(
     type=SecretForm("JSON", '{"east": {"kafka.bootstrap.servers": "host:9092", "subscribe": "orders"}, "west": {...}}'),
     default_text="one cluster, `default`, at `kafka.bootstrap.servers`",
     meaning="Read several clusters: cluster id → its options, which are the `kafka.*`, subscription, starting and "
-    "ending options. Where a cluster has none of its own, those outside hold.",
+    "ending options. Options that a cluster does not set are taken from the query.",
     example='{"east": {"kafka.bootstrap.servers": "e:9092"}, "west": {"kafka.bootstrap.servers": "w:9092"}}',
     excludes=(BOOTSTRAP_SERVERS.name,),
 )
@@ -74,8 +74,8 @@ METADATA = Option(
     name="metadata",
     type=Text(),
     meaning="Read the clusters and topics that a file or service lists, and follow its changes: a YAML or JSON file, "
-    "an `http(s)://` address, or a class of yours by its dotted name. Where a cluster there has no `kafka.*`, "
-    "starting or ending options, those outside hold.",
+    "an `http(s)://` address, or a class of yours by its dotted name. A `kafka.*`, starting or ending option that a "
+    "cluster there does not set is taken from the query.",
     example="/etc/evensplit/fleet.yaml",
     excludes=(CLUSTERS.name, BOOTSTRAP_SERVERS.name, *(one.name for one in SUBSCRIPTIONS)),
 )
@@ -130,8 +130,8 @@ METADATA_FAILURES = Option(
     name="metadataFailureThreshold",
     type=WholeNumber(0),
     default=20,
-    meaning="Number of failed answers in a row that are tolerated. Until then the last good answer holds; one more "
-    "ends the query.",
+    meaning="How many answers of the metadata in a row may fail. Until then the last good answer is used; one more "
+    "failure ends the query.",
     example="5",
     field="metadata.failures_max",
     needs=METADATA.name,
@@ -158,8 +158,8 @@ METADATA_OWN = Option(
 STARTING_TIMESTAMP = Option(
     name="startingTimestamp",
     type=_TIME,
-    meaning="Start all partitions at the first record of this time or later, in milliseconds since 1970. It goes "
-    "before `startingOffsetsByTimestamp` and `startingOffsets`.",
+    meaning="Start all partitions at the first record of this time or later, in milliseconds since 1970. It "
+    "overrides `startingOffsetsByTimestamp` and `startingOffsets`.",
     example="1700000000000",
     places=_PLACES,
     aliases="scan.startup.timestamp-millis startTime",
@@ -168,7 +168,7 @@ STARTING_OFFSETS_BY_TIMESTAMP = Option(
     name="startingOffsetsByTimestamp",
     type=_TIMES,
     meaning="Start each partition at the first record of a time of its own or later, in milliseconds since 1970. All "
-    "partitions have to be named. It goes before `startingOffsets`.",
+    "partitions must be named. It overrides `startingOffsets`.",
     example='{"orders": {"0": 1700000000000}}',
     places=_IN_JSON,
 )
@@ -177,9 +177,9 @@ STARTING_OFFSETS = Option(
     type=Form("position", SPARK_FORM),
     default_text="streaming query: `latest`; batch query: `earliest`",
     meaning="Where a new query starts: `earliest`, `latest`, or JSON with an offset for each partition (-2: earliest, "
-    "-1: latest) or one word for a whole topic. In JSON either all partitions of a topic are named or the topic as a "
-    "whole; topics may be left out only if one is named as a whole. May be `file:/path`, a file on the driver with "
-    "the value. A query that goes on from a checkpoint does not look at starting options.",
+    "-1: latest) or one word for a whole topic. JSON names all partitions of a topic, or the topic as a whole; topics "
+    "may be left out only if one is named as a whole. May be `file:/path`, a file on the driver with the value. A "
+    "query that continues from a checkpoint ignores all starting options.",
     example='{"orders": {"0": 23, "1": -2}, "clicks": "latest"}',
     places=_IN_JSON,
     aliases="auto.offset.reset startFrom scan.startup.mode startingPosition offsetReset kafka.startingOffsets "
@@ -211,8 +211,8 @@ GROUP = Option(
     name="startingGroup",
     type=Name(),
     meaning="Start at the committed offsets of this consumer group. Partitions that `startingOffsets` or `start` "
-    "names start there instead; partitions without a committed offset start as those options say for all, else at "
-    "`earliest`.",
+    "names start there instead. Partitions without a committed offset start where those options say for all "
+    "partitions, else at `earliest`.",
     example="orders-job",
     places=_PLACES,
 )
@@ -220,7 +220,7 @@ ENDING_TIMESTAMP = Option(
     name="endingTimestamp",
     type=_TIME,
     meaning="End all partitions before the first record of this time or later, in milliseconds since 1970; at their "
-    "end if there is none. It goes before the other two `ending` options.",
+    "end if there is none. It overrides the other two `ending` options.",
     example="1700000000000",
     places=_PLACES,
     only="batch",
@@ -229,7 +229,7 @@ ENDING_OFFSETS_BY_TIMESTAMP = Option(
     name="endingOffsetsByTimestamp",
     type=_TIMES,
     meaning="End each partition before the first record of a time of its own or later; at its end if there is none. "
-    "All partitions have to be named. It goes before `endingOffsets`.",
+    "All partitions must be named. It overrides `endingOffsets`.",
     example='{"orders": {"0": 1700000000000}}',
     places=_IN_JSON,
     only="batch",
@@ -251,8 +251,8 @@ STOP = Option(
     default_text="streaming query: it never ends; batch query: `latest`",
     meaning="Where reading ends, exclusive, in place of the three `ending` options, in batch and streaming queries. "
     "The form is that of `start` without `earliest`; anything not named ends at `latest`. In a stream, a stop is "
-    "looked up once and then final: a restart with another value, or none, keeps it and logs so, but gives a stop to "
-    "partitions that had none. May be `file:/path`.",
+    "looked up once and then final: a restart with another value, or without one, keeps it and says so in the log, "
+    "but gives a stop to partitions that had none. May be `file:/path`.",
     example='{"orders": "timestamp:2025-01-31T12:00:00Z"}',
     places=_IN_JSON,
     excludes=tuple(one.name for one in SPARK_ENDS),

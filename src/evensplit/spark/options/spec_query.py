@@ -36,8 +36,8 @@ MAX_OFFSETS = Option(
     name="maxOffsetsPerTrigger",
     type=WholeNumber(1, LONG_MAX),
     default_text="no limit",
-    meaning="Maximum number of offsets in a micro-batch, approximately. Partitions share it in proportion to what "
-    "each of them has.",
+    meaning="Maximum number of offsets in a micro-batch, approximately. It is divided among the partitions in "
+    "proportion to what each of them has.",
     example="100000",
     field="offsets_max",
     only="stream",
@@ -91,7 +91,7 @@ POLICY = Option(
     name="policy",
     type=one_of(*POLICIES),
     default=BALANCED,
-    meaning="How partitions are given to readers. `balanced`, `sticky` and `fair` level the loads; `hash`, "
+    meaning="How partitions are given to readers. `balanced`, `sticky` and `fair` make loads even; `hash`, "
     "`round-robin` and `global` are Flink's rules, which do not look at loads. See [Who reads what](../assignment.md).",
     example="sticky",
     field="settings.policy",
@@ -118,10 +118,10 @@ PLAN = Option(
     name="plan",
     type=one_of(*PLANS),
     default=WHOLE,
-    meaning="How the work of one batch is shared, whoever owns the partitions. `whole`: a partition is read by one "
-    "reader, and may be lent to another for this batch. `level`: its range of offsets may be split as well, until no "
-    "reader has more than its even share, or 10,000 offsets. `owners`: nothing is lent. See [Who reads "
-    "what](../assignment.md#one-batch).",
+    meaning="How the work of one batch is divided among readers; owners do not change by it. `whole`: a partition is "
+    "read by one reader, and may be lent to another for this batch. `level`: its range of offsets may also be cut, "
+    "until no reader has more than an equal share, or 10,000 offsets. `owners`: each reader reads the partitions that "
+    "it owns. See [Who reads what](../assignment.md#one-batch).",
     example="level",
     field="settings.plan",
 )
@@ -129,7 +129,7 @@ MIN_PARTITIONS = Option(
     name="minPartitions",
     type=WholeNumber(1),
     default_text="one for each reader",
-    meaning="Minimum number of tasks in a batch. Ranges of offsets are split where there are fewer readers; a batch "
+    meaning="Minimum number of tasks in a batch. Ranges of offsets are cut if there are fewer readers; a batch "
     "never has more tasks than offsets.",
     example="32",
     field="settings.tasks_min",
@@ -138,7 +138,7 @@ MAX_RECORDS = Option(
     name="maxRecordsPerPartition",
     type=WholeNumber(1, LONG_MAX),
     default_text="no limit",
-    meaning="Maximum number of offsets in a task. Longer ranges are split into several tasks.",
+    meaning="Maximum number of offsets in a task. Longer ranges are cut into several tasks.",
     example="500000",
     field="settings.task_offsets_max",
 )
@@ -147,9 +147,9 @@ DISCOVERY_INTERVAL = Option(
     name="discoveryInterval",
     type=Duration(zero="no discovery", negative=True),
     default=DISCOVERY_INTERVAL_MS_DEFAULT,
-    meaning="How often to check for new clusters, topics and partitions. Anything missing this long is removed; a log "
-    "that has ended before its position this long (at least 3 s) is a loss. With 0 or less nothing is looked for, and "
-    "nothing removed.",
+    meaning="How often to check for new clusters, topics and partitions. Anything that is missing for this long "
+    "counts as removed; a log that ends before its position for this long (at least 3 s) counts as a loss. With 0 or "
+    "less, nothing new is discovered and nothing counts as removed.",
     example="5m",
     field="discovery_interval_ms",
     aliases="scan.topic-partition-discovery.interval partition.discovery.interval.ms",
@@ -195,7 +195,7 @@ FAIL_ON_DATA_LOSS = Option(
     name="failOnDataLoss",
     type=FLAG,
     default=True,
-    meaning="Whether the query fails when records are gone before they were read, or were replaced after an unclean "
+    meaning="Whether the query fails if records are gone before they were read, or were replaced after an unclean "
     "leader election. With `false` they are counted and reported, and reading goes on.",
     example="false",
     field="reading.fail_on_data_loss",
@@ -281,9 +281,9 @@ IGNORED: tuple[Option, ...] = (
     Option(
         name="groupIdPrefix",
         type=Form("text", "text"),
-        meaning="How the consumer groups of Spark's own source begin. There is no such group here.",
+        meaning="Prefix of the consumer groups of Spark's own source. There are no such groups here.",
         example="jobs",
-        ignored="kafka.client.id is what brokers know a query by",
+        ignored="brokers know a query by kafka.client.id",
     ),
 )
 """Options of Spark's own source that change nothing here."""

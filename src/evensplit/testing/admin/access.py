@@ -71,7 +71,7 @@ def create_users(address: Address, users: Mapping[str, str], mechanism: str, *, 
 
 
 def knows_users(address: Address, users: Sequence[str], mechanisms: Sequence[str], *, timeout_s: float) -> bool:
-    """Whether the broker at `address` would let all these users in, as far as it depends on knowing them."""
+    """Whether the broker at `address` knows the credentials of all these users."""
     request = DescribeUserScramCredentialsRequest(
         users=[DescribeUserScramCredentialsRequest.UserName(name=name) for name in users]
     )
@@ -102,7 +102,7 @@ class Rule:
 def rules_for(
     user: str, topic: str | None, group: str | None, operations: Sequence[str], *, allowed: bool
 ) -> list[Rule]:
-    """A rule for each resource and operation. Raises `LocalKafkaError` where there is none or no such operation."""
+    """A rule for each resource and operation. Raises `LocalKafkaError` for no resource or an unknown operation."""
     known = {each.name.lower(): int(each) for each in ACLOperation if each > ACLOperation.ANY}
     unknown = [operation for operation in operations if operation not in known]
     if unknown:
@@ -137,7 +137,7 @@ def create_rules(address: Address, rules: Sequence[Rule], *, timeout_s: float) -
 
 
 def knows_rules(address: Address, rules: Sequence[Rule], *, timeout_s: float) -> bool:
-    """Whether the broker at `address` goes by all these rules."""
+    """Whether the broker at `address` applies all these rules."""
     request = DescribeAclsRequest(
         resource_type_filter=int(ACLResourceType.ANY),
         resource_name_filter=None,
@@ -172,9 +172,9 @@ def change_setting(address: Address, node_id: int, name: str, value: str, *, tim
 
 
 def presented(address: Address, *, timeout_s: float) -> str:
-    """The certificate, in PEM, that whoever listens at `address` presents."""
+    """The certificate, in PEM, that the server at `address` presents."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # It is to be looked at, whatever it is.
+    # Only read, so any certificate is accepted.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     with (
@@ -185,7 +185,7 @@ def presented(address: Address, *, timeout_s: float) -> str:
 
 
 class AccessHelpers(TopicHelpers):
-    """What tests need to do with users, beside topics. `security` is what the brokers ask of clients."""
+    """Users and access rules for tests, besides topics. `security`: what the brokers require of clients."""
 
     def __init__(self, security: Secured | None) -> None:
         self._security = security
@@ -226,7 +226,7 @@ class AccessHelpers(TopicHelpers):
         self._wait_for_all(what, knows_rules, rules)
 
     def create_users(self) -> None:
-        """What SCRAM needs; PLAIN has its users in the settings, and OAUTHBEARER has none. For `LocalKafka`."""
+        """Create the SCRAM credentials; PLAIN has its users in the settings, OAUTHBEARER has none. For `LocalKafka`."""
         if self._security is None or not self._security.scram_mechanisms or not self._security.users:
             return
         users, mechanisms = self._security.users, self._security.scram_mechanisms

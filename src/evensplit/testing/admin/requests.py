@@ -44,7 +44,7 @@ DELETE_TOPICS_VERSION = 6
 
 
 def ask(address: Address, request: Any, response: Any, version: int, *, timeout_s: float) -> Any:
-    """One request to the broker at `address`, and its decoded response. `OSError` when there is none in time."""
+    """One request to the broker at `address`, and its decoded response. `OSError` if it does not come in time."""
     deadline = time.monotonic() + timeout_s
     request.API_VERSION = version
     request.with_header(correlation_id=1, client_id=CLIENT_ID)
@@ -66,7 +66,7 @@ def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
 
 
 def metadata(address: Address, topics: list[str] | None = None, *, timeout_s: float) -> Any:
-    """What the broker at `address` knows: the cluster id, live brokers, and `topics` (None: all of them)."""
+    """The metadata of the broker at `address`: the cluster id, live brokers, and `topics` (None: all of them)."""
     named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
     return ask(address, request, MetadataResponse, METADATA_VERSION, timeout_s=timeout_s)

@@ -13,7 +13,7 @@ REQUEST_TIMEOUT_S = 60.0
 
 
 class TopicHelpers(ABC):
-    """What tests need to do with topics, on any cluster that can be reached without credentials."""
+    """Topics for tests, on any cluster that can be reached without credentials."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A cluster that is there already, with the same topic helpers as `LocalKafka`."""
+"""A cluster that already runs, with the same topic helpers as `LocalKafka`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANSWER_TIMEOUT_S = 10.0
 
 
 class ExistingKafka(TopicHelpers):
-    """A cluster that somebody else runs, for tests that only need topics: it stands in for a `LocalKafka`.
+    """A running cluster, in place of a `LocalKafka`, for tests that only need topics.
 
     `bootstrap_servers`: `host:port`, several separated by commas; plain connections without credentials. Its brokers
     are asked for when they are needed. Raises `LocalKafkaError` when none of the addresses answers.

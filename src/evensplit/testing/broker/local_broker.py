@@ -21,7 +21,7 @@ HELD_WITHIN_S = 2.0
 
 
 class PortTakenError(LocalKafkaError):
-    """Another process listens where a broker should."""
+    """Another process listens on the port of a broker."""
 
 
 class LocalBroker:
@@ -54,7 +54,7 @@ class LocalBroker:
 
     @property
     def internal_port(self) -> int:
-        """Where it lets everybody in: a port of its own if the cluster is secured, else `port`."""
+        """The port without security: one of its own if the cluster is secured, else `port`."""
         return self._node.internal_port or self.port
 
     @property
@@ -100,7 +100,7 @@ class LocalBroker:
             self._gone(self._child.wait(KILL_TIMEOUT_S))
 
     def pause(self) -> None:
-        """Hold it with SIGSTOP: it keeps its connections and answers nobody until `resume()`.
+        """Hold it with SIGSTOP: it keeps its connections and answers nothing until `resume()`.
 
         In a cluster of several, one that is held longer than `broker.session.timeout.ms` (3 s) loses its leaderships.
         """
@@ -109,7 +109,7 @@ class LocalBroker:
         self._wait_until_held()
 
     def _wait_until_held(self) -> None:
-        """The signal stops one thread after the other, and those that still run may answer. Where /proc tells, wait."""
+        """Wait until all threads are stopped, if /proc shows it: the signal stops one after the other."""
         until = time.monotonic() + HELD_WITHIN_S
         while time.monotonic() < until and any(state not in "Tt" for state in _thread_states(self.pid)):
             time.sleep(0.002)
@@ -142,14 +142,14 @@ class LocalBroker:
         raise LocalKafkaError(f"broker {self.node_id} at {self.address} ended with {code}. {last_lines(said)}")
 
     def forget_death(self) -> str | None:
-        """What it said when it died by itself, once; None when it did not. For `LocalKafka`."""
+        """The error of a broker that died by itself, once; None if it did not. For `LocalKafka`."""
         if self._child is None or (code := self._child.poll()) is None:
             return None
         self._gone(code)
         return f"broker {self.node_id} at {self.address} died by itself with {code}. {last_lines(self._files.output())}"
 
     def ask_to_stop(self) -> None:
-        """Begin what `stop` does. For `LocalKafka`, which stops all brokers together."""
+        """Send the signal to stop. For `LocalKafka`, which stops all brokers together."""
         death = self.forget_death()
         if death is not None:
             raise LocalKafkaError(death)
@@ -160,7 +160,7 @@ class LocalBroker:
             self._paused = False
 
     def wait_for_stop(self) -> None:
-        """End what `stop` does. For `LocalKafka`."""
+        """Wait for the end after `ask_to_stop`. For `LocalKafka`."""
         if self._child is None:
             return
         code = self._child.wait(STOP_TIMEOUT_S)
@@ -188,7 +188,7 @@ class LocalBroker:
 
 
 def _thread_states(pid: int | None) -> list[str]:
-    """The state letter of each thread of a process; none where the system does not have them in /proc."""
+    """The state letter of each thread of a process; none if the system has no /proc."""
     states: list[str] = []
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         # A thread can end between the two.

@@ -26,9 +26,9 @@ from evensplit.testing.secured.security import KEYSTORE, Secured, of_listener
 
 PORT_ATTEMPTS = 5
 PORTS_FILE = "ports"
-# Out of the way of the brokers' ids, which begin at 0.
+# Far from the ids of brokers, which begin at 0.
 CONTROLLER_ID = 9000
-# A broker's network threads, which take connections in turn, change their certificates one after the other.
+# A broker's network threads take connections in turn, and change their certificates one after the other.
 LOOKS = 8
 
 
@@ -142,7 +142,7 @@ class LocalKafka(AccessHelpers):
 
     @property
     def internal_servers(self) -> str:
-        """As `bootstrap_servers`, of the listeners that let everybody in. The same ones where nothing is secured."""
+        """As `bootstrap_servers`, for the listeners without security; the same ones if the cluster is not secured."""
         return ",".join(f"{HOST}:{broker.internal_port}" for broker in self._started())
 
     @property
@@ -245,7 +245,7 @@ class LocalKafka(AccessHelpers):
     def pause(self, broker: int | None = None) -> None:
         """Hold one broker, or the whole cluster, with SIGSTOP: connections stay open, nothing is answered.
 
-        Until `resume()`. Whoever asks meanwhile gets the answers then, unless it has given up.
+        Until `resume()`, which answers requests that came meanwhile, unless their clients have given up.
         """
         for each in self._some(broker):
             each.pause()
@@ -256,7 +256,7 @@ class LocalKafka(AccessHelpers):
             each.resume()
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each broker that runs and is not paused, where it lets everybody in."""
+        """Host and port, without security, of each broker that runs and is not paused."""
         return [(HOST, broker.internal_port) for broker in self._awake()]
 
     def present_certificate(self, which: str) -> None:

@@ -36,7 +36,7 @@ OWN_PROPERTIES = frozenset(
 )
 
 # C1 alone starts in two thirds of the time; a broker that is to be fast for long gets C2 back with
-# jvm_options=["-XX:TieredStopAtLevel=4"]. UsePerfData would leave a file in /tmp behind after SIGKILL.
+# jvm_options=["-XX:TieredStopAtLevel=4"]. UsePerfData would leave a file in /tmp after SIGKILL.
 JVM_OPTIONS = (
     "-Xmx512m",
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -66,7 +66,7 @@ rootLogger.appenderRef.file.ref = file
 class Node:
     """One node of a cluster: a broker if it has `port`, a controller if it has `controller_port`, or both.
 
-    A broker with an `internal_port` lets everybody in there; `port` is then for clients alone, and secured.
+    With an `internal_port`, a broker has no security there; `port` is then for clients alone, and secured.
     """
 
     node_id: int
@@ -95,9 +95,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """Where one node keeps what: everything is under `directory`, but for what the JVM keeps in `temporary`.
+    """The files of one node: all in `directory`, except the JVM's temporary ones in `temporary`.
 
-    The latter is where codecs unpack their native libraries, which they leave behind when killed.
+    There codecs unpack their native libraries, which stay if the broker is killed.
     """
 
     directory: Path
@@ -113,12 +113,12 @@ class NodeFiles:
 
     @property
     def log(self) -> Path:
-        """What the broker logs."""
+        """The broker's log."""
         return self.directory / "broker.log"
 
     @property
     def console(self) -> Path:
-        """What the JVM writes to its standard output and error; mostly nothing."""
+        """Standard output and error of the JVM; mostly empty."""
         return self.directory / "console.log"
 
     @property
@@ -135,7 +135,7 @@ class NodeFiles:
         return "\n".join(texts)
 
     def cluster_id(self) -> str | None:
-        """The cluster that the data belong to; None before they are formatted."""
+        """The id of the cluster that the data belongs to; None before it is formatted."""
         if not self.identity.exists():
             return None
         lines = self.identity.read_text().splitlines()
@@ -145,7 +145,7 @@ class NodeFiles:
         return pairs["cluster.id"]
 
     def format(self, cluster_id: str, node_id: int, bootstrap: Path) -> None:
-        """What `kafka-storage format` does, without its JVM: `bootstrap` is a bootstrap.checkpoint made by it.
+        """Do the same as `kafka-storage format`, without its JVM: `bootstrap` is a bootstrap.checkpoint made by it.
 
         That file holds the feature levels alone and is the same for every cluster of one Kafka version; who a
         node is stands in meta.properties (version 1: KIP-631, with the directory id of KIP-858).

@@ -1,4 +1,4 @@
-"""The keeper: a small process that owns a private directory and some processes, and outlives nobody.
+"""The keeper: a small process that owns a private directory and some processes, and ends them with its owner.
 
 It is started by path as `python -I -S _keeper.py <parent of the directory> <pid of the owner>`, so it imports the
 standard library alone and not this package. It makes a directory, starts and signals processes when asked, and
@@ -47,11 +47,11 @@ PR_SET_PDEATHSIG = 1
 
 
 class OwnerGoneError(Exception):
-    """There is nobody left to work for."""
+    """The owner has ended."""
 
 
 def death_with_keeper() -> Callable[[], None] | None:
-    """What makes a child die with the keeper, should the keeper itself be killed. Linux only; elsewhere None."""
+    """A function for the child that makes it die with a keeper that is killed. Linux only; elsewhere None."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -162,7 +162,7 @@ def main() -> None:
             signal.signal(number, signal.SIG_IGN)
     finally:
         keeper.clean_up()
-        # Whoever read the answers may be gone: without this the last flush would complain about it.
+        # The reader of the answers may be gone; without this, the last flush would report that.
         os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""A directory that one `LocalKafka` has for itself, as long as it runs."""
+"""Locks a directory for one `LocalKafka`, as long as it runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 from evensplit.errors import LocalKafkaError
 
 LOCK_FILE = "in-use.lock"
-"""It stays in the directory: whoever removed it could remove that of somebody who came meanwhile."""
+"""It is never removed: otherwise one process could remove the lock that another has just taken."""
 
 _HELD: set[IO[str]] = set()
 
@@ -21,11 +21,11 @@ _HELD: set[IO[str]] = set()
 def locked_directory(directory: Path) -> Iterator[None]:
     """Make `directory` if need be, and keep every other `LocalKafka` from it, until the block or this process ends.
 
-    Nothing but the lock file is written. Raises `LocalKafkaError` if somebody has it, or it cannot be written to.
+    Nothing but the lock file is written. Raises `LocalKafkaError` if it is in use, or cannot be written to.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        # Not "w", which would empty the file of whoever has the lock.
+        # Not "w", which would empty the file of the process that has the lock.
         file = (directory / LOCK_FILE).open("a+")
     except OSError as error:
         raise cannot_be_used(directory, error) from error
@@ -35,15 +35,15 @@ def locked_directory(directory: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # A process forked off this one has none of it, and may not give it away.
+            # A forked process does not hold the lock, and must not release it.
             if file in _HELD:
                 _HELD.discard(file)
-                # Closing the file is not enough while a program that is just being started has a copy of it.
+                # Closing the file is not enough while a process that is being started has a copy of it.
                 fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def cannot_be_used(directory: Path, error: OSError) -> LocalKafkaError:
-    """What is said of a directory in which something cannot be written."""
+    """The error for a directory that cannot be written to."""
     where = f" ({error.filename})" if error.filename not in (None, str(directory)) else ""
     return LocalKafkaError(
         f"{directory} cannot be used: {error.strerror}{where}; expected a directory that can be written to, or made. "
@@ -59,7 +59,7 @@ def _take(directory: Path, file: IO[str]) -> None:
         file.flush()
     except BlockingIOError as error:
         file.seek(0)
-        # The other one may have the lock, and not have written yet.
+        # The other process may have the lock without having written its id yet.
         whose = f"the broker of process {pid}" if (pid := file.read(20)).isdecimal() else "another broker"
         raise LocalKafkaError(f"{directory} is in use by {whose}; stop it, or give another directory") from error
     except OSError as error:
@@ -67,7 +67,7 @@ def _take(directory: Path, file: IO[str]) -> None:
 
 
 def _let_go_in_child() -> None:
-    """A process that is forked off this one shares the lock, and would keep it when this one is killed."""
+    """Release the lock in a forked process, which shares it and would keep it after this one is killed."""
     for file in _HELD:
         file.close()
     _HELD.clear()

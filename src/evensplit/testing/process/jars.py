@@ -50,7 +50,7 @@ INSTEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the set-up is: `done` of about `total` steps, and what is being done now."""
+    """How far the set-up is: `done` of about `total` steps, and the present one."""
 
     done: int
     total: int
@@ -59,7 +59,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which jars: what they are called in messages, what Ivy is asked for, and whether a directory holds them all."""
+    """The jars to resolve: their name in messages, Ivy's file for them, and whether a directory has them all."""
 
     title: str
     ivy_file: str
@@ -158,7 +158,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def remove_drafts(cache: Path) -> None:
-    """Remove what a killed process left half done. Only for the holder of the lock."""
+    """Remove unfinished directories of killed processes. Only for the holder of the lock."""
     for draft in cache.glob("evensplit-*"):
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -200,7 +200,7 @@ def _ivy_command(java: Java, ivy: Path, directory: Path, libs: Path, ivy_file: s
 
 
 def steps_done(ivy_output: str) -> list[str]:
-    """What Ivy has done so far, in order, from what it printed: each jar is found first, and downloaded later."""
+    """Ivy's steps so far, in order, from its output: each jar is found first, and downloaded later."""
     lines = re.finditer(
         r"^\t(?:found [^#\n]+#(?P<found>[^;\n]+);|\[SUCCESSFUL \] [^!\n]+!(?P<downloaded>[\w.-]+\.jar))",
         ivy_output,

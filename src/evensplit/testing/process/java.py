@@ -23,7 +23,7 @@ HOW_TO_INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A `java` that can run the broker: where it is, its feature release (17, 21 ...), all that it says of itself."""
+    """A `java` that can run the broker: its path, its feature release (17, 21, …), the output of `java -version`."""
 
     path: Path
     release: int
@@ -33,8 +33,8 @@ class Java:
 def find_java(needs: str = "a Kafka broker needs Java") -> Java:
     """The Java of JAVA_HOME, else the first `java` on PATH. `needs`: how an error begins.
 
-    Raises `LocalKafkaError` when there is none, when it does not run, or when it is older than Java 17; the error
-    says what was found and how to install one.
+    Raises `LocalKafkaError` if there is none, if it does not run, or if it is older than Java 17; the error says what
+    was found and how to install one.
     """
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -65,7 +65,7 @@ def find_java(needs: str = "a Kafka broker needs Java") -> Java:
 
 
 def parse_release(banner: str) -> int | None:
-    """The feature release in what `java -version` prints, None when there is none: `1.8.0_392` is 8, `21` is 21."""
+    """The feature release in the output of `java -version`: 8 for `1.8.0_392`, 21 for `21`; None if there is none."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
     if match is None:
         return None

@@ -82,7 +82,7 @@ class Certificates:
 
     @property
     def other_ca(self) -> Path:
-        """A CA that no broker trusts, and none has a certificate from."""
+        """A CA that no broker trusts, and that has signed no broker's certificate."""
         return self.directory / "other-ca.pem"
 
     @property

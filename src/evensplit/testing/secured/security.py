@@ -1,4 +1,4 @@
-"""How the brokers of a `LocalKafka` are secured: what is asked of clients, and the settings that make brokers ask."""
+"""How the brokers of a `LocalKafka` are secured: what they require of clients, and the settings for that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginMod
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """What the brokers of a `LocalKafka` ask of their clients.
+    """What the brokers of a `LocalKafka` require of clients.
 
         Secured("SASL_SSL", users={"alice": "secret"})
 
@@ -95,14 +95,14 @@ class Secured:
         )
         if self.has_tls:
             properties["ssl.principal.mapping.rules"] = "RULE:^CN=([^,]+).*$/$1/"
-            # Kafka lets nobody change a certificate for one of other hosts otherwise (KIP-978).
+            # Without this, Kafka refuses to replace a certificate by one for other hosts (KIP-978).
             properties["ssl.allow.san.changes"] = "true"
         if self.session_lifetime_ms is not None:
             properties["connections.max.reauth.ms"] = str(self.session_lifetime_ms)
         if self.acls:
             properties["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
             properties["allow.everyone.if.no.acl.found"] = "false"
-            # Who comes by the internal listener or to the controller.
+            # The user of the internal listener and of the controller.
             properties["super.users"] = "User:ANONYMOUS"
         return properties
 
@@ -165,7 +165,7 @@ def of_listener(name: str) -> str:
 
 
 def unsecured_token(user: str, *, lifetime_s: float = 3600.0) -> str:
-    """A token (RFC 7519, signed by nobody) with which `user` may enter by OAUTHBEARER for `lifetime_s` from now.
+    """A token (RFC 7519, unsigned) with which `user` can log in by OAUTHBEARER for `lifetime_s` from now.
 
     A negative lifetime gives one that has expired.
     """

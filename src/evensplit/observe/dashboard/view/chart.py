@@ -84,7 +84,7 @@ def _column(work: Work, x: float, width: float, top: int, bars_max: int) -> Colu
     busiest = max(work.offsets, key=lambda reader: (work.offsets[reader], -reader))
     title = (
         f"Batch {work.batch:,}: {counted(work.offsets_sum, 'offset')} for {counted(len(work.offsets), 'reader')}; "
-        f"the busiest is reader {busiest} with {work.offsets[busiest]:,}, the level is {exact(work.share)}; "
+        f"the busiest is reader {busiest} with {work.offsets[busiest]:,}, an equal share is {exact(work.share)}; "
         f"it took {lasted(work.duration_ms)}"
     )
     return Column(

@@ -209,7 +209,7 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
             f"{explanation.plan.offsets_max / work.share:.0%}" if work is not None and work.share else "-",
             "of an equal share" if work is not None and work.share else "",
             f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets"
-            f"{'; plan=level would split them' if explanation.plan.levels else ''}",
+            f"{'; plan=level would cut them' if explanation.plan.levels else ''}",
             explanation.advice() or "Offsets of the busiest reader in the last batch, against an equal share",
         ),
         Tile(
@@ -311,7 +311,7 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
     if not offsets:
         return []
     have = f"Busiest reader: {plan.offsets_max:,} of {counted(offsets, 'offset')}"
-    how = "with plan=level" if plan.kind == LEVEL else "without splitting partitions"
+    how = "with plan=level" if plan.kind == LEVEL else "without cutting partitions"
     proven = plan.offsets_max <= plan.bound
     best = f", the best possible {how}." if proven else f". Best possible {how}: {plan.bound:,}."
     lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
