@@ -13,14 +13,16 @@ from evensplit.core.machine.events import (
     ClustersListed,
     Event,
     ListedCluster,
+    OffsetsResolved,
     ParallelismChanged,
     PartitionsListed,
     ReaderRemoved,
     ReadLogsPolled,
+    RecordsLost,
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import SplitId, Topics
+from evensplit.core.model import Cause, Loss, SplitId, StartBy, Topics
 from evensplit.core.state.codec import same
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
@@ -191,11 +193,21 @@ class Driver(Host):
                 if event is None:
                     continue
                 if "slow-answer" not in self.faults or random.random() < 0.6:
+                    self._tell_lost(order, event)
                     self.tell(event)
                 elif random.random() < 0.8:
                     for _ in range(random.choice((1, 1, 2))):
                         sim.answers.put(event, sim.events + random.randint(1, 40))
         raise Broken("liveness", f"the enumerator asks again and again: {self.todo[0]}")
+
+    def _tell_lost(self, order: Effect, event: Event) -> None:
+        """A user who named offset 0 as the start, and declares losses, is told what a log does not have any more."""
+        by_offset = isinstance(order, ResolveStart) and order.by is StartBy.STRATEGY and not self._profile.latest
+        if not (by_offset and isinstance(event, OffsetsResolved) and self.loss == DECLARE):
+            return
+        losses = tuple(Loss(key, Cause.OUT_OF_RANGE, 0, start, start) for key, start in event.starts.items() if start)
+        if losses:
+            self._sim.feed(RecordsLost(losses))
 
     def tell(self, event: Event) -> None:
         """A cluster's answer has come; with a listing, its logs are looked at, and perhaps once more."""
