@@ -1,13 +1,48 @@
-"""A cluster in memory of several brokers, some of which are cut off and say what was true before."""
+"""Clusters in memory that answer when they may, and those of several brokers, some of which are cut off."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from dataclasses import replace
 
 from evensplit.core.model import Subscription, TopicPattern
+from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.kafka.admin.protocol import Listing, Missing
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
+
+
+class Held(FakeKafka):
+    """A cluster with these topics of one partition each, which answers only when it may.
+
+    `may` and `may_look_up`, both set at first: it lists them, and it says what it has found at a time.
+    `looked_up`: how often it was asked for a time.
+    """
+
+    trouble = ""
+
+    def __init__(self, cluster: str, *topics: str) -> None:
+        super().__init__(cluster)
+        self.may, self.may_look_up = threading.Event(), threading.Event()
+        self.may.set()
+        self.may_look_up.set()
+        self.looked_up = 0
+        for topic in topics:
+            self.create_topic(topic)
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        assert self.may.wait(60)
+        return super().list_partitions(subscription)
+
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, int]:
+        found = super().list_offsets(wanted, complete=complete, undecided=undecided)
+        if any(value >= 0 for value in wanted.values()):
+            self.looked_up += 1
+            assert self.may_look_up.wait(60)
+        return found
 
 
 class Brokers(FakeKafka):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Mapping
 
 import pytest
 
-from evensplit.core.model import SplitId, Subscription
+from evensplit.core.model import SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.errors import ClusterError, ClusterUnreachable, SubscriptionError
 from evensplit.explain.changes import loads
-from evensplit.kafka.admin.protocol import ClusterPort, Listing
+from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
 from tests.support.waiting import wait_for
 
@@ -93,25 +93,19 @@ def test_without_a_state_all_problems_are_one_error(east: FakeKafka) -> None:
 
 
 def test_an_idle_query_knows_within_cluster_wait_that_its_only_cluster_does_not_answer(
-    east: FakeKafka, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """And not after the request deadline only, when the question fails; nor is it said in the log before that."""
+    east = Held("east", "t")
     source = Source(east, clusterWait="1s")
     first = source.plan(NONE)
-    hold = threading.Event()
-    listing = east.list_partitions
-
-    def held(subscription: Subscription) -> Listing:
-        assert hold.wait(60)
-        return listing(subscription)
-
-    east.list_partitions = held  # type: ignore[method-assign]
+    east.may.clear()
     idle_until(source.coordinator, first, lambda _: bool(source.coordinator.report().unreachable))
     report = source.coordinator.report()
     assert report.unreachable == {"east": "cluster 'east': it has not answered within 1 s; asked at east:9092"}
     assert report.latest == {}, "nobody knows what it has now"
     assert source.plan(first) is first
-    hold.set()
+    east.may.set()
     idle_until(source.coordinator, first, lambda _: not source.coordinator.report().unreachable)
     assert "answer" not in caplog.text
 
