@@ -109,11 +109,6 @@ def test_a_batch_from_a_state_to_itself_is_empty() -> None:
     assert plan_batch(one, one).readers == ()
 
 
-def test_offsets_that_are_not_of_one_batch_are_an_error() -> None:
-    with pytest.raises(CheckpointError, match=r"c/t/0 would be read from offset 9 to 4"):
-        plan_batch(state(Split(A, "", 9, None, 0)), state(Split(A, "", 4, None, 0)))
-
-
 def test_a_range_without_an_owner_is_an_error() -> None:
     with pytest.raises(CheckpointError, match="has no owner"):
         plan_batch(state(Split(A, "", 0)), state(Split(A, "", 4)))
@@ -236,12 +231,6 @@ def test_more_tasks_go_to_the_readers_with_most() -> None:
     ]
     assert plan_tasks(plan, tasks_min=1) == plan.readers
     assert len(plan_tasks(plan, tasks_min=1000)) == 100
-
-
-def test_tasks_have_a_largest_size() -> None:
-    plan = planned("owners", {A: (0, 90), B: (0, 20), C: (1, 10)})
-    assert [task.offsets for task in plan_tasks(plan, offsets_max=40)] == [36, 37, 37, 10]
-    assert [task.offsets for task in plan_tasks(plan, tasks_min=5, offsets_max=40)] == [27, 28, 27, 28, 10]
 
 
 def test_what_was_lent_and_cut_is_said_and_what_cuts_would_do() -> None:

@@ -118,12 +118,6 @@ def test_under_never_nothing_moves_where_the_peer_does_not() -> None:
         assert moves(ours.before[number], ours.after[number], readers) == 0
 
 
-def test_the_hash_mode_gives_the_loads_of_the_formula() -> None:
-    """PR 223's other mode: 3 clusters of 4 partitions over 7 readers; the formula does not look at the cluster."""
-    hashed = Trace(Settings(policy="hash"))
-    assert [list(hashed.after[0].values()).count(reader) for reader in range(7)] == [3, 3, 0, 0, 0, 3, 3]
-
-
 def test_a_rescale_of_the_peer_cuts_the_lists_of_all_seven_readers_anew() -> None:
     for rebalance in ("on-rescale", "always"):
         peer = Trace(Settings(policy="global", rebalance=rebalance))
