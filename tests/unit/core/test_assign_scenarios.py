@@ -12,7 +12,7 @@ import pytest
 from evensplit import Assignment, SplitId, Topic, assign
 from evensplit.core.assign import Claim, resolve_claims
 from evensplit.core.assign.terms import Reader, Scope
-from tests.support.assignments import Instance, held_by, optimum, partitions, squares
+from tests.support.assignments import held_by, partitions
 
 
 def group(
@@ -180,25 +180,6 @@ class TestKafkasScenarios:
         result = group({"t": 3}, {"a": "t", "b": "", "c": "missing"})
         assert dict(result.loads) == {"a": 3, "b": 0, "c": 0}
         assert group({}, {"a": "t"}).owner == {}
-
-    def test_random_subscriptions_and_changes(self) -> None:
-        """20 to 40 members, 10 to 20 topics of 1, 2, … partitions, subscriptions drawn anew between two assigns."""
-        for seed in range(12):
-            rng = random.Random(seed)
-            names = [f"t{number}" for number in range(rng.randint(10, 20))]
-            members = [f"m{number}" for number in range(rng.randint(20, 40))]
-            splits = tuple(split for number, name in enumerate(names) for split in partitions(name, number + 1))
-            previous: Mapping[SplitId, Reader] = {}
-            for _ in range(2):
-                eligible: dict[Reader, frozenset[Scope]] = {
-                    member: frozenset(Topic("c", name) for name in rng.sample(names, rng.randint(1, len(names))))
-                    for member in members
-                }
-                instance = Instance(splits, tuple(members), previous, eligible)
-                result = instance.assign()
-                assert (squares(list(result.loads.values())), result.moved) == optimum(instance)
-                assert result.verify()
-                previous = result.owner
 
     def test_many_members_leave(self) -> None:
         """40 topics, 200 members with random subscriptions, up to 50 leave."""

@@ -191,6 +191,7 @@ def test_the_last_range_of_what_nobody_has_goes_to_one_who_may_read_it() -> None
     assert [(one.reader, one.ranges) for one in nobody.readers] == [(0, (Range(A, 4, 9),)), (1, (Range(B, 0, 3),))]
 
 
+@pytest.mark.lengthy
 @settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 900)), min_size=1, max_size=12),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 
 import pytest
 
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import decode, encode
-from evensplit.errors import ClusterError, ClusterUnreachable, SubscriptionError
+from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError
 from evensplit.explain.changes import loads
-from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Held
 from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
@@ -110,16 +108,26 @@ def test_an_idle_query_knows_within_cluster_wait_that_its_only_cluster_does_not_
     assert "answer" not in caplog.text
 
 
-def test_an_unreachable_cluster_without_a_state_is_that_error(east: FakeKafka) -> None:
-    east.fail_with(ClusterUnreachable("east", "nobody is there"))
-    with pytest.raises(ClusterUnreachable, match="nobody is there"):
-        Source(east).plan(NONE)
-
-
-def test_a_partial_answer_is_no_first_discovery(east: FakeKafka) -> None:
-    east.hide_topic("t", 5)
-    with pytest.raises(SubscriptionError, match="LEADER_NOT_AVAILABLE"):
-        Source(east).plan(NONE)
+@pytest.mark.parametrize("fix_ends", [False, True], ids=["a new query", "a run to the end"])
+@pytest.mark.parametrize(
+    "code, error, said",
+    [
+        (None, ClusterUnreachable, "nobody is there"),
+        (5, SubscriptionError, "LEADER_NOT_AVAILABLE"),
+        (29, SubscriptionError, "TOPIC_AUTHORIZATION_FAILED"),
+    ],
+    ids=["no answer", "no leader", "not allowed"],
+)
+def test_who_needs_all_of_every_cluster_is_told_what_is_missing(
+    east: FakeKafka, code: int | None, error: type[EvenSplitError], said: str, fix_ends: bool
+) -> None:
+    first = Source(east).plan(NONE) if fix_ends else NONE
+    if code is None:
+        east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    else:
+        east.hide_topic("t", code)
+    with pytest.raises(error, match=said):
+        Source(east, **{"kafka.request.timeout.ms": "500"}).plan(first, fix_ends=fix_ends)
 
 
 def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
@@ -163,13 +171,6 @@ def test_a_partial_answer_later_changes_nothing(east: FakeKafka) -> None:
     assert source.plan(first) is first
 
 
-def test_available_now_needs_every_cluster(east: FakeKafka) -> None:
-    first = Source(east).plan(NONE)
-    east.fail_with(ClusterUnreachable("east", "nobody is there"))
-    with pytest.raises(ClusterUnreachable):
-        Source(east).plan(first, fix_ends=True)
-
-
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:
     first = Source(east).plan(NONE)
     west = FakeKafka("west")
@@ -201,13 +202,6 @@ def test_a_partition_without_a_leader_holds_back_nobody_else(east: FakeKafka) ->
     assert ranges(first, second) == {"east/t/0": (10, 11)}
     east.recover()
     assert ranges(second, source.plan(second)) == {"east/t/1": (10, 11), "east/t/2": (0, 1)}
-
-
-def test_available_now_needs_every_topic_to_be_listed(east: FakeKafka) -> None:
-    first = Source(east).plan(NONE)
-    east.hide_topic("t", 29)
-    with pytest.raises(SubscriptionError, match="TOPIC_AUTHORIZATION_FAILED"):
-        Source(east).plan(first, fix_ends=True)
 
 
 def test_nothing_new_is_told_apart_from_news(east: FakeKafka) -> None:
@@ -262,9 +256,3 @@ def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pyte
         "these options have no meaning here and are ignored: kafka.max.poll.records (maxOffsetsPerTrigger limits a "
         "batch of a stream, maxRecordsPerPartition a task)"
     ]
-
-
-def test_the_fake_is_a_port() -> None:
-    port: ClusterPort = FakeKafka()
-    answers: Mapping[tuple[str, int], int] = port.list_offsets({})
-    assert answers == {}
