@@ -217,52 +217,6 @@ def test_broker_that_rests_is_asked_all_the_same_whether_a_topic_is_gone(
     assert two.brokers[1].metadata_at
 
 
-def test_metadata_that_is_slow_in_the_end_fails_nothing_that_may_be_passed_over(
-    two: ScriptedCluster, pool: Pool, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Both brokers have said that the topic is gone by then."""
-    two.tell(Told(OLD, leader=1))
-    denials = 0
-
-    def deny() -> None:
-        nonlocal denials
-        denials += 1
-        time.sleep(0.6 if denials > 2 else 0)
-
-    def vanish(offset: int) -> None:
-        time.sleep(1.2)
-        two.tell(None)
-        for broker in two.brokers:
-            broker.on_metadata = deny
-
-    two.brokers[1].silent, two.brokers[1].on_fetch = "Fetch", vanish
-    assert read(two, pool, timeout_ms=2000, skip_lost=True) == []
-    assert denials > 2
-    assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]
-
-
-def test_a_topic_that_was_denied_for_a_moment_only_is_not_gone(pool: Pool) -> None:
-    """Its broker had just started when it said so, and has not answered since."""
-    with ScriptedCluster(1) as cluster:
-        cluster.tell(Told(OLD))
-        node, denials = cluster.brokers[0], 0
-
-        def deny() -> None:
-            nonlocal denials
-            denials += 1
-            node.silent = "Metadata" if denials > 2 else ""
-
-        def vanish(offset: int) -> None:
-            cluster.tell(None)
-            node.on_metadata = deny
-
-        node.on_fetch = vanish
-        with pytest.raises(ClusterUnreachable) as caught:
-            read(cluster, pool, timeout_ms=2000, skip_lost=True)
-        assert denials > 2
-        assert f"these brokers did not confirm it: {cluster.servers[0]}" in str(caught.value)
-
-
 class Large(Log):
     """One record batch of 3 MB."""
 

@@ -168,21 +168,6 @@ def test_level_cuts_the_long_one_and_parts_ascend_with_their_readers() -> None:
     assert (plan.lent, plan.cuts, plan.bound) == (2, 2, share)
 
 
-@pytest.mark.parametrize("kind", ["whole", "level"])
-def test_nothing_is_lent_to_a_reader_that_may_not_read_it(kind: str) -> None:
-    pins: Pins = {1: (Topic("c", "u"), Cluster("d")), 2: (D,)}
-    plan = planned(kind, {A: (0, 60 * K), B: (0, 60 * K), D: (0, 60 * K), E: (1, K)}, 3, pins)
-    read = {one.reader: {part.split for part in one.ranges} for one in plan.readers}
-    assert read[0] == {A, B}
-    assert read.get(2, set()) | read[1] == {D, E}
-    assert plan.offsets_max == 120 * K
-
-
-def test_an_owner_may_read_what_is_its_own_whatever_it_is_pinned_to_by_now() -> None:
-    plan = planned("level", {A: (0, 60 * K)}, 2, {0: (), 1: ()})
-    assert offsets(plan) == {0: 60 * K}
-
-
 def test_the_last_range_of_what_nobody_has_goes_to_one_who_may_read_it() -> None:
     end = state(Split(A, "", 9, 4, stop=9, finished=True), Split(B, "", 3, 0, 1))
     plan = plan_batch(EnumeratorState(), replace(end, eligible={0: (B,)}))

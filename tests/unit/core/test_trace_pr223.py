@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evensplit.core.assign import owners as assign_owners
 from evensplit.core.machine.events import (
     ClustersListed,
     ListedCluster,
@@ -97,19 +96,6 @@ def test_the_trace_beside_the_peer() -> None:
         assert moves(ours.before[number], own, readers) == least(ours.before[number], splits, readers)
     print(*shown, sep="\n")
     assert sum(moves(ours.before[step], ours.after[step], 7) for step in range(4)) <= 1
-
-
-def test_from_the_same_prior_it_is_never_more_uneven_than_the_peer() -> None:
-    peer = Trace(Settings(policy="global", rebalance="never"))
-    for number, (_, readers, _) in enumerate(STEPS):
-        prior, theirs = peer.before[number], peer.after[number]
-        splits = sorted(theirs)
-        found = assign_owners(splits, readers, previous={key: prior[key] for key in splits if key in prior})
-        own = {key: int(owner) for key, owner in found.items()}
-        assert max(loads(own, readers)) - min(loads(own, readers)) <= max(loads(theirs, readers)) - min(
-            loads(theirs, readers)
-        )
-        assert moves(prior, own, readers) == least(prior, splits, readers)
 
 
 def test_under_never_nothing_moves_where_the_peer_does_not() -> None:
