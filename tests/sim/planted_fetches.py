@@ -150,7 +150,7 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         "what was read by name is not looked at afterwards",
         ("F2",),
         (("compare_names", lambda *_, **__: None, Fetcher),),
-        seed=700,
+        seed=974,
     ),
     "one-word-enough": PlantedFetch(
         "what one broker does not know is gone",
@@ -165,10 +165,15 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         "leader epochs of record batches are not looked at",
         ("F2", "F3", "F4"),
         (("_of_this_log", _of_any_log, response),),
+        seed=7,
     ),
-    "never-overdue": PlantedFetch("no error comes of it", ("F5",), (("raise_if_overdue", _never_overdue, Routing),)),
-    "half-the-time": PlantedFetch("errors come too early", ("F4",), (("left_s", _half_the_time, Routing),)),
-    "quota-ignored": PlantedFetch("a quota is not kept to", ("F6",), (("throttle", lambda *_: False, Leader),)),
+    "never-overdue": PlantedFetch(
+        "no error comes of it", ("F5",), (("raise_if_overdue", _never_overdue, Routing),), seed=13
+    ),
+    "half-the-time": PlantedFetch("errors come too early", ("F4",), (("left_s", _half_the_time, Routing),), seed=12),
+    "quota-ignored": PlantedFetch(
+        "a quota is not kept to", ("F6",), (("throttle", lambda *_: False, Leader),), seed=39
+    ),
     "bounds-ignored": PlantedFetch(
         "more is asked for than is allowed", ("F6",), (("_records_bytes_max", lambda *_: 50 << 20, request),)
     ),

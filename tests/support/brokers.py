@@ -14,20 +14,21 @@ from tests.support.clocks import Clock
 
 
 class Held(FakeKafka):
-    """A cluster with these topics of one partition each, which answers only when it may.
-
-    `may` and `may_look_up`, both set at first: it lists them, and it says what it has found at a time.
-    `looked_up`: how often it was asked for a time.
-    """
+    """A cluster with these topics of one partition each, which answers only when it may."""
 
     trouble = ""
+    """Why connections to it fail."""
 
     def __init__(self, cluster: str, *topics: str) -> None:
         super().__init__(cluster)
-        self.may, self.may_look_up = threading.Event(), threading.Event()
+        self.may = threading.Event()
+        """It lists its topics; set at first."""
         self.may.set()
+        self.may_look_up = threading.Event()
+        """It says what it has found at a time; set at first."""
         self.may_look_up.set()
         self.looked_up = 0
+        """How often it was asked for a time."""
         for topic in topics:
             self.create_topic(topic)
 
