@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
+
+IMPATIENT: dict[str, Any] = {"kafka.request.timeout.ms": "500"}
 
 
 def test_the_first_batch_has_everything(east: FakeKafka) -> None:
@@ -127,7 +130,7 @@ def test_who_needs_all_of_every_cluster_is_told_what_is_missing(
     else:
         east.hide_topic("t", code)
     with pytest.raises(error, match=said):
-        Source(east, **{"kafka.request.timeout.ms": "500"}).plan(first, fix_ends=fix_ends)
+        Source(east, **IMPATIENT).plan(first, fix_ends=fix_ends)
 
 
 def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
