@@ -11,11 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import DataLossError
-from evensplit.kafka.fetch import fetcher, response
+from evensplit.kafka.fetch import fetcher
 from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
@@ -276,18 +275,6 @@ def test_every_version_of_fetch(
     assert in_order(found) == consume(kafka.bootstrap_servers, topic, [0, 1])
 
 
-def test_more_batches_than_are_walked(
-    kafka: LocalKafka, topic: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kafka.create_topic(topic, 2)
-    for first in range(0, 60, 4):
-        numbers(kafka.bootstrap_servers, topic, range(first, first + 4), partitions=2)
-    for walked in (0, 1, 5, 20):
-        monkeypatch.setattr(response, "BATCHES_WALKED_MAX", walked)
-        found = in_order(read(kafka, ranges_of(topic, {0: 30, 1: 29}), pool))
-        assert [record.offset for record in found] == [*range(30), *range(29)]
-
-
 def test_compacted_topic(compacting: LocalKafka, topic: str, pool: Pool) -> None:
     config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "50"}
     compacting.create_topic(topic, config=config)
@@ -319,30 +306,6 @@ def test_compacted_topic(compacting: LocalKafka, topic: str, pool: Pool) -> None
         for end in (start + 1, start + 10, 200):
             found = read(compacting, [Range(split, start, min(end, 200))], pool)
             assert [record.offset for record in found] == [offset for offset in kept if start <= offset < end]
-
-
-def test_transactions(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic, "linger.ms": 5})
-    producer.init_transactions(30)
-    for number, commits in enumerate((True, False, False, True, False)):
-        producer.begin_transaction()
-        for place in range(10):
-            producer.produce(topic, b"%d-%d" % (number, place))
-        assert producer.flush(60) == 0
-        if commits:
-            producer.commit_transaction(30)
-        else:
-            producer.abort_transaction(30)
-    # Ten records and one marker each; what was aborted is delivered, since isolation is read_uncommitted.
-    expected = [(11 * n + k, b"%d-%d" % (n, k)) for n in range(5) for k in range(10)]
-    found = read(kafka, ranges_of(topic, {0: 55}), pool)
-    assert [(record.offset, record.value) for record in found] == expected
-    split = SplitId("east", topic, 0)
-    # A range of markers alone, at the end of the log too, is done with without rows.
-    for start, end in ((10, 11), (54, 55), (9, 12), (50, 55)):
-        found = read(kafka, [Range(split, start, end)], pool)
-        assert [(record.offset, record.value) for record in found] == [one for one in expected if start <= one[0] < end]
 
 
 def test_records_that_are_still_to_come(kafka: LocalKafka, topic: str, pool: Pool) -> None:

@@ -11,21 +11,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from evensplit.core.model import Range, SplitId, Topics
 from evensplit.errors import (
     ClusterUnreachable,
-    DataLossError,
-    UnsupportedBroker,
 )
 from evensplit.kafka.admin.cluster_session import Broker
-from evensplit.kafka.fetch import fetcher
 from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
-from evensplit.kafka.wire.api import FETCH
 from evensplit.testing import LocalKafka
-from tests.support.lanes import SMALL, delete_records, lane, settings_of, spread, values, whole
-from tests.support.records import numbers
+from tests.support.lanes import SMALL, lane, settings_of, spread, values, whole
 from tests.support.replicas import all_in_sync
 from tests.support.waiting import SLACK_S, wait_for
 
@@ -37,79 +31,6 @@ def own() -> Iterator[LocalKafka]:
     """A broker that the tests of this module may stop."""
     with LocalKafka() as running:
         yield running
-
-
-def test_records_that_were_deleted(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(20))
-    delete_records(kafka, topic, 12)
-    with pytest.raises(DataLossError) as caught:
-        values(lane(kafka, whole(topic, 20), pool))
-    assert (caught.value.cluster, caught.value.topic, caught.value.partition) == ("east", topic, 0)
-    assert "offsets 0 to 19 were to be read, but its log now has 12 to 19: what comes before was deleted" in str(
-        caught.value
-    )
-    assert values(lane(kafka, [Range(SplitId("east", topic, 0), 12, 20)], pool)) == [b"%d" % n for n in range(12, 20)]
-
-
-def test_topic_that_was_created_anew(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(3))
-    with pytest.raises(DataLossError, match="offsets 7 to 9 were to be read, but its log now has 0 to 2: it was cut"):
-        values(lane(kafka, [Range(SplitId("east", topic, 0), 7, 10)], pool, timeout_ms=1500))
-
-
-def test_topic_that_was_created_anew_with_as_many_records(kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    """Nothing but the topic's id tells it; offsets and leaders, which the pool knows already, are the same."""
-
-    def topic_id() -> str:
-        listing = pool.client("east", settings_of(kafka)["east"]).list_partitions(Topics((topic, other)))
-        return listing.partitions[-1].topic_id
-
-    def of(*ids: str) -> Iterator[pa.RecordBatch]:
-        topic_ids = dict.fromkeys([("east", topic)], *ids) if ids else None
-        return read_ranges(
-            [*whole(topic, 10), *whole(other, 10)],
-            settings_of(kafka, 1500),
-            columns=KAFKA_COLUMNS,
-            topic_ids=topic_ids,
-            pool=pool,
-        )
-
-    other = f"a-{topic}"
-    for name in (topic, other):
-        kafka.create_topic(name)
-        numbers(kafka.bootstrap_servers, name, range(10))
-    planned = topic_id()
-    assert len(values(of(planned))) == len(values(of(""))) == len(values(of())) == 20
-    kafka.delete_topic(topic)
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(10))
-    found = topic_id()
-    assert found != planned
-    rows: list[bytes] = []
-    begun = time.monotonic()
-    with pytest.raises(DataLossError, match="deleted and created anew after the batch was planned") as caught:
-        rows.extend(value for batch in of(planned) for value in batch.column("value").to_pylist())
-    assert time.monotonic() - begun < 1.5 + SLACK_S
-    assert rows == []
-    assert (caught.value.cluster, caught.value.topic, caught.value.partition) == ("east", topic, 0)
-    for said in (f"expected the topic id {planned}, found {found}", "start with a new checkpoint"):
-        assert said in caught.value.detail
-    assert len(values(of(found))) == 20
-
-
-@pytest.mark.parametrize("partition", [0, 5])
-def test_topic_or_partition_that_is_gone(kafka: LocalKafka, topic: str, pool: Pool, partition: int) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(3))
-    assert len(values(lane(kafka, whole(topic, 3), pool))) == 3
-    if not partition:
-        kafka.delete_topic(topic)
-    begun = time.monotonic()
-    with pytest.raises(DataLossError, match="does not exist"):
-        values(lane(kafka, whole(topic, 3, partition), pool, timeout_ms=1500))
-    assert time.monotonic() - begun < 1.5 + SLACK_S
 
 
 def test_broker_that_dies_and_comes_back_while_it_is_read(own: LocalKafka, topic: str, pool: Pool) -> None:
@@ -229,13 +150,3 @@ def test_leaders_that_move_while_they_are_read(three: LocalKafka, topic: str, po
     assert sorted(found) == expected
     for partition in range(6):
         assert [value for value in found if int(value[:8]) % 6 == partition] == expected[partition::6]
-
-
-def test_broker_without_a_usable_version(
-    kafka: LocalKafka, topic: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(10))
-    monkeypatch.setattr(fetcher, "FETCH", replace(FETCH, lowest=0, highest=3))
-    with pytest.raises(UnsupportedBroker, match="the broker knows versions of Fetch: 4 to"):
-        values(lane(kafka, whole(topic, 10), pool))

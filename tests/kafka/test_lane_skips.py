@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from evensplit.core.model import Range, SplitId
-from evensplit.errors import ClusterUnreachable
-from evensplit.kafka.admin.client import ClusterClient
-from evensplit.kafka.fetch import fetcher, response
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.testing import LocalKafka
 from tests.support.lanes import delete_records, lane, spread, topic_id, values, whole
-from tests.support.proxies import Detour, Tamper, rewritten
 from tests.support.records import numbers
 from tests.support.waiting import SLACK_S
 
@@ -111,56 +105,6 @@ def test_log_that_ends_before_the_position(kafka: LocalKafka, topic: str, pool: 
     ]
 
 
-def test_log_that_ends_within_the_range_may_still_grow(
-    kafka: LocalKafka, topic: str, pool: Pool, warned: Warned
-) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(3))
-    begun = time.monotonic()
-    batches = lane(kafka, of(topic, (0, 5), (6, 9)), pool, timeout_ms=2500, skip_lost=True)
-    assert values(batches) == [b"0", b"1", b"2"]
-    assert 2.5 <= time.monotonic() - begun < 2.5 + 2 * SLACK_S
-    assert warned() == [
-        f"cluster 'east', topic {topic!r}, partition 0: offsets 3 to 4 were to be read, but its log ends at offset 3 "
-        "and did not grow: it was cut off by an unclean leader election, or the topic was created anew. At most 5 "
-        "offsets were skipped"
-    ]
-
-
-def test_records_that_come_late_and_are_still_to_be_decoded_are_not_lost(
-    kafka: LocalKafka,
-    topic: str,
-    detour: Callable[[Tamper], Detour],
-    warned: Warned,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kafka.create_topic(topic)
-    expected = spread(kafka, topic, 500)
-    monkeypatch.setattr(fetcher, "PATIENCE_MIN_S", 30.0)
-    # How far a response leads is found out by decoding alone.
-    monkeypatch.setattr(response, "BATCHES_WALKED_MAX", 0)
-    seen = 0
-
-    def tamper(frame: bytearray) -> bytearray:
-        nonlocal seen
-        seen += 1
-        if seen == 1:
-            return rewritten(end_at_once)(frame)
-        if seen == 2:
-            # Longer than the partition may take.
-            threading.Event().wait(2.6)
-        return frame
-
-    batches = lane(kafka, whole(topic, len(expected)), detour(tamper), timeout_ms=2500, skip_lost=True)
-    assert values(batches) == expected
-    assert warned() == []
-
-
-def end_at_once(response: Any) -> None:
-    response.responses[0].partitions[0].high_watermark = 0
-    response.responses[0].partitions[0].records = b""
-
-
 @pytest.mark.parametrize("count", [3, 10, 30])
 def test_nothing_of_a_topic_that_was_created_anew_is_read(
     kafka: LocalKafka, topic: str, pool: Pool, warned: Warned, count: int
@@ -183,35 +127,6 @@ def test_nothing_of_a_topic_that_was_created_anew_is_read(
     ]
 
 
-def test_log_start_of_a_topic_that_was_created_anew(
-    kafka: LocalKafka, topic: str, pool: Pool, warned: Warned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The offset is found to be gone before the topic is: what the new one has there is not read."""
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(10))
-    ids = {("east", topic): topic_id(kafka, topic, pool)}
-    delete_records(kafka, topic, 5)
-    ask = ClusterClient.list_offsets
-    made: list[str] = []
-
-    def list_offsets(*arguments: object, **named: object) -> object:
-        if not made:
-            recreate(kafka, topic, 10)
-            delete_records(kafka, topic, 6)
-            made.append(topic)
-        return ask(*arguments, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ClusterClient, "list_offsets", list_offsets)
-    assert values(lane(kafka, whole(topic, 10), pool, timeout_ms=4000, topic_ids=ids, skip_lost=True)) == []
-    started, recreated = warned()
-    assert "offsets 0 to 9 were to be read, but its log now has 6 to 9" in started
-    assert "offsets 6 to 9 were to be read, but the topic was deleted and created anew" in recreated
-    assert [warning.partition("At most ")[2] for warning in (started, recreated)] == [
-        "6 offsets were skipped",
-        "4 offsets were skipped",
-    ]
-
-
 @pytest.mark.parametrize("partition", [0, 5])
 def test_topic_or_partition_that_is_gone(
     kafka: LocalKafka, topic: str, pool: Pool, warned: Warned, partition: int
@@ -231,48 +146,3 @@ def test_topic_or_partition_that_is_gone(
         f"cluster 'east', topic {topic!r}, partition {partition}: offsets 0 to 2 were to be read, but the topic or the "
         "partition does not exist (any more). At most 3 offsets were skipped"
     ]
-
-
-def test_topic_that_is_deleted_while_it_is_read(kafka: LocalKafka, topic: str, pool: Pool, warned: Warned) -> None:
-    kafka.create_topic(topic)
-    expected = spread(kafka, topic)
-    batches = lane(kafka, whole(topic, len(expected)), pool, timeout_ms=BRIEF_MS, skip_lost=True)
-    found = values(iter([next(batches)]))
-    kafka.delete_topic(topic)
-    found += values(batches)
-    assert 0 < len(found) < len(expected)
-    assert found == expected[: len(found)]
-    (warning,) = warned()
-    assert f"offsets {len(found)} to 3999 were to be read, but the topic or the partition does not exist" in warning
-    assert warning.endswith(f"At most {4000 - len(found)} offsets were skipped")
-
-
-def test_topic_that_is_deleted_while_its_bounds_are_asked_for(
-    kafka: LocalKafka, topic: str, pool: Pool, warned: Warned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kafka.create_topic(topic)
-    numbers(kafka.bootstrap_servers, topic, range(10))
-    delete_records(kafka, topic, 5)
-    ask = ClusterClient.list_offsets
-    made: list[str] = []
-
-    def list_offsets(*arguments: object, **named: object) -> object:
-        if not made:
-            kafka.delete_topic(topic)
-            made.append(topic)
-        return ask(*arguments, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ClusterClient, "list_offsets", list_offsets)
-    assert values(lane(kafka, whole(topic, 10), pool, timeout_ms=4000, skip_lost=True)) == []
-    (warning,) = warned()
-    assert "does not exist (any more). At most 10 offsets were skipped" in warning
-
-
-def test_broker_that_cannot_be_reached_is_no_loss(own_kafka: LocalKafka, topic: str, pool: Pool) -> None:
-    own_kafka.create_topic(topic)
-    expected = spread(own_kafka, topic)
-    batches = lane(own_kafka, whole(topic, len(expected)), pool, timeout_ms=2500, skip_lost=True)
-    next(batches)
-    own_kafka.kill()
-    with pytest.raises(ClusterUnreachable, match="connection refused"):
-        values(batches)

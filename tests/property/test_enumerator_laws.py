@@ -175,7 +175,6 @@ def test_the_laws_hold_after_any_event(begun: bool, told: list[Event | None]) ->
         assert step(before, event) == after
 
 
-@settings(max_examples=100)
 @given(st.lists(events, max_size=25), events)
 def test_an_event_that_comes_twice_in_a_row_changes_nothing_durable(told: list[Event], twice: Event) -> None:
     """S13, but for a second complete answer, which removes with the first, and what the host has found lost. A batch

@@ -120,6 +120,7 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         "what was under way on a connection that broke is not asked for again",
         ("F1",),
         (("_lose", _loses_asked, Fetcher),),
+        seed=7,
     ),
     "aborted-delivered": PlantedFetch(
         "aborted transactions are delivered", ("F2",), (("apply_response", _no_aborted, fetcher),)
@@ -132,24 +133,24 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
     "cut-batch-passed": PlantedFetch(
         "a record batch that is cut off is passed over", ("F1", "F4"), (("walk", _later_position, response),)
     ),
-    "remote-passed": PlantedFetch("remote storage is passed over", ("F1",), (("settle", _settled, Routing),)),
+    "remote-passed": PlantedFetch("remote storage is passed over", ("F1",), (("settle", _settled, Routing),), seed=106),
     "out-of-range-believed": PlantedFetch(
-        "an offset out of range is lost", ("F3", "F4"), (("check_loss", _lost_at_once, Routing),)
+        "an offset out of range is lost", ("F3", "F4"), (("check_loss", _lost_at_once, Routing),), seed=12
     ),
     "lost-to-the-end": PlantedFetch(
-        "more is passed over than was deleted", ("F3",), (("lose", _lost_to_the_end, Routing),)
+        "more is passed over than was deleted", ("F3",), (("lose", _lost_to_the_end, Routing),), seed=143
     ),
     "skips-miscounted": PlantedFetch(
-        "less is said to be skipped than is", ("F1",), (("pass_over", _skipped_less, problems),)
+        "less is said to be skipped than is", ("F1",), (("pass_over", _skipped_less, problems),), seed=45
     ),
     "names-believed": PlantedFetch(
-        "a topic's id is not looked at", ("F2", "F4"), (("_leader_of", _home_by_name, Routing),)
+        "a topic's id is not looked at", ("F2", "F4"), (("_leader_of", _home_by_name, Routing),), seed=108
     ),
     "names-not-compared": PlantedFetch(
         "what was read by name is not looked at afterwards",
         ("F2",),
         (("compare_names", lambda *_, **__: None, Fetcher),),
-        seed=700,
+        seed=974,
     ),
     "one-word-enough": PlantedFetch(
         "what one broker does not know is gone",
@@ -164,10 +165,15 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         "leader epochs of record batches are not looked at",
         ("F2", "F3", "F4"),
         (("_of_this_log", _of_any_log, response),),
+        seed=7,
     ),
-    "never-overdue": PlantedFetch("no error comes of it", ("F5",), (("raise_if_overdue", _never_overdue, Routing),)),
-    "half-the-time": PlantedFetch("errors come too early", ("F4",), (("left_s", _half_the_time, Routing),)),
-    "quota-ignored": PlantedFetch("a quota is not kept to", ("F6",), (("throttle", lambda *_: False, Leader),)),
+    "never-overdue": PlantedFetch(
+        "no error comes of it", ("F5",), (("raise_if_overdue", _never_overdue, Routing),), seed=13
+    ),
+    "half-the-time": PlantedFetch("errors come too early", ("F4",), (("left_s", _half_the_time, Routing),), seed=12),
+    "quota-ignored": PlantedFetch(
+        "a quota is not kept to", ("F6",), (("throttle", lambda *_: False, Leader),), seed=39
+    ),
     "bounds-ignored": PlantedFetch(
         "more is asked for than is allowed", ("F6",), (("_records_bytes_max", lambda *_: 50 << 20, request),)
     ),

@@ -1,13 +1,49 @@
-"""A cluster in memory of several brokers, some of which are cut off and report an old state."""
+"""Clusters in memory that answer when they may, and those of several brokers, some of which are cut off."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from dataclasses import replace
 
 from evensplit.core.model import Subscription, TopicPattern
+from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.kafka.admin.protocol import Listing, Missing
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
+
+
+class Held(FakeKafka):
+    """A cluster with these topics of one partition each, which answers only when it may."""
+
+    trouble = ""
+    """Why connections to it fail."""
+
+    def __init__(self, cluster: str, *topics: str) -> None:
+        super().__init__(cluster)
+        self.may = threading.Event()
+        """It lists its topics; set at first."""
+        self.may.set()
+        self.may_look_up = threading.Event()
+        """It says what it has found at a time; set at first."""
+        self.may_look_up.set()
+        self.looked_up = 0
+        """How often it was asked for a time."""
+        for topic in topics:
+            self.create_topic(topic)
+
+    def list_partitions(self, subscription: Subscription) -> Listing:
+        assert self.may.wait(60)
+        return super().list_partitions(subscription)
+
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
+    ) -> Mapping[TopicPartition, int]:
+        found = super().list_offsets(wanted, complete=complete, undecided=undecided)
+        if any(value >= 0 for value in wanted.values()):
+            self.looked_up += 1
+            assert self.may_look_up.wait(60)
+        return found
 
 
 class Brokers(FakeKafka):

@@ -298,6 +298,7 @@ def test_any_other_text_is_refused(text: str) -> None:
         read_cases(text, "any")
 
 
+@pytest.mark.lengthy
 def test_a_hundred_thousand_splits_are_quick() -> None:
     topics = {f"topic-{number}": 100 for number in range(1000)}
     names = [f"{topic}-{number}" for topic in topics for number in range(100)]

@@ -87,17 +87,6 @@ def test_batches_that_come(checkpoint: Path) -> None:
     assert only(recorder).totals.batches == 3
 
 
-def test_of_one_batch_the_outcome_is_known(tmp_path: Path) -> None:
-    recorder = Recorder()
-    write(tmp_path, 9, line(end(900)))
-    kept = CheckpointHistory(tmp_path, recorder)
-    look(kept)
-    assert only(recorder).explanation.offsets == 0
-    write(tmp_path, 10, line(end(1_000)))
-    look(kept)
-    assert [work.offsets_sum for work in only(recorder).work] == [0, 400]
-
-
 def test_the_first_batch_of_all_is_told_from_the_beginning(tmp_path: Path) -> None:
     recorder = Recorder()
     first = end(50)
@@ -106,18 +95,6 @@ def test_the_first_batch_of_all_is_told_from_the_beginning(tmp_path: Path) -> No
     look(CheckpointHistory(tmp_path, recorder))
     assert len(only(recorder).explanation.changes.discoveries) == 4
     assert only(recorder).explanation.offsets == 200
-
-
-def test_batches_that_were_taken_away_again(checkpoint: Path) -> None:
-    recorder = Recorder()
-    kept = CheckpointHistory(checkpoint, recorder)
-    look(kept)
-    (checkpoint / "offsets" / "7").unlink()
-    look(kept)
-    assert only(recorder).last.number == 6
-    write(checkpoint, 7, line(end(777)))
-    look(kept)
-    assert only(recorder).last.end == end(777)
 
 
 @pytest.mark.parametrize("text", ["", "v1\n{}\n", 'v1\n{}\n{"evensplit": 3,', "\xff", 'v1\n{}\n{"evensplit": 3}'])
@@ -163,23 +140,6 @@ def refused(*arguments: str, code: int = 1) -> str:
     assert result.stdout == ""
     assert "Traceback" not in result.output
     return " ".join(result.stderr.split())
-
-
-def test_a_source_that_there_is_not_is_wrong_use(checkpoint: Path) -> None:
-    result = CliRunner().invoke(evensplit, ["dashboard", str(checkpoint), "--source", "9", "--port", "0"])
-    assert result.exit_code == 2
-    assert "--source names source '9'; expected one of 0" in " ".join(result.stderr.split())
-
-
-def test_what_cannot_be_shown_at_all(tmp_path: Path, checkpoint: Path) -> None:
-    assert "there is no directory" in refused(str(tmp_path / "none"))
-    write(tmp_path / "foreign", 0, '{"topic":{"0":5}}')
-    assert "has no source of this package" in refused(str(tmp_path / "foreign"))
-    (checkpoint / "offsets" / "6").write_text("v1\n{}\n")
-    assert "offsets/6: it has no offsets" in refused(str(checkpoint))
-    damaged = line(end(600)).replace('"next": [600', '"next": [601')
-    write(checkpoint, 6, damaged)
-    assert "offsets/6, line 3: the offset's checksum" in refused(str(checkpoint))
 
 
 def test_where_it_cannot_be_served(tmp_path: Path, checkpoint: Path) -> None:

@@ -293,6 +293,7 @@ def test_many_partitions_have_a_row_for_each_topic(tmp_path: Path, kafka: FakeKa
 # Killed.
 
 
+@pytest.mark.lengthy
 def test_killed_in_the_middle_it_leaves_the_source_and_no_half_target(place: Path) -> None:
     """And again, it goes through. One that is quicker than the kill is given more to do."""
     before, to, left = contents(place), place.parent / "to", list[Path]()

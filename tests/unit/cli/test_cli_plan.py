@@ -279,7 +279,3 @@ def test_another_cluster_than_that_of_the_checkpoint_is_refused(east: FakeKafka,
     kept = write(tmp_path, [state({("east", "orders"): [0, 0, 0]}, 1)])
     told = run(str(kept), "--lag", code=1)[1]
     assert "it is another cluster than before: expected Kafka's cluster id kafka-east, found kafka-west" in told
-
-
-def test_a_checkpoint_that_is_none(tmp_path: Path) -> None:
-    assert "there is no directory" in run(str(tmp_path / "none"), code=1)[1]

@@ -186,6 +186,7 @@ def test_times_that_are_none() -> None:
     assert usage.time_of(0) == "1970-01-01 00:00:00"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("command, imported", [("explain", False), ("plan", True)])
 def test_a_command_imports_what_it_needs_and_no_more(command: str, imported: bool) -> None:
     code = (

@@ -104,31 +104,6 @@ def test_the_story_as_json(kept: Path) -> None:
     ]
 
 
-def test_from_the_first_batch_on_everything_is_known(tmp_path: Path) -> None:
-    write(tmp_path, 0, line(state(7)))
-    found = run(tmp_path, "orders/0")
-    assert "before" not in found
-    assert "was discovered" in found
-
-
-def test_found_later(tmp_path: Path) -> None:
-    write(tmp_path, 3, line(state(7, first=7)))
-    write(tmp_path, 4, line(state(7, topics=("clicks", "orders"), first=7)))
-    found = run(tmp_path, "clicks/0")
-    assert "before 4" in found
-    assert "not there" in found
-    assert "was given to reader 0" in found
-
-
-def test_forgotten_since_and_come_and_gone_in_between(tmp_path: Path) -> None:
-    write(tmp_path, 3, line(state(7, first=7)))
-    write(tmp_path, 4, line(state(7, topics=("clicks", "orders"), first=7)))
-    write(tmp_path, 5, line(state(7, topics=("clicks",), first=7)))
-    assert "Now, after batch 5: forgotten; it is new if it comes back." in run(tmp_path, "orders/0")
-    write(tmp_path, 6, line(state(7, topics=())))
-    assert "was forgotten" in run(tmp_path, "east/clicks/0")
-
-
 def test_what_spark_writes_beside_the_files_is_left_alone(kept: Path) -> None:
     before = run(kept, "orders/1")
     for name in (".9.crc", ".10.5f1c.tmp", "10.tmp", "_metadata", "١٢"):

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-
-import pytest
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from evensplit.consumer_group import BalancedAssignor
 from tests.support.group_rounds import Group, loads, moved, names
@@ -64,20 +60,6 @@ def test_kip_54s_second_example_is_levelled_as_far_as_subscriptions_allow() -> N
     assert group.rebalance() == {"c1": names(("t0", 1), ("t1", 2)), "c2": names(("t2", 3))}
 
 
-def test_a_chain_of_loads_that_differ_by_one_is_levelled() -> None:
-    # Nobody can take a partition from somebody who has two more, where the rule of KIP-54 stops.
-    group = Group({"t1": 1, "t2": 2, "t3": 3})
-    before = {"a": names(("t1", 1)), "b": names(("t2", 2)), "c": names(("t3", 3))}
-    for member, wanted in {"a": ("t1", "t2"), "b": ("t2", "t3"), "c": ("t3",)}.items():
-        group.join(member, *wanted)
-    group.assignor("a").on_assignment(ConsumerProtocolAssignment(0, [("t1", [0])], b""), 1)
-    group.assignor("b").on_assignment(ConsumerProtocolAssignment(0, [("t2", [0, 1])], b""), 1)
-    group.assignor("c").on_assignment(ConsumerProtocolAssignment(0, [("t3", [0, 1, 2])], b""), 1)
-    after = group.rebalance()
-    assert loads(after) == [2, 2, 2]
-    assert moved(before, after) == 2
-
-
 def test_a_subscription_that_changes_gives_up_its_topic() -> None:
     group = Group({"t": 4, "u": 4})
     group.join("a", "t", "u")
@@ -102,18 +84,6 @@ def test_partitions_and_topics_that_come_and_go() -> None:
     shrunk = group.rebalance()
     assert sorted(itertools.chain(*shrunk.values())) == names(("t", 6))
     assert loads(shrunk) == [3, 3]
-
-
-@pytest.mark.lengthy
-def test_ten_thousand_partitions_and_a_hundred_members() -> None:
-    group = Group({f"t{number}": 100 for number in range(100)})
-    for number in range(100):
-        group.join(f"m{number:02}", *group.topics)
-    before = group.rebalance()
-    group.leave("m07")
-    after = group.rebalance("m42")
-    assert Counter(loads(after)) == {102: 1, 101: 98}
-    assert moved(before, after) == 0
 
 
 def test_it_is_what_kafka_python_asks_for() -> None:

@@ -165,12 +165,6 @@ class TestWeights:
             == "the largest weight, 7, is the smallest possible; no partition moved that could have stayed"
         )
 
-    def test_the_gap_is_stated(self) -> None:
-        splits = partitions("t", 3)
-        result = assign(splits, 2, weight=dict.fromkeys(splits, 10))
-        assert max(result.loads.values()) == 20
-        assert result.certificate.load_max_bound == 20
-
     def test_weights_of_splits_that_are_not_there_are_of_no_matter(self) -> None:
         splits = partitions("t", 2)
         assert assign(splits, 2, weight={**dict.fromkeys(splits, 1), SplitId("c", "t", 9): -1}).verify()
@@ -289,14 +283,6 @@ class TestWhatItRefuses:
 
 
 class TestAfter:
-    def test_splits_come_and_go(self) -> None:
-        splits = partitions("t", 6)
-        first = assign(splits, 3, previous=dict.fromkeys(splits, 0))
-        added = [SplitId("c", "s", 1), SplitId("a", "t", 0)]
-        after = first.after(added=added, removed=splits[:1])
-        assert after == assign([*splits[1:], *added], 3, previous=first.owner)
-        assert after.verify()
-
     def test_it_refuses_what_cannot_be(self) -> None:
         splits = partitions("t", 3)
         stranger = SplitId("c", "u", 0)

@@ -75,15 +75,6 @@ def test_a_name_that_was_given_to_another_cluster_is_refused_with_what_is_true(f
     )
 
 
-def test_a_cluster_that_gets_another_name_is_neither_refused_nor_read_twice() -> None:
-    one = with_clusters(EAST)
-    one.tell(answered("east", "same"), OffsetsResolved({ONE: 3}))
-    one.tell(ClustersListed((WEST,)))
-    assert refused(one.tell(answered("west", "same"))) == []
-    one.tell(TimePassed(1000 + INTERVAL_MS), ClustersListed((WEST,)), answered("west", "same"))
-    assert one.lives() == {"west/t/0": "assigned"}
-
-
 def test_a_removed_cluster_that_returns_as_the_twin_of_another_is_refused() -> None:
     """Both say what they have always said of themselves; read together, every record would come twice."""
     one = with_clusters(EAST, WEST)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evensplit.core.machine.effects import SignalNoMoreSplits
 from evensplit.core.machine.events import (
     BatchPlanned,
@@ -74,18 +76,10 @@ def test_no_more_splits_is_not_said_while_there_is_something_to_come() -> None:
     assert signalled(one)
 
 
-def test_a_reported_position_at_the_stop_is_the_end() -> None:
+@pytest.mark.parametrize("position", [10, 12], ids=["at the stop", "beyond it, as it was found later"])
+def test_a_reported_position_at_the_stop_or_beyond_is_the_end(position: int) -> None:
     one = Enumeration(1, Settings(bounded=True))
     one.discover(EAST, t=1)
     one.tell(OffsetsResolved({}, stops={ONE: 10}))
-    one.register(0, reports={0: {ONE: 10}})
-    assert one.lives() == {"east/t/0": "finished"}
-
-
-def test_a_reported_position_beyond_the_stop_is_the_end_too() -> None:
-    """The stop was found when the split had been read further."""
-    one = Enumeration(1, Settings(bounded=True))
-    one.discover(EAST, t=1)
-    one.tell(OffsetsResolved({}, stops={ONE: 10}))
-    one.register(0, reports={0: {ONE: 12}})
-    assert (one.lives(), one.state.splits[ONE].stop) == ({"east/t/0": "finished"}, 12)
+    one.register(0, reports={0: {ONE: position}})
+    assert (one.lives(), one.state.splits[ONE].stop) == ({"east/t/0": "finished"}, position)

@@ -141,14 +141,6 @@ def test_between_triggers_new_splits_go_by_the_rule_and_others_stay(policy: str,
     assert one.owners()["east/t/4"] == {"hash": 0, "round-robin": 1, "global": 1}[policy]
 
 
-def test_round_robin_deals_anew_at_a_new_parallelism() -> None:
-    one = Enumeration(3, Settings(policy="round-robin"))
-    one.discover(EAST, t=6)
-    one.register()
-    one.tell(ParallelismChanged(2))
-    assert list(one.owners().values()) == [0, 1, 0, 1, 0, 1]
-
-
 def test_per_cluster_balances_each_cluster_on_its_own() -> None:
     """PR 223's first mode, with the policy of this project: each cluster even, and ties by what readers have in sum."""
     one = Enumeration(4, Settings(scope="per-cluster"))

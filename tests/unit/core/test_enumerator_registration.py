@@ -150,14 +150,6 @@ def test_a_finished_split_is_never_read_again_and_is_no_load() -> None:
     assert not any(key in held for key in finished for held in one.held.values())
 
 
-def test_two_topics_of_four_partitions_over_eight_readers() -> None:
-    """FLINK-31762, first case: no reader has two while another has none."""
-    one = Enumeration(8)
-    one.discover(EAST, orders=4, returns=4)
-    one.register()
-    assert one.loads() == [1] * 8
-
-
 def test_partitions_and_readers_that_are_added_at_a_restart() -> None:
     """FLINK-31762, second case: 3 partitions over 3 readers become 6 over 6, one each, without a move."""
     one = Enumeration(3)
@@ -198,20 +190,6 @@ def test_unassigned_splits_do_not_collapse_onto_one_reader() -> None:
     one.tell(ClustersListed((EAST, WEST)))
     one.tell(*(SplitsGivenBack(9 + number, {SplitId("west", "u", number): 3}) for number in range(6)))
     assert sorted(one.loads()) == [2, 2, 2, 2, 2, 2, 3, 3]
-
-
-def test_ids_that_look_the_same_when_they_are_joined() -> None:
-    """Cluster `a` with topic `b-c`, cluster `a-b` with topic `c`: two splits."""
-    one = Enumeration(2)
-    clusters = tuple(ListedCluster(name, (f"{name}:1",)) for name in ("a", "a-b"))
-    one.tell(ClustersListed(clusters))
-    one.tell(PartitionsListed("a", listed("b-c", 1)), PartitionsListed("a-b", listed("c", 1)))
-    left, right = SplitId("a", "b-c", 0), SplitId("a-b", "c", 0)
-    one.tell(OffsetsResolved({left: 1, right: 2}))
-    one.register()
-    found = one.commit({left: 11, right: 22})
-    assert {key: split.position for key, split in found.splits.items()} == {left: 11, right: 22}
-    assert one.loads() == [1, 1]
 
 
 def test_a_newer_report_wins_over_the_state_and_an_older_one_does_not() -> None:

@@ -12,23 +12,6 @@ from hypothesis import strategies as st
 from evensplit.core.batch.split_ranges import Kind, least_bound, level, without_cycles
 
 
-def test_everybody_may_do_everything() -> None:
-    bound, shares = level([Kind((0, 1, 2), {0: 10, 1: 2})], 1)
-    assert bound == 4
-    assert shares == ({0: 4, 1: 4, 2: 4},)
-
-
-def test_below_the_least_bound_nothing_moves() -> None:
-    bound, shares = level([Kind((0, 1), {0: 90, 1: 2})], 100)
-    assert (bound, shares) == (100, ({0: 90, 1: 2},))
-
-
-def test_what_only_some_may_do_raises_the_bound() -> None:
-    """Reader 2 may do nothing of what the other two have too much of."""
-    kinds = [Kind((0, 1), {0: 20}), Kind((0, 1, 2), {2: 1})]
-    assert level(kinds, 1) == (10, ({0: 10, 1: 10}, {2: 1}))
-
-
 def test_work_moves_on_by_way_of_another_reader() -> None:
     """Reader 0 can only give to 1, which has to give to 2."""
     kinds = [Kind((0, 1), {0: 12}), Kind((1, 2), {1: 6})]

@@ -120,14 +120,6 @@ def test_behind_its_stop_nothing_is_lost() -> None:
     assert reported(gone(one)) == [(Loss(TWO, Cause.DELETED, 10, 12, 2), False)]
 
 
-def test_what_never_had_a_start_is_not_lost() -> None:
-    one = running()
-    one.tell(PartitionsListed("east", listed("t", 3, "id-t")))
-    less = PartitionsListed("east", listed("t", 2, "id-t"))
-    assert reported(one.tell(less, TimePassed(1000 + INTERVAL_MS), less)) == []
-    assert one.lives()["east/t/2"] == "retained"
-
-
 def test_a_recreation_says_which_topic_ids_and_that_it_is_read_anew() -> None:
     one = running()
     one.tell(ends(0, p0=10, p1=11))
@@ -308,30 +300,6 @@ def test_what_the_host_has_found_may_end_the_run() -> None:
     assert reported(one.tell(RecordsLost((loss,)))) == [(loss, True)]
     assert one.state == before
     assert one.tell(RecordsLost(())) == ()
-
-
-# Of which batch it is
-
-
-def test_a_loss_stands_in_the_end_of_the_batch_in_which_it_was_noticed() -> None:
-    one = running()
-    loss = Loss(ONE, Cause.OUT_OF_RANGE, 3, 5, 2)
-    one.tell(RecordsLost((loss,)))
-    end = one.commit()
-    assert end.losses == (loss,)
-    one.tell(BatchOpened())
-    assert not one.state.losses
-    one.restart(end)
-    one.tell(BatchOpened())
-    assert not one.state.losses
-
-
-def test_a_loss_that_is_noticed_between_two_batches_is_of_the_second() -> None:
-    """The end of the first is written down already, so the loss would be nowhere."""
-    one = running()
-    first, second = Loss(ONE, Cause.OUT_OF_RANGE, 3, 5, 2), Loss(TWO, Cause.OUT_OF_RANGE, 0, 5, 5)
-    one.tell(RecordsLost((first,)), BatchPlanned({}), RecordsLost((second,)), BatchOpened())
-    assert one.commit().losses == (second,)
 
 
 def test_a_split_is_moved_by_a_loss_together_with_its_owner() -> None:

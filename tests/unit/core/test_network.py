@@ -116,15 +116,3 @@ def test_there_may_be_nothing_to_do() -> None:
     assert Network(2).solve([0, 0]) == 0
     assert Network(2).solve([3, -3]) == 3
     assert Network(1).reachable([0]) == [False]
-
-
-def test_costs_are_paid_back_where_that_is_cheaper() -> None:
-    """The first way is taken back in part: two paths cross."""
-    network = Network(4)
-    network.arc(0, 1, 1, 0)
-    network.arc(0, 2, 1, 1)
-    middle = network.arc(1, 2, 1, 0)
-    network.arc(1, 3, 1, 1)
-    network.arc(2, 3, 1, 0)
-    assert network.solve([2, 0, 0, -2]) == 0
-    assert network.flow(middle) == 0

@@ -109,11 +109,6 @@ def test_a_batch_from_a_state_to_itself_is_empty() -> None:
     assert plan_batch(one, one).readers == ()
 
 
-def test_offsets_that_are_not_of_one_batch_are_an_error() -> None:
-    with pytest.raises(CheckpointError, match=r"c/t/0 would be read from offset 9 to 4"):
-        plan_batch(state(Split(A, "", 9, None, 0)), state(Split(A, "", 4, None, 0)))
-
-
 def test_a_range_without_an_owner_is_an_error() -> None:
     with pytest.raises(CheckpointError, match="has no owner"):
         plan_batch(state(Split(A, "", 0)), state(Split(A, "", 4)))
@@ -173,21 +168,6 @@ def test_level_cuts_the_long_one_and_parts_ascend_with_their_readers() -> None:
     assert (plan.lent, plan.cuts, plan.bound) == (2, 2, share)
 
 
-@pytest.mark.parametrize("kind", ["whole", "level"])
-def test_nothing_is_lent_to_a_reader_that_may_not_read_it(kind: str) -> None:
-    pins: Pins = {1: (Topic("c", "u"), Cluster("d")), 2: (D,)}
-    plan = planned(kind, {A: (0, 60 * K), B: (0, 60 * K), D: (0, 60 * K), E: (1, K)}, 3, pins)
-    read = {one.reader: {part.split for part in one.ranges} for one in plan.readers}
-    assert read[0] == {A, B}
-    assert read.get(2, set()) | read[1] == {D, E}
-    assert plan.offsets_max == 120 * K
-
-
-def test_an_owner_may_read_what_is_its_own_whatever_it_is_pinned_to_by_now() -> None:
-    plan = planned("level", {A: (0, 60 * K)}, 2, {0: (), 1: ()})
-    assert offsets(plan) == {0: 60 * K}
-
-
 def test_the_last_range_of_what_nobody_has_goes_to_one_who_may_read_it() -> None:
     end = state(Split(A, "", 9, 4, stop=9, finished=True), Split(B, "", 3, 0, 1))
     plan = plan_batch(EnumeratorState(), replace(end, eligible={0: (B,)}))
@@ -196,6 +176,7 @@ def test_the_last_range_of_what_nobody_has_goes_to_one_who_may_read_it() -> None
     assert [(one.reader, one.ranges) for one in nobody.readers] == [(0, (Range(A, 4, 9),)), (1, (Range(B, 0, 3),))]
 
 
+@pytest.mark.lengthy
 @settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 900)), min_size=1, max_size=12),
@@ -236,12 +217,6 @@ def test_more_tasks_go_to_the_readers_with_most() -> None:
     ]
     assert plan_tasks(plan, tasks_min=1) == plan.readers
     assert len(plan_tasks(plan, tasks_min=1000)) == 100
-
-
-def test_tasks_have_a_largest_size() -> None:
-    plan = planned("owners", {A: (0, 90), B: (0, 20), C: (1, 10)})
-    assert [task.offsets for task in plan_tasks(plan, offsets_max=40)] == [36, 37, 37, 10]
-    assert [task.offsets for task in plan_tasks(plan, tasks_min=5, offsets_max=40)] == [27, 28, 27, 28, 10]
 
 
 def test_what_was_lent_and_cut_is_said_and_what_cuts_would_do() -> None:

@@ -7,8 +7,6 @@ import pickle
 import pytest
 
 from evensplit.core.state.offset_strategies import (
-    EARLIEST,
-    LATEST,
     NO_RECORD,
     Ago,
     AtTime,
@@ -30,34 +28,6 @@ from evensplit.core.state.offset_strategies import (
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 BOUNDS = {T0: Bounds(3, 10), T1: Bounds(0, 0)}
-
-
-def test_earliest_and_latest() -> None:
-    assert resolve(Earliest(), BOUNDS).offsets == {T0: 3, T1: 0}
-    assert resolve(Latest(), BOUNDS).offsets == {T0: 10, T1: 0}
-
-
-def test_specific_offsets_from_the_start_of_the_log_to_its_end() -> None:
-    for offset in (3, 7, 10):
-        found = resolve(Specific({T0: offset, T1: 0}), BOUNDS)
-        assert (found.offsets[T0], found.problems, found.out_of_range) == (offset, (), {})
-
-
-@pytest.mark.parametrize("offset", [0, 2, 11, 2**62])
-def test_an_offset_that_the_log_does_not_have_is_declared_and_becomes_the_start_of_the_log(offset: int) -> None:
-    for strategy in (Specific({T0: offset}), Committed("g", Latest())):
-        found = resolve(strategy, {T0: BOUNDS[T0]}, Found(committed={"g": {T0: offset}}))
-        assert (found.offsets, found.problems, found.out_of_range) == ({T0: 3}, (), {T0: offset})
-
-
-def test_markers_stand_for_the_ends_of_the_log() -> None:
-    found = resolve(Specific({T0: EARLIEST, T1: LATEST}), BOUNDS)
-    assert (found.offsets, found.out_of_range) == ({T0: 3, T1: 0}, {})
-
-
-def test_partitions_without_a_specific_offset_start_at_earliest_or_as_is_said() -> None:
-    assert resolve(Specific({T1: 0}), BOUNDS).offsets == {T0: 3, T1: 0}
-    assert resolve(Specific({T1: 0}, Latest()), BOUNDS).offsets == {T0: 10, T1: 0}
 
 
 def test_what_is_named_and_not_read_is_a_problem_and_the_rest_is_resolved() -> None:
@@ -109,19 +79,6 @@ def test_what_has_to_be_named_and_is_not_is_a_problem_in_one_sentence() -> None:
     assert (resolve(named, bounds).offsets, resolve(named, bounds).problems) == (dict.fromkeys(bounds, 1), ())
 
 
-def test_a_count_from_the_end_does_not_go_beyond_the_start() -> None:
-    assert resolve(FromEnd(4), BOUNDS).offsets == {T0: 6, T1: 0}
-    assert resolve(FromEnd(7), BOUNDS).offsets == {T0: 3, T1: 0}
-    assert resolve(FromEnd(1000), BOUNDS).offsets == {T0: 3, T1: 0}
-
-
-@pytest.mark.parametrize("strategy", [AtTime(99, "error"), AtTime(99, "latest"), Ago(1)])
-@pytest.mark.parametrize("answer, offset", [(3, 3), (7, 7), (2, 3), (11, 10)])
-def test_a_time_starts_where_the_cluster_says_but_within_the_log(strategy: Strategy, answer: int, offset: int) -> None:
-    found = resolve(strategy, {T0: BOUNDS[T0]}, Found(times={T0: answer}))
-    assert (found.offsets, found.problems, found.out_of_range) == ({T0: offset}, (), {})
-
-
 def test_no_record_at_a_time() -> None:
     nothing = Found(times={T0: NO_RECORD, T1: 0})
     assert resolve(AtTime(99, "latest"), BOUNDS, nothing).offsets == {T0: 10, T1: 0}
@@ -131,24 +88,6 @@ def test_no_record_at_a_time() -> None:
     (problem,) = found.problems
     assert problem.startswith("topic 't', partition 0 has no record at 99 (ms since 1970) or later (no offset m")
     assert "startingOffsetsByTimestampStrategy=latest" in problem
-
-
-def test_committed_offsets_and_what_holds_without_one() -> None:
-    committed = Found(times={T1: 0}, committed={"g": {T0: 8}, "h": {}})
-    assert resolve(Committed("g", Latest()), BOUNDS, committed).offsets == {T0: 8, T1: 0}
-    assert resolve(Committed("h", Earliest()), BOUNDS, committed).offsets == {T0: 3, T1: 0}
-    assert resolve(Committed("h", Committed("g", Ago(5))), BOUNDS, committed).offsets == {T0: 8, T1: 0}
-    assert resolve(Specific({T0: 4}, Committed("g", Latest())), BOUNDS, committed).offsets == {T0: 4, T1: 0}
-
-
-def test_the_most_specific_strategy_holds() -> None:
-    bounds = {T0: Bounds(0, 9), T1: Bounds(0, 9), U0: Bounds(0, 9), ("v", 0): Bounds(0, 9)}
-    strategy = ByTopic(
-        topics={"t": Latest(), "u": ByTopic({}, {}, FromEnd(2))},
-        partitions={T1: Specific({T1: 5})},
-        otherwise=FromEnd(1),
-    )
-    assert resolve(strategy, bounds).offsets == {T0: 9, T1: 5, U0: 7, ("v", 0): 8}
 
 
 def test_what_has_to_be_asked() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evensplit.core.assign import owners as assign_owners
 from evensplit.core.machine.events import (
     ClustersListed,
     ListedCluster,
@@ -99,29 +98,10 @@ def test_the_trace_beside_the_peer() -> None:
     assert sum(moves(ours.before[step], ours.after[step], 7) for step in range(4)) <= 1
 
 
-def test_from_the_same_prior_it_is_never_more_uneven_than_the_peer() -> None:
-    peer = Trace(Settings(policy="global", rebalance="never"))
-    for number, (_, readers, _) in enumerate(STEPS):
-        prior, theirs = peer.before[number], peer.after[number]
-        splits = sorted(theirs)
-        found = assign_owners(splits, readers, previous={key: prior[key] for key in splits if key in prior})
-        own = {key: int(owner) for key, owner in found.items()}
-        assert max(loads(own, readers)) - min(loads(own, readers)) <= max(loads(theirs, readers)) - min(
-            loads(theirs, readers)
-        )
-        assert moves(prior, own, readers) == least(prior, splits, readers)
-
-
 def test_under_never_nothing_moves_where_the_peer_does_not() -> None:
     ours = Trace(Settings(rebalance="never"))
     for number, (_, readers, _) in enumerate(STEPS):
         assert moves(ours.before[number], ours.after[number], readers) == 0
-
-
-def test_the_hash_mode_gives_the_loads_of_the_formula() -> None:
-    """PR 223's other mode: 3 clusters of 4 partitions over 7 readers; the formula does not look at the cluster."""
-    hashed = Trace(Settings(policy="hash"))
-    assert [list(hashed.after[0].values()).count(reader) for reader in range(7)] == [3, 3, 0, 0, 0, 3, 3]
 
 
 def test_a_rescale_of_the_peer_cuts_the_lists_of_all_seven_readers_anew() -> None:

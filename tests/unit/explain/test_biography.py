@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from evensplit.core.model import Cause, Loss, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
-from evensplit.errors import CheckpointError
 from evensplit.explain.split_history import BatchEnd, Reading, describe_split, split_history
 
 ONE, TWO = SplitId("c", "a", 0), SplitId("c", "a", 1)
@@ -128,11 +125,6 @@ def test_a_topic_that_was_created_anew_starts_again() -> None:
 def test_nobody_knows_it() -> None:
     assert split_history(ONE, ()) is None
     assert split_history(ONE, [end(0), end(1, Split(TWO, "id", 1, None, 0))]) is None
-
-
-def test_ends_of_other_lives_are_refused() -> None:
-    with pytest.raises(CheckpointError):
-        split_history(ONE, [end(3, Split(ONE, "id", 5, None, 0)), end(4, Split(ONE, "id", 4, None, 0))])
 
 
 def test_how_a_split_stands() -> None:

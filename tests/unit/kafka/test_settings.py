@@ -133,22 +133,6 @@ def test_what_would_change_the_reading_is_refused(name: str, instead: str) -> No
     assert instead in problem
 
 
-@pytest.mark.parametrize(
-    "name, value, said",
-    [
-        ("isolation.level", "committed", "is 'committed'; expected read_uncommitted or read_committed"),
-        (
-            "security.protocol",
-            "TLS",
-            "has an unknown value; expected PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL; did you",
-        ),
-    ],
-)
-def test_what_is_not_supported_yet_is_never_dropped(name: str, value: str, said: str) -> None:
-    (problem,) = parse_settings({**SERVERS, name: value})[1]
-    assert problem.startswith(f"kafka.{name} {said}")
-
-
 def test_a_name_that_is_near_that_of_the_servers_is_one_problem() -> None:
     asked = "kafka.bootstrap.server is not an option; did you mean kafka.bootstrap.servers?"
     assert parse_settings({"bootstrap.server": "b:1"})[1] == [asked]

@@ -197,9 +197,10 @@ def test_the_jobs_own_token_is_not_sent_without_tls(url: str, document: Document
     assert problem.startswith(f"kafka.security.protocol is beside a login of the job's own (kafka.{TOKEN_URL})")
 
 
+@pytest.mark.lengthy
 def test_of_any_number_of_wrong_settings_some_are_named(document: Document) -> None:
     """Each was compared with all that there are, and all were named."""
-    document.write(*({f"fetch.max.byte{number}": "1" for number in range(60)} for _ in range(2_000)))
+    document.write(*({f"fetch.max.byte{number}": "1" for number in range(60)} for _ in range(500)))
     with pytest.raises(MetadataError) as caught:
         document.accept()
     assert len(caught.value.problems) == 101

@@ -46,15 +46,6 @@ def read(url: str) -> str:
         return str(answer.read().decode())
 
 
-def test_it_serves_until_it_is_closed(recorder: Recorder) -> None:
-    with Dashboard(recorder, port=0) as served:
-        assert served.url == f"http://127.0.0.1:{served.port}/"
-        assert "orders" in read(served.url)
-    with socket.create_server(("127.0.0.1", served.port)):
-        pass
-    served.close()
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "example.org", "localhost.example.org"])
 def test_other_machines_need_a_token(host: str) -> None:
     with pytest.raises(OptionError, match=r"other machines can reach it; expected a token with it, or 127.0.0.1"):
@@ -290,18 +281,6 @@ def test_recorders_are_not_kept(recorder: Recorder) -> None:
         served.watch(recorder)
         recorder.query("query-1", QueryStatus.ENDED)
         assert "query-2" not in read(served.url)
-
-
-def test_that_a_source_still_waits_is_no_news(recorder: Recorder) -> None:
-    with Dashboard(recorder, port=0) as served:
-
-        def changed(stage: QueryStatus, heard_ms: int) -> bool:
-            before = served._pages._feed.revision
-            recorder.query("query-1", stage, heard_ms)
-            return served._pages._feed.revision != before
-
-        stages = [QueryStatus.IDLE, QueryStatus.IDLE, QueryStatus.IDLE, QueryStatus.ENDED, QueryStatus.IDLE]
-        assert [changed(stage, at) for at, stage in enumerate(stages)] == [True, False, False, True, True]
 
 
 @pytest.mark.usefixtures("closed")

@@ -8,7 +8,6 @@ import pytest
 
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.state.observation import Report
-from evensplit.errors import CheckpointError
 from evensplit.observe import totals as module
 from evensplit.observe.source_view import (
     HAPPENINGS_MAX,
@@ -135,17 +134,6 @@ def test_a_checkpoint_that_was_put_back_is_read_on_by_another_run() -> None:
     view = advance(viewed(*batches), replace(batches[1], run_id="run-2"))
     assert (view.last.number, view.totals.batches) == (1, 4)
     assert texts(view)[-1] == "the query was started again"
-
-
-def test_two_states_that_are_not_of_one_batch_are_refused() -> None:
-    script = orders({"east": 1})
-    script.batch()
-    script.batch()
-    script.write(9)
-    script.read()
-    one = script.batch()
-    with pytest.raises(CheckpointError):
-        advance(None, replace(one, start=one.end, end=one.start))
 
 
 def test_a_cluster_that_does_not_answer_and_is_back() -> None:

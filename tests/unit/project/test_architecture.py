@@ -309,6 +309,7 @@ def test_the_import_contract_holds() -> None:
     assert [f"{contract['name']} KEPT" in done.stdout for contract in contracts] == [True] * len(contracts)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     "room, planted, contract",
     [

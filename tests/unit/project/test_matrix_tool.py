@@ -46,6 +46,7 @@ def test_the_one_that_is_named_has_to_be_one(bare: Path, script: str, said: str)
         newer_python("3.11", {"PYTHON_NEWER": path})
 
 
+@pytest.mark.lengthy
 def test_the_newest_that_runs_is_found(bare: Path) -> None:
     """One on PATH may be a shim with nothing behind it."""
     environ = {"PYENV_ROOT": str(bare / "pyenv")}

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from evensplit.core.model import SplitId, Subscription
+from evensplit.core.model import SplitId
 from evensplit.core.state.codec import decode, encode
-from evensplit.errors import ClusterError, ClusterUnreachable, SubscriptionError
+from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError, SubscriptionError
 from evensplit.explain.changes import loads
-from evensplit.kafka.admin.protocol import ClusterPort, Listing
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
+
+IMPATIENT: dict[str, Any] = {"kafka.request.timeout.ms": "500"}
 
 
 def test_the_first_batch_has_everything(east: FakeKafka) -> None:
@@ -93,39 +94,43 @@ def test_without_a_state_all_problems_are_one_error(east: FakeKafka) -> None:
 
 
 def test_an_idle_query_knows_within_cluster_wait_that_its_only_cluster_does_not_answer(
-    east: FakeKafka, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """And not after the request deadline only, when the question fails; nor is it said in the log before that."""
+    east = Held("east", "t")
     source = Source(east, clusterWait="1s")
     first = source.plan(NONE)
-    hold = threading.Event()
-    listing = east.list_partitions
-
-    def held(subscription: Subscription) -> Listing:
-        assert hold.wait(60)
-        return listing(subscription)
-
-    east.list_partitions = held  # type: ignore[method-assign]
+    east.may.clear()
     idle_until(source.coordinator, first, lambda _: bool(source.coordinator.report().unreachable))
     report = source.coordinator.report()
     assert report.unreachable == {"east": "cluster 'east': it has not answered within 1 s; asked at east:9092"}
     assert report.latest == {}, "nobody knows what it has now"
     assert source.plan(first) is first
-    hold.set()
+    east.may.set()
     idle_until(source.coordinator, first, lambda _: not source.coordinator.report().unreachable)
     assert "answer" not in caplog.text
 
 
-def test_an_unreachable_cluster_without_a_state_is_that_error(east: FakeKafka) -> None:
-    east.fail_with(ClusterUnreachable("east", "nobody is there"))
-    with pytest.raises(ClusterUnreachable, match="nobody is there"):
-        Source(east).plan(NONE)
-
-
-def test_a_partial_answer_is_no_first_discovery(east: FakeKafka) -> None:
-    east.hide_topic("t", 5)
-    with pytest.raises(SubscriptionError, match="LEADER_NOT_AVAILABLE"):
-        Source(east).plan(NONE)
+@pytest.mark.parametrize("fix_ends", [False, True], ids=["a new query", "a run to the end"])
+@pytest.mark.parametrize(
+    "code, error, said",
+    [
+        (None, ClusterUnreachable, "nobody is there"),
+        (5, SubscriptionError, "LEADER_NOT_AVAILABLE"),
+        (29, SubscriptionError, "TOPIC_AUTHORIZATION_FAILED"),
+    ],
+    ids=["no answer", "no leader", "not allowed"],
+)
+def test_who_needs_all_of_every_cluster_is_told_what_is_missing(
+    east: FakeKafka, code: int | None, error: type[EvenSplitError], said: str, fix_ends: bool
+) -> None:
+    first = Source(east).plan(NONE) if fix_ends else NONE
+    if code is None:
+        east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    else:
+        east.hide_topic("t", code)
+    with pytest.raises(error, match=said):
+        Source(east, **IMPATIENT).plan(first, fix_ends=fix_ends)
 
 
 def test_later_a_cluster_that_is_away_holds_its_positions_and_nobody_else(
@@ -169,13 +174,6 @@ def test_a_partial_answer_later_changes_nothing(east: FakeKafka) -> None:
     assert source.plan(first) is first
 
 
-def test_available_now_needs_every_cluster(east: FakeKafka) -> None:
-    first = Source(east).plan(NONE)
-    east.fail_with(ClusterUnreachable("east", "nobody is there"))
-    with pytest.raises(ClusterUnreachable):
-        Source(east).plan(first, fix_ends=True)
-
-
 def test_a_later_cluster_with_a_start_of_its_own_uses_it_when_it_answers(east: FakeKafka) -> None:
     first = Source(east).plan(NONE)
     west = FakeKafka("west")
@@ -207,13 +205,6 @@ def test_a_partition_without_a_leader_holds_back_nobody_else(east: FakeKafka) ->
     assert ranges(first, second) == {"east/t/0": (10, 11)}
     east.recover()
     assert ranges(second, source.plan(second)) == {"east/t/1": (10, 11), "east/t/2": (0, 1)}
-
-
-def test_available_now_needs_every_topic_to_be_listed(east: FakeKafka) -> None:
-    first = Source(east).plan(NONE)
-    east.hide_topic("t", 29)
-    with pytest.raises(SubscriptionError, match="TOPIC_AUTHORIZATION_FAILED"):
-        Source(east).plan(first, fix_ends=True)
 
 
 def test_nothing_new_is_told_apart_from_news(east: FakeKafka) -> None:
@@ -268,9 +259,3 @@ def test_settings_without_a_meaning_are_named_once(east: FakeKafka, caplog: pyte
         "these options have no meaning here and are ignored: kafka.max.poll.records (maxOffsetsPerTrigger limits a "
         "batch of a stream, maxRecordsPerPartition a task)"
     ]
-
-
-def test_the_fake_is_a_port() -> None:
-    port: ClusterPort = FakeKafka()
-    answers: Mapping[tuple[str, int], int] = port.list_offsets({})
-    assert answers == {}

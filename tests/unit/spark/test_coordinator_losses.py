@@ -9,6 +9,7 @@ import pytest
 
 from evensplit.errors import DataLossError
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Passing
 from tests.support.hosts import NONE, Source, plan_news, ranges
 from tests.support.waiting import wait_for
 
@@ -80,7 +81,7 @@ def test_a_log_that_was_cut_off_is_a_loss(east: FakeKafka, tells: bool, said: st
     """Where leaders have epochs it is sure at once, also when the log has grown again; otherwise when it stays so."""
     east.tells_epochs = tells
     first = Source(east).plan(NONE)
-    source = Source(east)
+    source = Source(east, clock=Passing())
     east.truncate("t", 1, 4)
     with pytest.raises(DataLossError, match=said):
         wait_for(lambda: source.plan(first, fix_ends=fix_ends) is None)

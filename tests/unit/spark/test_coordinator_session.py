@@ -9,7 +9,7 @@ import pytest
 
 from evensplit.core.assign.rules import start_index
 from evensplit.core.batch.plan import plan_batch
-from evensplit.core.model import SplitId, Subscription
+from evensplit.core.model import Subscription
 from evensplit.core.state.codec import decode, encode, same
 from evensplit.core.state.offset_strategies import Earliest
 from evensplit.core.state.state import EnumeratorState
@@ -93,15 +93,6 @@ def test_an_offset_that_was_not_the_last_one_begins_a_new_session(east: FakeKafk
     assert again.session.registrations is not second.session.registrations
 
 
-def test_more_readers_and_more_splits_at_a_restart_are_one_assignment(east: FakeKafka, clock: Clock) -> None:
-    """6 splits over 2 readers, then 9 over 3: the new reader takes the new ones, and nothing moves."""
-    first = coordinator(east, clock).plan(EnumeratorState(), limited=False)
-    east.add_partitions("t", 7)
-    after = coordinator(east, clock, readers=3).plan(decode(encode(first)), limited=False)
-    assert loads(after) == [3, 3, 3]
-    assert all(after.splits[key].owner == split.owner for key, split in first.splits.items())
-
-
 def test_what_is_missing_for_long_is_retained_and_goes_on_when_it_is_back(east: FakeKafka, clock: Clock) -> None:
     one = coordinator(east, clock)
     first = one.plan(EnumeratorState(), limited=False)
@@ -142,31 +133,6 @@ def test_a_topic_deleted_unread_is_a_loss_however_rare_the_batches(east: FakeKaf
 
     with pytest.raises(DataLossError, match="partition 0: it was deleted with offsets 2 to 9 unread"):
         go_on(first)
-
-
-def test_an_answer_that_is_looked_at_twice_confirms_no_loss(
-    east: FakeKafka, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = coordinator(east, clock, maxOffsetsPerTrigger="12")
-    state = one.plan(EnumeratorState(), limited=True)
-    east.delete_topic("u")
-    state = one.plan(state, limited=True)
-    assert state.session.missing_since
-    monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 3600.0)
-    for _ in range(5):
-        clock.now_s += 60
-        state = one.plan(state, limited=True)
-        assert all(split.active for split in state.splits.values())
-
-
-def test_stale_answers_far_apart_are_no_loss(east: Forgetful, clock: Clock) -> None:
-    one = coordinator(east, clock, maxOffsetsPerTrigger="12")
-    state = one.plan(EnumeratorState(), limited=True)
-    for topic in ("u", None, "u", None, "u", None):
-        clock.now_s += 60
-        east.forgotten = topic
-        state = one.plan(state, limited=True)
-    assert all(split.active for split in state.splits.values())
 
 
 @pytest.mark.parametrize("limit", [12, 1000])
@@ -324,17 +290,6 @@ def test_a_new_session_counts_what_the_last_one_had_counted(
     assert second.session.missing_since
     monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 3600.0)
     assert one.plan(decode(encode(first)), limited=False).session.missing_since
-
-
-def test_a_wider_subscription_goes_on_where_the_narrower_one_left_off(east: FakeKafka, clock: Clock) -> None:
-    first = coordinator(east, clock).plan(EnumeratorState(), limited=False)
-    narrow = coordinator(east, clock, subscribe="t").plan(decode(encode(first)), limited=False)
-    assert loads(narrow) == [2, 2]
-    east.append("u", 0, 5)
-    wide = coordinator(east, clock).plan(decode(encode(narrow)), limited=False)
-    assert loads(wide) == [3, 3]
-    ranges = [part for plan in plan_batch(narrow, wide).readers for part in plan.ranges]
-    assert ranges == [(SplitId("default", "u", 0), 10, 15)]
 
 
 def test_a_clock_that_is_set_back_does_no_harm(east: FakeKafka, clock: Clock) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
 import pytest
 
 from evensplit.core.model import Split, SplitId
-from evensplit.core.state.offset_strategies import Latest, TopicPartition
+from evensplit.core.state.offset_strategies import Latest
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable, MetadataError
 from evensplit.metadata import Metadata, Stream
@@ -16,6 +15,7 @@ from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, idle_until, ranges, restored
 from tests.support.metadata_answers import metadata
@@ -229,30 +229,15 @@ def test_what_a_users_own_class_was_given_is_nowhere(clock: Clock, caplog: pytes
     assert "hunter2" not in f"{one.report()} {caplog.text}"
 
 
-class Slow(FakeKafka):
-    """Looks up times only when it may."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.may = threading.Event()
-
-    def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
-    ) -> Mapping[TopicPartition, int]:
-        if any(value >= 0 for value in wanted.values()):
-            assert self.may.wait(30)
-        return super().list_offsets(wanted, complete=complete, undecided=undecided)
-
-
 def test_a_start_that_is_looked_up_slowly_reaches_an_idle_query() -> None:
-    east, west = kafka("east", "t"), Slow("west")
+    east, west = kafka("east", "t"), Held("west", "t")
     first = Source(east).plan(NONE)
-    west.create_topic("t")
+    west.may_look_up.clear()
     west.append("t", 0, 10, timestamp_ms=1000)
     source = Source(east, west, each={"west": {"startingTimestamp": "500"}}, discoveryInterval="30s")
     state = source.plan(first)
     state = source.plan(state)
-    west.may.set()
+    west.may_look_up.set()
     key = SplitId("west", "t", 0)
     after = idle_until(
         source.coordinator, state, lambda found: key in found.splits and found.splits[key].position == 10
@@ -311,20 +296,13 @@ def test_partitions_without_a_leader_are_said(caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_cluster_that_has_not_answered_yet_is_said() -> None:
-    east, west = kafka("east", "t"), kafka("west", "t")
+    east, west = kafka("east", "t"), Held("west", "t")
     first = Source(east, west).plan(NONE)
-    hold = threading.Event()
-    listing = west.list_partitions
-
-    def held(subscription: object) -> object:
-        assert hold.wait(30)
-        return listing(subscription)  # type: ignore[arg-type]
-
-    west.list_partitions = held  # type: ignore[assignment,method-assign]
+    west.may.clear()
     source = Source(east, west, clusterWait="10ms")
     source.plan(first)
     assert source.coordinator.report().unreachable == {
         "west": "cluster 'west': it has not answered yet; asked at west:9092"
     }
-    hold.set()
+    west.may.set()
     wait_for(lambda: source.plan(first) is not None and not source.coordinator.report().unreachable)

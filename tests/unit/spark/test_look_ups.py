@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
-
 import pytest
 
 from evensplit.core.model import SplitId
-from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.hosts import NONE, Source, idle_until
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -17,29 +14,18 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 AT_MS = 1_700_000_000_000
 
 
-class Late(FakeKafka):
-    """Looks up times when it is asked, and says what it found when it may."""
+class Late(Held):
+    """Looks up times when it is asked, and does not say at first what it found."""
 
     def __init__(self, name: str, before: int, after: int) -> None:
-        super().__init__(name)
-        self.may = threading.Event()
-        self.looked_up = 0
-        self.create_topic("t")
+        super().__init__(name, "t")
+        self.may_look_up.clear()
         self.fill(before, after)
 
     def fill(self, before: int, after: int) -> None:
         """Append so many records from before and from after the time that is looked up."""
         self.append("t", 0, before, timestamp_ms=AT_MS - 1)
         self.append("t", 0, after, timestamp_ms=AT_MS + 1)
-
-    def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
-    ) -> Mapping[TopicPartition, int]:
-        found = super().list_offsets(wanted, complete=complete, undecided=undecided)
-        if any(value >= 0 for value in wanted.values()):
-            self.looked_up += 1
-            assert self.may.wait(30)
-        return found
 
 
 @pytest.fixture
@@ -62,14 +48,14 @@ def test_a_start_of_a_topic_is_not_that_of_the_one_that_is_created_in_its_place(
     west.fill(0, 100)
     state = idle_until(source.coordinator, state, lambda found: found.splits[KEY].topic_id != older)
     assert state.splits[KEY].position is None
-    west.may.set()
+    west.may_look_up.set()
     after = idle_until(source.coordinator, state, lambda found: found.splits[KEY].position is not None)
     assert after.splits[KEY].first == 0
 
 
 def test_a_stop_of_a_topic_is_not_that_of_the_one_that_is_created_in_its_place() -> None:
     west = Late("west", before=10, after=10)
-    west.may.set()
+    west.may_look_up.set()
     source = Source(west, stop=f"timestamp:{AT_MS}", failOnDataLoss="false", maxOffsetsPerTrigger="3")
     state = source.plan(NONE, limited=True)
     assert state.splits[KEY].stop == 10
@@ -89,7 +75,7 @@ def test_stops_of_splits_with_different_starts_are_looked_up_side_by_side(east: 
     west.add_partitions("t", 2)
     later = KEY._replace(partition=1)
     state = idle_until(source.coordinator, state, lambda found: later in found.splits)
-    west.may.set()
+    west.may_look_up.set()
     after = idle_until(source.coordinator, state, lambda found: found.splits[KEY].finished)
     assert after.splits[KEY].stop == 60
     idle_until(source.coordinator, after, lambda found: found.splits[later].position is not None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evensplit.core.model import Partitions, TopicPattern, Topics
-from evensplit.core.state.offset_strategies import Earliest, Latest, Specific
+from evensplit.core.state.offset_strategies import Earliest, Specific
 from evensplit.errors import OptionError
 from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.spark.options.parse import check_batch, check_streaming, parse_options
@@ -46,23 +46,6 @@ def test_single_partitions() -> None:
     assert options.clusters[0].subscription == Partitions({"t": (0, 2), "u": (5,)})
 
 
-@pytest.mark.parametrize(
-    "text, strategy",
-    [
-        ("earliest", Earliest()),
-        (" LATEST ", Latest()),
-    ],
-)
-def test_where_to_start(text: str, strategy: object) -> None:
-    assert parse(startingOffsets=text).clusters[0].starting == strategy
-
-
-def test_partitions_to_start_at() -> None:
-    starting = parse(startingOffsets='{"t": {"0": 23, "1": -2, "2": -1}}').clusters[0].starting
-    assert isinstance(starting, Specific)
-    assert starting.offsets == {("t", 0): 23, ("t", 1): -2, ("t", 2): -1}
-
-
 def test_clusters_take_from_outside_what_they_do_not_say() -> None:
     options = parse_options(
         {
@@ -95,11 +78,6 @@ def test_the_cluster_column_is_there_when_there_can_be_several() -> None:
     assert parse_options({**several, "includeCluster": "false"}).reading.columns == KAFKA_COLUMNS
     assert parse(includeCluster="True").reading.columns == (*KAFKA_COLUMNS, "cluster")
     assert parse(includeHeaders="true").reading.columns == (*KAFKA_COLUMNS, "headers")
-
-
-def test_settings_without_a_meaning_here_are_named() -> None:
-    options = parse(**{"kafka.max.poll.records": "5", "kafka.session.timeout.ms": "6"})
-    assert options.ignored == ("kafka.max.poll.records", "kafka.session.timeout.ms")
 
 
 def test_all_problems_at_once() -> None:

@@ -207,7 +207,7 @@ def test_a_topic_that_was_deleted_is_not_silent_however_long_that_takes_to_be_su
     source = Source(east, clock=clock, discoveryInterval="1h", **wanted)
     state = source.plan(NONE)
     east.delete_topic("u")
-    state = run(source, state, clock, 2 * 3600)
+    state = run(source, state, clock, 2 * 3600, 90)
     assert not state.splits[SplitId("east", "u", 0)].active
 
 

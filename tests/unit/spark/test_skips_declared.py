@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import pytest
@@ -14,24 +13,20 @@ from evensplit.kafka.admin.protocol import Listing
 from evensplit.spark.driver import coordinator
 from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.hosts import NONE, Source, idle_until, ranges, restored
 from tests.support.waiting import wait_for
 
 KEY = SplitId("east", "t", 0)
 
 
-class Held(FakeKafka):
-    """Answers when it may, and so many times without the topic `t`."""
+class Stale(Held):
+    """Answers so many times without the topic `t`."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.may = threading.Event()
-        self.may.set()
-        self.looks = 0
-        self.stale = 0
+    looks = 0
+    stale = 0
 
     def list_partitions(self, subscription: Subscription) -> Listing:
-        assert self.may.wait(30)
         self.looks += 1
         found = super().list_partitions(subscription)
         if not self.stale:
@@ -41,17 +36,16 @@ class Held(FakeKafka):
 
 
 @pytest.fixture
-def east(monkeypatch: pytest.MonkeyPatch) -> Held:
+def east(monkeypatch: pytest.MonkeyPatch) -> Stale:
     monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
     monkeypatch.setattr(coordinator, "POLL_AGAIN_S", 0.01)
-    cluster = Held("east")
-    cluster.create_topic("t")
+    cluster = Stale("east", "t")
     cluster.append("t", 0, 10)
     return cluster
 
 
-def test_a_look_that_says_what_an_earlier_one_said_is_compared_with_what_was_read_between_them(east: Held) -> None:
+def test_a_look_that_says_what_an_earlier_one_said_is_compared_with_what_was_read_between_them(east: Stale) -> None:
     source = Source(east, failOnDataLoss="false", clusterWait="0", discoveryInterval="30s")
     one = source.coordinator
     start = source.plan(NONE)
@@ -71,7 +65,7 @@ def test_a_look_that_says_what_an_earlier_one_said_is_compared_with_what_was_rea
 
 @pytest.mark.parametrize("named", ["subscribe", "subscribePattern"])
 @pytest.mark.parametrize("fix_ends", [False, True])
-def test_one_answer_without_a_topic_that_was_read_declares_nothing(east: Held, fix_ends: bool, named: str) -> None:
+def test_one_answer_without_a_topic_that_was_read_declares_nothing(east: Stale, fix_ends: bool, named: str) -> None:
     source = dynamic(east, named, "300ms")
     end = source.plan(NONE, fix_ends=fix_ends)
     # A pattern is looked for by itself when what is known of it is missing.
@@ -86,7 +80,7 @@ def test_one_answer_without_a_topic_that_was_read_declares_nothing(east: Held, f
 
 @pytest.mark.parametrize("named", ["subscribe", "subscribePattern"])
 @pytest.mark.parametrize("fix_ends", [False, True])
-def test_a_topic_that_is_gone_when_it_was_to_be_read_is_declared(east: Held, fix_ends: bool, named: str) -> None:
+def test_a_topic_that_is_gone_when_it_was_to_be_read_is_declared(east: Stale, fix_ends: bool, named: str) -> None:
     source = dynamic(east, named, "200ms")
     end = source.plan(NONE, fix_ends=fix_ends)
     east.delete_topic("t")
@@ -98,7 +92,7 @@ def test_a_topic_that_is_gone_when_it_was_to_be_read_is_declared(east: Held, fix
     assert not source.coordinator.has_news()
 
 
-def dynamic(east: Held, named: str, interval: str) -> Source:
+def dynamic(east: Stale, named: str, interval: str) -> Source:
     """A query over `t` and another topic."""
     east.create_topic("u")
     if named == "subscribe":
@@ -143,7 +137,7 @@ def run(source: Source, state: EnumeratorState) -> list[EnumeratorState]:
     return [ends[0], *map(restored, ends[1:])]
 
 
-def test_what_retention_removes_between_two_runs_is_not_lost(east: Held) -> None:
+def test_what_retention_removes_between_two_runs_is_not_lost(east: Stale) -> None:
     """Each ends with one more state, by which all of its last batch was there when it was read."""
     state = NONE
     for day in range(3):
@@ -158,7 +152,7 @@ def test_what_retention_removes_between_two_runs_is_not_lost(east: Held) -> None
     assert len(run(Source(east, failOnDataLoss="false"), run(Source(east, failOnDataLoss="false"), state)[-1])) == 1
 
 
-def test_losses_that_the_last_look_finds_are_in_that_state(east: Held) -> None:
+def test_losses_that_the_last_look_finds_are_in_that_state(east: Stale) -> None:
     source = Source(east, failOnDataLoss="false")
     end = source.plan(NONE, fix_ends=True)
     east.delete_records("t", 0, 7)
@@ -168,7 +162,7 @@ def test_losses_that_the_last_look_finds_are_in_that_state(east: Held) -> None:
     assert source.plan(last, fix_ends=True) is last
 
 
-def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Held) -> None:
+def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Stale) -> None:
     source = Source(east, failOnDataLoss="false")
     end = source.plan(NONE, fix_ends=True)
     east.fail_with(ClusterUnreachable("east", "away"))
@@ -179,7 +173,7 @@ def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Held) -> None:
     assert last.losses == (Loss(KEY, Cause.AGED_OUT, 0, 7, 7, HandedOut.BEFORE_RESTART),)
 
 
-def test_where_losses_end_the_run_nothing_is_left_behind(east: Held) -> None:
+def test_where_losses_end_the_run_nothing_is_left_behind(east: Stale) -> None:
     _, end = run(Source(east), NONE)
     assert end.splits[KEY].read_from is None
     assert len(run(Source(east), end)) == 1
@@ -189,7 +183,7 @@ def test_where_losses_end_the_run_nothing_is_left_behind(east: Held) -> None:
 
 
 def test_of_what_the_last_process_read_nobody_knows_whether_it_was_there(
-    east: Held, caplog: pytest.LogCaptureFixture
+    east: Stale, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was stopped before it came to look, or a day ago."""
     first = Source(east, failOnDataLoss="false")
@@ -205,7 +199,7 @@ def test_of_what_the_last_process_read_nobody_knows_whether_it_was_there(
     assert restored(after) == after
 
 
-def test_a_batch_over_offsets_that_are_not_kept_is_compared_once(east: Held) -> None:
+def test_a_batch_over_offsets_that_are_not_kept_is_compared_once(east: Stale) -> None:
     source = Source(east, failOnDataLoss="false")
     ends = [source.plan(NONE)]
     for position in (20, 30, 40):
@@ -233,7 +227,7 @@ def renamed(cluster: FakeKafka, name: str) -> Source:
 
 @pytest.mark.parametrize("fix_ends", [False, True])
 def test_what_was_skipped_before_a_rename_at_a_restart_is_declared_under_the_new_name(
-    east: Held, fix_ends: bool
+    east: Stale, fix_ends: bool
 ) -> None:
     first = Source(east, failOnDataLoss="false")
     end = first.plan(NONE)

@@ -21,7 +21,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
-from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.hosts import NONE, Source, ranges, restored
 from tests.support.waiting import wait_for
 
@@ -30,27 +30,17 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 KEY = SplitId("east", "t", 0)
 
 
-class Kafka(FakeKafka):
-    """Looks up times when it may; topic `t` has a partition with ten records, each at the time of its offset."""
+class Kafka(Held):
+    """Topic `t` has a partition with ten records, each at the time of its offset."""
 
     def __init__(self, records: int = 10) -> None:
-        super().__init__("east")
-        self.may = threading.Event()
-        self.may.set()
-        self.create_topic("t")
+        super().__init__("east", "t")
         self.grow(records)
 
     def grow(self, records: int) -> None:
         for _ in range(records):
             end = self.list_offsets({("t", 0): -1})["t", 0]
             self.append("t", 0, 1, timestamp_ms=end)
-
-    def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True, undecided: bool = False
-    ) -> Mapping[TopicPartition, int]:
-        if any(value >= 0 for value in wanted.values()):
-            assert self.may.wait(30)
-        return super().list_offsets(wanted, complete=complete, undecided=undecided)
 
 
 def query(east: Kafka, stop: str | None = None) -> Source:
@@ -89,11 +79,11 @@ def test_an_idle_query_goes_on_when_its_stop_is_found() -> None:
     east = Kafka()
     before = read(east)
     east.grow(10)
-    east.may.clear()
+    east.may_look_up.clear()
     source = Source(east, stop="timestamp:12", discoveryInterval="30s")
     state = source.plan(before)
     assert (state.splits[KEY].position, state.splits[KEY].stop) == (10, None)
-    east.may.set()
+    east.may_look_up.set()
     wait_for(source.coordinator.has_news)
     assert ranges(state, source.plan(state)) == {"east/t/0": (10, 12)}
 

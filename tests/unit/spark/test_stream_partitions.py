@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import socket
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,23 +15,22 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId, Subscription
+from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.observation import decode_report
 from evensplit.core.state.offset_strategies import Earliest, TopicPartition
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError, CheckpointForeign, ClusterUnreachable
-from evensplit.kafka.admin.protocol import Listing
 from evensplit.kafka.fetch import columns
 from evensplit.spark.driver.agenda import Wait
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
-from evensplit.spark.poll import cluster_poller
 from evensplit.spark.source import EvenSplitDataSource
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.spark.task.partition import ReaderPartition
 from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.brokers import Held
 from tests.support.clocks import Clock
 from tests.support.hosts import reader_over
 from tests.support.waiting import SLACK_S, wait_for
@@ -239,10 +237,9 @@ def test_nothing_has_changed_only_after_a_question_that_came_later(monkeypatch: 
     one.stop()
 
 
+@pytest.mark.usefixtures("no_waiting")
 def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time is news as well: the second answer without a topic is like the first one."""
-    monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
-    monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
     cluster = FakeKafka("default")
     for topic in "tu":
         cluster.create_topic(topic)
@@ -276,22 +273,12 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
     assert host.planned <= 8
 
 
+@pytest.mark.usefixtures("no_waiting")
 def test_an_idle_query_reports_a_cluster_that_is_late_and_plans_nothing_for_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A slow cluster is late again and again, and a plan of many thousand splits takes long."""
-    monkeypatch.setattr(cluster_poller, "REFRESH_INTERVAL_S", 0.0)
-    monkeypatch.setattr(cluster_poller, "REST_FACTOR", 0.0)
-    answers = threading.Event()
-    answers.set()
-
-    class Slow(FakeKafka):
-        def list_partitions(self, subscription: Subscription) -> Listing:
-            assert answers.wait(60)
-            return super().list_partitions(subscription)
-
-    cluster = Slow("default")
-    cluster.create_topic("t")
+    cluster = Held("default", "t")
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t", "clusterWait": "0"})
     clock = Clock()
     one, host = reader_over(cluster, options, clock, monkeypatch)
@@ -309,9 +296,9 @@ def test_an_idle_query_reports_a_cluster_that_is_late_and_plans_nothing_for_that
     reported()
     before = host.planned
     for _ in range(3):
-        answers.clear()
+        cluster.may.clear()
         wait_for(lambda: reported() == late, what="a cluster that is late")
-        answers.set()
+        cluster.may.set()
         wait_for(lambda: not reported(), what="its answer")
     assert host.planned == before
 

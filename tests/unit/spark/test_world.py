@@ -14,6 +14,7 @@ from evensplit.kafka.admin.protocol import Listing
 from evensplit.kafka.deadline import in_background
 from evensplit.spark.poll import cluster_monitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot
+from tests.support.brokers import Held
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
 from tests.support.worlds import ChangingKafka, Watched, in_passing, options, topics, with_two_partitions
@@ -52,23 +53,14 @@ def test_a_look_at_what_is_known_rests_on_the_last_discovery(east: ChangingKafka
     assert one.look().discovery == one.world.polls
 
 
-def test_a_discovery_that_is_asked_for_while_another_look_is_under_way_is_made_next(east: ChangingKafka) -> None:
-    may = threading.Event()
-    may.set()
-
-    class Slow(ChangingKafka):
-        def list_partitions(self, subscription: object) -> Listing:
-            assert may.wait(30)
-            return super().list_partitions(subscription)
-
-    slow = Slow("east")
-    slow.create_topic("t")
+def test_a_discovery_that_is_asked_for_while_another_look_is_under_way_is_made_next() -> None:
+    slow = Held("east", "t")
     one = Watched({"e:9092": slow}, options(clusterWait="0"))
     one.look()
-    may.clear()
+    slow.may.clear()
     one.world.refresh(patient=False)
     one.world.refresh(patient=False, discover=True)
-    may.set()
+    slow.may.set()
     one.look()
     assert one.look().discovery == 3
 
@@ -176,46 +168,27 @@ def test_a_cluster_that_is_wanted_no_longer_is_let_go_and_the_others_stay(east: 
     assert (one.world.refresh(patient=True), east.closed, one.world.version) == ({}, 1, version + 1)
 
 
-def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_old(east: ChangingKafka) -> None:
-    hold = threading.Event()
-
-    class Slow(ChangingKafka):
-        def list_partitions(self, subscription: object) -> Listing:
-            assert hold.wait(30)
-            return super().list_partitions(subscription)
-
-    slow = Slow("east")
-    slow.create_topic("t")
+def test_what_is_under_way_is_not_asked_twice_and_an_answer_from_before_is_too_old() -> None:
+    slow = Held("east", "t")
+    slow.may.clear()
     one = Watched({"e:9092": slow}, options(clusterWait="0"))
     assert one.world.refresh(patient=False) == {}
     assert one.world.refresh(patient=False) == {}
     assert one.world.polls == 1
-    hold.set()
+    slow.may.set()
     found = one.world.refresh(patient=True, since={"east": 1})["east"]
     assert isinstance(found, ClusterSnapshot)
     assert found.number == 2
 
 
 def test_a_question_that_waits_for_its_answer_is_late_after_a_second_and_until_there_is_one() -> None:
-    hold = threading.Event()
-    hold.set()
-
-    class Slow(ChangingKafka):
-        @property
-        def trouble(self) -> str:
-            return "e:9092: connection refused"
-
-        def list_partitions(self, subscription: object) -> Listing:
-            assert hold.wait(30)
-            return super().list_partitions(subscription)
-
-    slow = Slow("east")
-    slow.create_topic("t")
+    slow = Held("east", "t")
+    slow.trouble = "e:9092: connection refused"
     one = Watched({"e:9092": slow}, options(clusterWait="0"))
     assert one.world.late == {}
     one.look()
     assert one.world.is_known()
-    hold.clear()
+    slow.may.clear()
     expected: list[tuple[float, dict[str, str]]] = [(5.0, {}), (5.9, {}), (6.0, {"east": "e:9092: connection refused"})]
     for now_s, late in expected:
         one.clock.now_s = now_s
@@ -226,7 +199,7 @@ def test_a_question_that_waits_for_its_answer_is_late_after_a_second_and_until_t
     one.world.refresh(patient=False)
     assert one.world.late is known
     assert not one.world.is_known()
-    hold.set()
+    slow.may.set()
     wait_for(lambda: one.world.refresh(patient=False) and not one.world.late, what="an answer")
     assert one.world.version == version, "it has said nothing new"
     assert one.world.away_ms("east") == 0
@@ -236,20 +209,13 @@ def test_who_has_to_wait_says_for_whom_and_why(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Before the first batch nothing else can be told; an answer that comes soon is not worth a line."""
-    hold = threading.Event()
-
-    class Slow(ChangingKafka):
-        def list_partitions(self, subscription: object) -> Listing:
-            assert hold.wait(30)
-            return super().list_partitions(subscription)
-
     monkeypatch.setattr(cluster_monitor, "LATE_MIN_S", 0.01)
-    slow = Slow("east")
-    slow.create_topic("t")
+    slow = Held("east", "t")
+    slow.may.clear()
     one = Watched({"e:9092": slow}, options(clusterWait="0"))
     looked = in_background(one.look, "looks")
     wait_for(lambda: "waiting for cluster east: asked at e:9092" in caplog.text, what="a line in the log")
-    hold.set()
+    slow.may.set()
     looked.result(timeout=30)
     caplog.clear()
     monkeypatch.setattr(cluster_monitor, "LATE_MIN_S", 30.0)
@@ -258,20 +224,15 @@ def test_who_has_to_wait_says_for_whom_and_why(
 
 
 def test_what_was_never_answered_is_not_late_but_silent() -> None:
-    hold = threading.Event()
-
-    class Slow(ChangingKafka):
-        def list_partitions(self, subscription: object) -> Listing:
-            assert hold.wait(30)
-            return super().list_partitions(subscription)
-
-    one = Watched({"e:9092": Slow("east")}, options(clusterWait="0"))
+    slow = Held("east")
+    slow.may.clear()
+    one = Watched({"e:9092": slow}, options(clusterWait="0"))
     one.world.refresh(patient=False)
     one.clock.now_s = 7.0
     one.world.refresh(patient=False)
     assert (one.world.late, one.world.silent()) == ({}, {"east": "asked at e:9092"})
     assert one.world.away_ms("east") == 7000
-    hold.set()
+    slow.may.set()
 
 
 def test_times_and_groups_are_looked_up_in_the_background(east: ChangingKafka) -> None:

@@ -192,6 +192,7 @@ def holder(directory: Path, how: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.lengthy
 @pytest.mark.usefixtures("unprepared")
 def test_a_directory_that_another_broker_has_is_left_as_it_is(tmp_path: Path) -> None:
     home = tmp_path / "kafka"
@@ -233,6 +234,7 @@ def test_a_start_that_fails_lets_go(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.lengthy
 def test_whoever_is_killed_holds_nobody_up_nor_do_those_that_it_forked(tmp_path: Path) -> None:
     with holder(tmp_path, "fork") as other:
         assert other.stdout is not None
