@@ -6,8 +6,6 @@ import signal
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -86,7 +84,7 @@ def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, st
     or later, listens on 127.0.0.1 alone, and leaves nothing behind.
     """
     console = Console(stderr=True)
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _prepare(console)
         with LocalKafka(brokers=brokers, properties=properties, directory=directory) as kafka:
@@ -107,10 +105,6 @@ def _create(kafka: LocalKafka, name: str, partitions: int, console: Console) -> 
         if error.code != TOPIC_ALREADY_EXISTS:
             raise
         console.print(f"topic {name} is in the directory from before, and stays as it is")
-
-
-def _as_ctrl_c(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _prepare(console: Console) -> Prepared:

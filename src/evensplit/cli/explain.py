@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -106,7 +106,8 @@ def _unknown(name: str, whole: str) -> str:
     """What is said of what is nothing; `whole`: in lower case. Names are like others, of ids there are ranges."""
     if _ID.fullmatch(whole):
         kinds = groupby(BY_ID, key=lambda error_id: error_id[:-2])
-        return f"there is no error {plain(name)!r}; there are {', '.join(_from_to(tuple(ids)) for _, ids in kinds)}"
+        ranges = (" to ".join(dict.fromkeys((ids[0], ids[-1]))) for _, found in kinds for ids in [list(found)])
+        return f"there is no error {plain(name)!r}; there are {', '.join(ranges)}"
     said = f"there is no error and no option {plain(name)!r}"
     close = _nearest(whole)
     if not close:
@@ -125,10 +126,6 @@ def _nearest(whole: str) -> list[str]:
 
 def _likeness(typed: str, name: str) -> float:
     return SequenceMatcher(None, typed, name.lower()).ratio()
-
-
-def _from_to(ids: Sequence[str]) -> str:
-    return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
 
 
 def _plainly(text: str) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice, zip_longest
 from multiprocessing import get_context
@@ -16,11 +15,11 @@ from typing import Any, TypeVar
 import click
 from rich.box import SIMPLE
 from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.cli.usage import ending, form_option
+from evensplit.cli.usage import ending, form_option, progress_bar
 from evensplit.testing.sim import FAULTS, Report, SimulationFailed, simulate
 from evensplit.testing.sim.fetch import FetchReport, simulate_fetch
 
@@ -67,7 +66,8 @@ def simulate_command(part: str, seed: int, seeds: int, events: int, processes: i
     reports: list[Report] = []
     fetches: list[FetchReport] = []
     try:
-        with _bar(console if form == "table" else Console(stderr=True), seeds) as bar:
+        with progress_bar("seeds", hidden=seeds == 1) as bar:
+            bar.add_task("seeds", total=seeds)
             if part == "fetch":
                 fetches = _run(simulate_fetch, numbers, at_once, bar)
             else:
@@ -86,14 +86,6 @@ def simulate_command(part: str, seed: int, seeds: int, events: int, processes: i
         console.print(_summary_of_fetches(fetches))
     else:
         console.print(_summary(reports))
-
-
-@contextmanager
-def _bar(console: Console, seeds: int) -> Iterator[Progress]:
-    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=seeds == 1) as bar:
-        bar.add_task("seeds", total=seeds)
-        yield bar
 
 
 def _run(simulated: Callable[[int], _Report], seeds: Sequence[int], processes: int, bar: Progress) -> list[_Report]:

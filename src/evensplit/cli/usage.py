@@ -7,12 +7,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as ProgressBar
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from evensplit.core.text import plain
@@ -39,38 +38,28 @@ def ending(good: str, bad: str, *examples: str) -> str:
     return f"\b\nExit codes:\n{codes}\n\n\b\nExample{'s' * (len(examples) > 1)}:\n{called}"
 
 
-def form_option(command: Any) -> Any:
-    """`--format table|json`, added to a command as `form`."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(["table", "json"]),
-        default="table",
-        show_default=True,
-        help="What to print.",
-    )(command)
+form_option = click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
+)
+"""`--format table|json`, as `form`."""
 
+source_options = click.option(
+    "-o",
+    "--option",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help='An option of the query, as given to format("evensplit"). Repeatable. Secrets: ${env:NAME}.',
+)
+"""`-o NAME=VALUE`, the options of `format("evensplit")`, as `given`."""
 
-def source_options(command: Any) -> Any:
-    """`-o NAME=VALUE`, the options of `format("evensplit")`, added to a command as `given`."""
-    return click.option(
-        "-o",
-        "--option",
-        "given",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help='An option of the query, as given to format("evensplit"). Repeatable. Secrets: ${env:NAME}.',
-    )(command)
-
-
-def batches_option(command: Any) -> Any:
-    """`--batches N`, added to a command as `batches`."""
-    return click.option(
-        "--batches",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Read only the last N batches; faster with many partitions. Default: all that Spark has kept.",
-    )(command)
+batches_option = click.option(
+    "--batches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Read only the last N batches; faster with many partitions. Default: all that Spark has kept.",
+)
+"""`--batches N`, as `batches`."""
 
 
 def options_of(given: Sequence[str]) -> Mapping[str, str]:
@@ -115,11 +104,18 @@ def wrong_options() -> Iterator[None]:
         raise click.UsageError(f"{error}\n{error.reference}") from error
 
 
-def watched(what: str, things: Iterable[Item], total: int | None) -> Iterator[Item]:
-    """Yield `things`, with a progress bar if standard error is a terminal."""
+@contextmanager
+def progress_bar(what: str, *, hidden: bool = False) -> Iterator[Progress]:
+    """A progress bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
-    with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as bar:
+        yield bar
+
+
+def watched(what: str, things: Iterable[Item], total: int) -> Iterator[Item]:
+    """Yield `things`, with a progress bar."""
+    with progress_bar(what) as bar:
         yield from bar.track(things, total=total)
 
 

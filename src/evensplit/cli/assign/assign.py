@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
 from evensplit.cli.assign import assign_tables as tables
 from evensplit.cli.assign.assign_tables import Score, score
 from evensplit.cli.assign.cases import Case, name_of, read_cases
-from evensplit.cli.usage import ending
+from evensplit.cli.usage import ending, form_option, watched
 from evensplit.core.assign import POLICIES, Assignment
 from evensplit.core.assign import assign as assign_splits
 from evensplit.errors import CaseError
@@ -34,9 +33,7 @@ DETAILED_CASES_MAX = 3
 @click.option(
     "--policy", type=click.Choice(POLICIES), default="balanced", show_default=True, help="The assignment policy."
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
-)
+@form_option
 @click.option("--compare", is_flag=True, help="Compare all policies in numbers; ignores --policy.")
 def assign(file: str, policy: str, form: str, compare: bool) -> None:
     """Assign partitions to readers, for the cases in FILE.
@@ -107,8 +104,7 @@ def _print_tables(cases: Sequence[Case], policy: str) -> None:
         for case in cases:
             console.print(tables.one_case(case, _solve(case, policy)))
         return
-    lines = [tables.summary_line(case, _solve(case, policy)) for case in _watched(cases)]
-    console.print(tables.summary(policy, lines))
+    console.print(tables.summary(policy, ((case, _solve(case, policy)) for case in _watched(cases))))
 
 
 def _compare(cases: Sequence[Case], form: str) -> None:
@@ -118,7 +114,7 @@ def _compare(cases: Sequence[Case], form: str) -> None:
     if form == "json":
         _print_json(
             [
-                {"id": case.id, "policies": {policy: one.to_json() for policy, one in by_policy.items()}}
+                {"id": case.id, "policies": {policy: asdict(one) for policy, one in by_policy.items()}}
                 for case, by_policy in compared
             ]
         )
@@ -129,10 +125,5 @@ def _compare(cases: Sequence[Case], form: str) -> None:
         Console().print(tables.comparison_of_many(compared))
 
 
-def _watched(cases: Sequence[Case]) -> Iterator[Case]:
-    """The cases, with a bar on standard error while they are being worked on, if there are many and somebody looks."""
-    console = Console(stderr=True)
-    columns = (TextColumn("cases"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    hidden = len(cases) <= DETAILED_CASES_MAX or not console.is_terminal
-    with ProgressBar(*columns, console=console, transient=True, disable=hidden) as bar:
-        yield from bar.track(cases)
+def _watched(cases: Sequence[Case]) -> Iterable[Case]:
+    return cases if len(cases) <= DETAILED_CASES_MAX else watched("cases", cases, len(cases))

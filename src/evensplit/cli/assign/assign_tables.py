@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Group, RenderableType
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.cli.assign.cases import Case
+from evensplit.cli.usage import cell
 from evensplit.core.assign import Assignment, Certificate
 from evensplit.core.model import SplitId
 from evensplit.core.text import plain
@@ -27,21 +27,6 @@ LOADS_MAX = 4
 BRIEF_FROM = 10_000_000
 """From here on numbers that stand beside many others are rounded."""
 OPTIMAL = "optimal"
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLine:
-    """What the summary says of one case. `wrong`: what is wrong with its certificate, which should be nothing."""
-
-    id: str
-    members: int
-    splits: int
-    loads: str
-    moved: int
-    unassigned: int
-    even: bool
-    proven: str
-    wrong: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +45,6 @@ class Score:
     balance_score: int
     squares: int
     unassigned: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON's own types."""
-        return asdict(self)
 
     def beside(self, optimum: Score) -> str:
         """How far it is from the most even loads with the fewest moves: first in the squares, then in moves."""
@@ -118,7 +99,7 @@ def one_case(case: Case, assignment: Assignment) -> RenderableType:
     table.add_column("partitions", overflow="fold", ratio=1)
     for member, splits in list(owned.items())[:MEMBERS_MAX]:
         before = Counter("new" if split not in previous else previous[split] == member for split in splits)
-        counts = [_count(before[kind]) for kind in (True, False, "new")] if previous else []
+        counts = [cell(before[kind]) for kind in (True, False, "new")] if previous else []
         table.add_row(Text(member), f"{len(splits):,}", *counts, compressed(splits))
     parts: list[RenderableType] = [table]
     if len(owned) > MEMBERS_MAX:
@@ -158,43 +139,34 @@ def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return [(row[0][1], row[-1][1]) for _, group in rows for row in [list(group)]]
 
 
-def summary_line(case: Case, assignment: Assignment) -> SummaryLine:
-    """The line of one case."""
-    return SummaryLine(
-        case.id,
-        len(case.members),
-        sum(case.topics.values()),
-        _loads(assignment.loads.values()),
-        assignment.moved,
-        len(assignment.unassigned),
-        assignment.certificate.even,
-        _proven(assignment.certificate),
-        assignment.problems(),
-    )
-
-
-def summary(policy: str, lines: Sequence[SummaryLine]) -> RenderableType:
+def summary(policy: str, solved: Iterable[tuple[Case, Assignment]]) -> RenderableType:
     """Many cases, a line for each."""
-    unread = any(line.unassigned for line in lines)
-    table = Table(title=Text(f"{len(lines):,} cases by {policy}", "bold"), title_justify="left", box=SIMPLE)
+    table = Table(box=SIMPLE, title_justify="left")
     table.add_column("case", overflow="fold")
     for heading in ("members", "partitions"):
         table.add_column(heading, justify="right")
     table.add_column("loads", overflow="fold")
-    for heading in ("moved", "unread") if unread else ("moved",):
+    for heading in ("moved", "unread"):
         table.add_column(heading, justify="right")
     table.add_column("proven and checked", overflow="fold")
-    for line in lines:
-        proven = Text("; ".join(line.wrong), "bold red") if line.wrong else Text(line.proven)
-        counts = [line.moved, line.unassigned] if unread else [line.moved]
-        numbers = (_count(line.members), _count(line.splits), line.loads, *map(_count, counts))
-        table.add_row(Text(line.id), *numbers, proven)
-    even, moved = sum(line.even for line in lines), sum(line.moved for line in lines)
-    right = sum(not line.wrong for line in lines)
-    return Group(
-        table,
-        Text(f"As even as possible: {even:,} of {len(lines):,}. Moved: {moved:,}. Certificates that hold: {right:,}."),
-    )
+    even = moved = right = 0
+    for case, assignment in solved:
+        wrong = assignment.problems()
+        even, right = even + assignment.certificate.even, right + (not wrong)
+        moved += assignment.moved
+        table.add_row(
+            Text(case.id),
+            cell(len(case.members)),
+            cell(sum(case.topics.values())),
+            _loads(assignment.loads.values()),
+            cell(assignment.moved),
+            cell(len(assignment.unassigned)),
+            Text("; ".join(wrong), "bold red") if wrong else Text(_proven(assignment.certificate)),
+        )
+    count = table.row_count
+    table.title = Text(f"{count:,} cases by {policy}", "bold")
+    total = f"As even as possible: {even:,} of {count:,}. Moved: {moved:,}. Certificates that hold: {right:,}."
+    return Group(table, Text(total))
 
 
 def _proven(certificate: Certificate) -> str:
@@ -229,7 +201,7 @@ def comparison_of_many(compared: Sequence[tuple[Case, Mapping[str, Score]]]) -> 
         even = sum(one.squares == best.squares for one, best in mine)
         best = sum(one.beside(best) == OPTIMAL for one, best in mine)
         spread, moved = max(one.spread for one, _ in mine), sum(one.moved for one, _ in mine)
-        total.add_row(policy, *(_count(count) for count in (best, even - best, len(mine) - even, spread, moved)))
+        total.add_row(policy, *(cell(count) for count in (best, even - best, len(mine) - even, spread, moved)))
     return Group(table, total)
 
 
@@ -264,9 +236,5 @@ def _loads(loads: Iterable[int]) -> str:
     return shown if len(counts) <= LOADS_MAX else f"{shown}, … {counts[-1][0]:,}"
 
 
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
 def _brief(number: int) -> str:
-    return _count(number) if number < BRIEF_FROM else f"{number:.3e}"
+    return f"{number:,}" if number < BRIEF_FROM else f"{number:.3e}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +20,13 @@ from evensplit.cli.live.next_batch import NAMING, names_clusters, observe
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.assign import POLICIES
 from evensplit.core.model import Cluster
-from evensplit.core.state.settings import REBALANCES, SCOPES
+from evensplit.core.state.settings import REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.split_history import BatchEnd
 from evensplit.spark.options.parse import SourceOptions, parse_options
 
 ELSEWHERE = {"metadata": "checkpoint"}
 """Stands in for the options that name clusters if the checkpoint names them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The options, and the checkpoint."""
-
-    said: Mapping[str, str]
-    """The options as they were given."""
-    options: SourceOptions
-    kept: BatchEnd | None
-    """The end of the checkpoint's last batch."""
-
-    @property
-    def state(self) -> EnumeratorState:
-        """The state that the query goes on from; an empty one without a checkpoint."""
-        return EnumeratorState() if self.kept is None else self.kept.state
 
 
 @click.command(
@@ -101,10 +85,14 @@ def plan(
     if checkpoint is None and (source is not None or lag):
         raise click.UsageError("--source and --lag are for a CHECKPOINT; leave them out, or give one")
     kept = None if checkpoint is None else _last(checkpoint, source)
-    asked = _asked(said, kept, live=live)
-    terms = _terms(asked)
-    present = _present(asked, terms.readers, live=live, lag=lag)
-    if not asked.state.readers and "readers" not in map(str.lower, said):
+    state = EnumeratorState() if kept is None else kept.state
+    options = _parsed(said, state, live=live)
+    terms = _terms(said, options, kept)
+    present = Present(state)
+    if live or lag:
+        seen = observe(options, state, terms.readers, named=live)
+        present = Present(state, seen.state, seen.latest, seen.notes, seen.unanswered)
+    if not state.readers and "readers" not in map(str.lower, said):
         here = f"{terms.readers} readers: one per CPU of this machine; set --readers for another number"
         present = replace(present, notes=(*present.notes, here))
     plans = compared(present, terms, POLICIES) if compare else {terms.policy: plan_of(present, terms)}
@@ -117,9 +105,8 @@ def plan(
     end_with(not present.unanswered)
 
 
-def _asked(said: Mapping[str, str], kept: BatchEnd | None, *, live: bool) -> _Asked:
+def _parsed(said: Mapping[str, str], state: EnumeratorState, *, live: bool) -> SourceOptions:
     """Parse the options. Raises click.UsageError."""
-    state = EnumeratorState() if kept is None else kept.state
     given = dict(said) if live else {**said, **ELSEWHERE}
     if "readers" not in map(str.lower, given):
         # Which pins make sense depends on it.
@@ -133,7 +120,7 @@ def _asked(said: Mapping[str, str], kept: BatchEnd | None, *, live: bool) -> _As
         raise click.UsageError(
             f"pin names clusters that the checkpoint does not have: {', '.join(strange)}; it has {known}"
         )
-    return _Asked(said, options, kept)
+    return options
 
 
 def _with_flags(said: Mapping[str, str], flags: Mapping[str, str | None]) -> Mapping[str, str]:
@@ -153,25 +140,19 @@ def _last(checkpoint: Path, source: str | None) -> BatchEnd:
     return log.outermost(source or log.sources[0])[1]
 
 
-def _present(asked: _Asked, readers: int, *, live: bool, lag: bool) -> Present:
-    if not live and not lag:
-        return Present(asked.state)
-    seen = observe(asked.options, asked.state, readers, named=live)
-    return Present(asked.state, seen.state, seen.latest, seen.notes, seen.unanswered)
-
-
-def _terms(asked: _Asked) -> Terms:
+def _terms(said: Mapping[str, str], options: SourceOptions, kept: BatchEnd | None) -> Terms:
     """The terms of the options; those of the checkpoint for options that are left out."""
-    options, state = asked.options, asked.state
-    given = {name.lower() for name in asked.said}
-    settings = state.settings
-    has = asked.kept is not None
+    given = {name.lower() for name in said}
+
+    def settings_for(option: str) -> Settings:
+        return options.settings if kept is None or option in given else kept.state.settings
+
     return Terms(
         options.readers or _processors(),
-        settings.policy if has and "policy" not in given else options.settings.policy,
-        settings.scope if has and "assignscope" not in given else options.settings.scope,
-        settings.rebalance if has and "rebalance" not in given else options.settings.rebalance,
-        dict(state.eligible) if has and "pin" not in given else options.pins,
+        settings_for("policy").policy,
+        settings_for("assignscope").scope,
+        settings_for("rebalance").rebalance,
+        options.pins if kept is None or "pin" in given else dict(kept.state.eligible),
     )
 
 

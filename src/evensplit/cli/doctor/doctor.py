@@ -14,7 +14,7 @@ from evensplit.cli.doctor.cluster import Wanted, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
 from evensplit.cli.doctor.local import local_findings
 from evensplit.cli.live.next_batch import clusters_named, names_clusters
-from evensplit.cli.usage import ending, form_option, options_of, source_options, wrong_options
+from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import TopicPattern
 from evensplit.core.state.offset_strategies import Committed, parts
 from evensplit.core.text import counted, plain
@@ -60,8 +60,7 @@ def doctor(given: tuple[str, ...], form: str) -> None:
         )
     else:
         console.print(_sum(counts))
-    if counts[Status.FAILED]:
-        raise click.exceptions.Exit(1)
+    end_with(not counts[Status.FAILED])
 
 
 def _options(said: Mapping[str, str]) -> SourceOptions:

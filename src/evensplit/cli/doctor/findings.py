@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -35,14 +35,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""
-        return {
-            "where": self.where,
-            "step": self.step,
-            "status": str(self.status),
-            "found": self.found,
-            "cure": self.cure or None,
-            "id": self.id or None,
-        }
+        return {**asdict(self), "status": str(self.status), "cure": self.cure or None, "id": self.id or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +51,28 @@ class Step:
     cure: str
 
 
-class Doubt(Exception):
-    """What was found works, or may work, and is not as it should be."""
-
-    def __init__(self, found: str, cure: str) -> None:
-        self.found, self.cure = found, cure
-        super().__init__(found, cure)
-
-
 class Wrong(Exception):
     """What was found does not work. `error_id`: the `id` of its `Finding`."""
+
+    status = Status.FAILED
 
     def __init__(self, found: str, cure: str, error_id: str = "") -> None:
         self.found, self.cure, self.error_id = found, cure, error_id
         super().__init__(found, cure, error_id)
 
 
+class Doubt(Wrong):
+    """What was found works, or may work, and is not as it should be."""
+
+    status = Status.WARNING
+
+
 def taken(where: str, step: Step) -> Finding:
     """What one step has found."""
     try:
         return Finding(where, step.name, Status.OK, step.look())
-    except Doubt as doubt:
-        return Finding(where, step.name, Status.WARNING, doubt.found, doubt.cure)
     except Wrong as wrong:
-        return Finding(where, step.name, Status.FAILED, wrong.found, wrong.cure, wrong.error_id)
+        return Finding(where, step.name, wrong.status, wrong.found, wrong.cure, wrong.error_id)
     except ClusterError as error:
         # Which cluster it is stands before it.
         return Finding(where, step.name, Status.FAILED, error.detail, step.cure, error.id)

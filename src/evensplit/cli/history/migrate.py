@@ -12,8 +12,6 @@ from typing import Any
 
 import click
 from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
@@ -21,7 +19,7 @@ from evensplit.checkpoint.checkpoint_copy import Seen, copy_checkpoint, left_ove
 from evensplit.checkpoint.migration import Migration, Stand, to_evensplit, to_kafka
 from evensplit.cli.live.connection_options import check_asked, check_source, kafka_options, logs_of, reaching, said_of
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
-from evensplit.cli.usage import ending
+from evensplit.cli.usage import ending, form_option, progress_bar
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointForeign
@@ -74,9 +72,7 @@ class _Outcome:
 @reaching
 @click.option("--yes", is_flag=True, help="Write TO. Without it, only show what would be written.")
 @click.option("--assume-stopped", is_flag=True, help="Migrate even if a query seems to be running on FROM.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
-)
+@form_option
 def migrate(
     source: Path,
     target: Path,
@@ -169,10 +165,7 @@ def _obstacles(source: Path, target: Path, *, assume_stopped: bool) -> list[str]
 
 
 def _write(source: Path, target: Path, files: Mapping[Path, bytes], seen: Seen) -> tuple[int, int]:
-    """Copy, with a bar on standard error if somebody looks: state can be large."""
-    console = Console(stderr=True)
-    columns = (TextColumn("files"), BarColumn(), MofNCompleteColumn())
-    with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar("files") as bar:
         task = bar.add_task("files", total=None)
         return copy_checkpoint(
             source, target, files, seen, lambda done, total: bar.update(task, completed=done, total=total)

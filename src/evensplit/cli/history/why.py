@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
-from evensplit.cli.usage import ending, time_of, watched
+from evensplit.cli.usage import ending, form_option, time_of, watched
 from evensplit.core.model import SplitId
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
 
@@ -59,9 +59,7 @@ def parse_split(context: click.Context, parameter: click.Parameter, text: str) -
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.argument("split", callback=parse_split, metavar="[CLUSTER/]TOPIC/PARTITION")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
-)
+@form_option
 def why(checkpoint: Path, split: Wanted, form: str) -> None:
     """Show the history of one partition.
 

@@ -22,22 +22,29 @@ _OWN = re.compile(r"(\w+)=(.*)", re.ASCII | re.DOTALL)
 _OPTION = re.compile(r"(?:(\w+):)?([\w.]+)=(.*)", re.ASCII | re.DOTALL)
 
 
+_SERVERS = click.option(
+    "--bootstrap-servers",
+    "servers",
+    multiple=True,
+    metavar="[SOURCE=]HOST:PORT,...",
+    help="Ask the cluster there for the ends of the logs; for one source of the query, or for all.",
+)
+_SETTINGS = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="[SOURCE:]NAME=VALUE",
+    help="A Kafka setting for the connection, e.g. kafka.security.protocol=SSL. Repeatable. Secrets: ${env:NAME}.",
+)
+asked_cluster = click.option(
+    "--cluster", metavar="ID", help="Ask only this cluster, for example because each has its own login."
+)
+"""`--cluster ID`, the only cluster to ask."""
+
+
 def reaching(command: Any) -> Any:
     """Add `--bootstrap-servers` and `--option`: how to connect to the brokers."""
-    command = click.option(
-        "--option",
-        "options",
-        multiple=True,
-        metavar="[SOURCE:]NAME=VALUE",
-        help="A Kafka setting for the connection, e.g. kafka.security.protocol=SSL. Repeatable. Secrets: ${env:NAME}.",
-    )(command)
-    return click.option(
-        "--bootstrap-servers",
-        "servers",
-        multiple=True,
-        metavar="[SOURCE=]HOST:PORT,...",
-        help="Ask the cluster there for the ends of the logs; for one source of the query, or for all.",
-    )(command)
+    return _SERVERS(_SETTINGS(command))
 
 
 def said_of(values: Sequence[str], sources: Iterable[str], name: str) -> Mapping[str, str]:
@@ -97,15 +104,6 @@ def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:
         known = ", ".join(sorted({one.cluster for one in stands}))
         raise click.UsageError(f"--cluster names cluster {cluster!r}; expected one of {known}")
     return found
-
-
-def asked_cluster(command: Any) -> Any:
-    """Add `--cluster ID`, the only cluster to ask."""
-    return click.option(
-        "--cluster",
-        metavar="ID",
-        help="Ask only this cluster, for example because each has its own login.",
-    )(command)
 
 
 def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]) -> None:

@@ -12,7 +12,7 @@ import click
 from evensplit.checkpoint.migration import Stand
 from evensplit.cli.live.connection_options import check_asked, check_whose, kafka_options, of_cluster, said_of
 from evensplit.cli.live.log_ends import Logs, ask_logs, connected, settings_of, topics_of
-from evensplit.core.import_spark_offsets import Positions, positions_of_state
+from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import ClusterPort
@@ -61,7 +61,7 @@ class LogEnds:
                 self._take(key, asked.look)
                 asked.look = None
             if asked.look is None and key in stands:
-                work = partial(_ask, asked.client, stands[key])
+                work = partial(ask_logs, asked.client, topics_of(stands[key]), stands[key])
                 asked.look = in_background(work, f"evensplit-ends-{key[1]}")
 
     def finish(self) -> None:
@@ -138,7 +138,3 @@ def lag_by_cluster(splits: Sequence[SplitView]) -> dict[str, int | None]:
         if one.lag is not None:
             found[one.id.cluster] = one.lag + (before or 0)
     return found
-
-
-def _ask(client: ClusterPort, positions: Positions) -> Logs:
-    return ask_logs(client, topics_of(positions), positions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from evensplit.cli.usage import cell
 from evensplit.core.import_spark_offsets import Positions
 from evensplit.core.model import Subscription, Topics
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
@@ -162,18 +163,10 @@ def positions_table(logs: Sequence[LogPosition]) -> Table:
     for topic, ones in by_topic.items():
         if not detailed:
             known = [one.behind for one in ones if one.behind is not None]
-            middle = ("", "", "", _number(sum(known) if known else None)) if asked else ("",)
+            middle: tuple[str | Text, ...] = ("", "", "", cell(sum(known) if known else None)) if asked else ("",)
             table.add_row(topic, f"{len(ones):,} in all", *middle, "")
         for one in ones:
             if detailed or one.problem:
-                table.add_row(*_row(one, asked=asked))
+                numbers = (one.position, one.begin, one.end, one.behind) if asked else (one.position,)
+                table.add_row(topic, str(one.partition), *map(cell, numbers), Text(one.problem, "red"))
     return table
-
-
-def _row(one: LogPosition, *, asked: bool) -> Iterable[str | Text]:
-    numbers = (one.position, one.begin, one.end, one.behind) if asked else (one.position,)
-    return (one.topic, str(one.partition), *map(_number, numbers), Text(one.problem, "red"))
-
-
-def _number(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
