@@ -18,13 +18,13 @@ from evensplit.core.json_text import parse_json
 from evensplit.core.state.codec import SIGNATURE
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import shown
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointVersionUnknown
 
 INITIAL_VERSION = "v1"
 NOTHING = "{}"
 """What Spark's own Kafka source writes where a pattern has matched no topic yet: all that comes is new, and begins at
 earliest. In an offset file only older versions do."""
-SHOWN_CHARACTERS_MAX = 80
 _OURS_BEGINS = f'{{"{SIGNATURE}"'
 _SPARK_FORM = 'an offset of Spark\'s own Kafka source, such as {"topic":{"0":23}}'
 
@@ -159,12 +159,12 @@ def _batch(path: Path, number: int) -> Batch:
     for damage in file.damaged.values():
         line, detail = damage.line, damage.detail
         if line.text.startswith(_OURS_BEGINS):
-            detail = f"expected an offset of evensplit, found {_shown(line.text)}, which is not JSON"
+            detail = f"expected an offset of evensplit, found {shown(line.text)}, which is not JSON"
         elif file.text.version != "v2" or line.prefix:
             # Whose it is, and so whether it has to be JSON, the other files say.
             continue
         else:
-            detail = f"{detail}, found {_shown(line.text)}"
+            detail = f"{detail}, found {shown(line.text)}"
         raise CheckpointCorrupt(f"{path}, line {line.number}: {detail}. {RESTORE}")
     ours = {source: file.end(source).state for source in file.ours}
     return Batch(number, path, file.text, file.spark, ours)
@@ -231,7 +231,7 @@ def _check_lines(source: str, batches: tuple[Batch, ...]) -> None:
         if line.text not in (VOID, NOTHING) and source not in batch.spark and source not in batch.ours:
             raise CheckpointCorrupt(
                 f"{batch.path}, line {line.number}: expected {_form(source, batches)}, as source {source} has in "
-                f"other files, found {_shown(line.text)}. {RESTORE}"
+                f"other files, found {shown(line.text)}. {RESTORE}"
             )
 
 
@@ -271,11 +271,11 @@ def _initial(path: Path) -> Positions:
         if version != INITIAL_VERSION:
             if version[1:].isascii() and version[1:].isdecimal():
                 raise CheckpointVersionUnknown(f"{path} has version {version}; expected {INITIAL_VERSION}")
-            raise CheckpointCorrupt(f"{path}, line 1: expected {INITIAL_VERSION}, found {_shown(version)}. {RESTORE}")
+            raise CheckpointCorrupt(f"{path}, line 1: expected {INITIAL_VERSION}, found {shown(version)}. {RESTORE}")
     document = _json(text)
     positions = {} if document == {} else parse_positions(document)
     if positions is None:
-        raise CheckpointCorrupt(f"{path}, line {line}: expected {_SPARK_FORM}, found {_shown(text)}. {RESTORE}")
+        raise CheckpointCorrupt(f"{path}, line {line}: expected {_SPARK_FORM}, found {shown(text)}. {RESTORE}")
     return positions
 
 
@@ -286,7 +286,3 @@ def _is_positions(path: Path) -> bool:
     except (CheckpointError, FileNotFoundError):
         return False
     return True
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}…")

@@ -14,8 +14,9 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
 from evensplit.cli.usage import ending
+from evensplit.core.text import shown
 from evensplit.errors import BrokerError
-from evensplit.metadata.checks import TOPIC, is_topic, shown
+from evensplit.metadata.checks import TOPIC, is_topic
 from evensplit.testing import LocalKafka, Prepared, Progress, prepare
 
 TOPIC_ALREADY_EXISTS = 36

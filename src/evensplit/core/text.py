@@ -32,3 +32,8 @@ def plain(text: str) -> str:
 def short(text: str, characters_max: int = SAID_CHARACTERS_MAX) -> str:
     """`plain` for a text of any length: at most its first `characters_max` characters."""
     return plain(text if len(text) <= characters_max else f"{text[:characters_max]}…")
+
+
+def shown(text: str) -> str:
+    """`text` in a sentence: in quotes, and not more than a hundred characters of it."""
+    return repr(text if len(text) <= 100 else f"{text[:100]}…")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
-from evensplit.core.text import short
+from evensplit.core.text import short, shown
 from evensplit.metadata.streams import ClusterMetadata, Metadata, Stream
 
 ID_CHARS_MAX = 249
@@ -69,11 +69,6 @@ def is_property(name: str) -> bool:
     if not 0 < len(name) <= ID_CHARS_MAX or name != name.strip():
         return False
     return lowered != "bootstrap.servers" and not lowered.startswith("kafka.")
-
-
-def shown(text: str) -> str:
-    """A text for a message, short and in quotes."""
-    return repr(text if len(text) <= 100 else f"{text[:100]}…")
 
 
 def shown_address(text: str) -> str:

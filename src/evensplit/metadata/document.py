@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from evensplit.core.text import shown
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
 from evensplit.metadata.nodes import Node, UnreadableDocument
@@ -152,7 +153,7 @@ class _Parser:
             if item.as_text is None:
                 self._wrong(item, f"{path}[{number}]", checks.TOPIC, item)
             elif not checks.is_topic(item.as_text):
-                self._wrong(item, f"{path}[{number}]", checks.TOPIC, checks.shown(item.as_text))
+                self._wrong(item, f"{path}[{number}]", checks.TOPIC, shown(item.as_text))
             else:
                 topics.add(item.as_text)
         return tuple(sorted(topics))
@@ -170,7 +171,7 @@ class _Parser:
         properties: dict[str, str] = {}
         for name, value in pairs.items():
             if not checks.is_property(name):
-                self._wrong(value, path, checks.PROPERTY, checks.shown(name))
+                self._wrong(value, path, checks.PROPERTY, shown(name))
             elif not value.is_scalar:
                 self._wrong(value, f"{path}.{_quoted(name)}", "a text, a number or a flag", value)
             elif len(value.text) > checks.VALUE_CHARACTERS_MAX:
@@ -212,7 +213,7 @@ class _Parser:
         if node.as_text is None:
             self._wrong(node, path, expected, node)
         elif not right(node.as_text):
-            self._wrong(node, path, expected, checks.shown(node.as_text))
+            self._wrong(node, path, expected, shown(node.as_text))
         else:
             return node.as_text
         return None
@@ -227,7 +228,7 @@ class _Parser:
             close = difflib.get_close_matches(name.lower()[:40], [one.lower() for one in known], n=1) if few else []
             hint = next((one for one in known if close and one.lower() == close[0]), None)
             meant = f"; did you mean {hint}?" if hint else ""
-            self._wrong(fields.pop(name), path, f"the fields {', '.join(known)}", f"{checks.shown(name)}{meant}")
+            self._wrong(fields.pop(name), path, f"the fields {', '.join(known)}", f"{shown(name)}{meant}")
         for name in required:
             if name not in fields:
                 self._wrong(node, f"{path}.{name}", "this field", "none")
@@ -241,7 +242,7 @@ class _Parser:
                 self._wrong(key, path, "names that are texts", key)
             elif key.as_text in pairs:
                 first = pairs[key.as_text].line
-                self._wrong(key, path, "each name once", f"{checks.shown(key.as_text)} again, after line {first}")
+                self._wrong(key, path, "each name once", f"{shown(key.as_text)} again, after line {first}")
             else:
                 pairs[key.as_text] = value
         return pairs
@@ -266,4 +267,4 @@ def _described(node: Node) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else checks.shown(name)
+    return name if _PLAIN_NAME.fullmatch(name) else shown(name)

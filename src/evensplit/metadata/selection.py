@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from evensplit.core.json_text import parse_json
+from evensplit.core.text import shown
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
 from evensplit.metadata.streams import ClusterMetadata, Metadata, Selection, Stream
@@ -35,7 +36,7 @@ class _Member(NamedTuple):
 
     @property
     def where(self) -> str:
-        return self.cluster.where or f"stream {checks.shown(self.stream.id)}"
+        return self.cluster.where or f"stream {shown(self.stream.id)}"
 
 
 def select(metadata: Metadata, streams: tuple[str, ...] | None, pattern: str | None) -> Selection:
@@ -70,7 +71,7 @@ def _chosen(all_streams: Sequence[Stream], streams: tuple[str, ...] | None, patt
     try:
         found = re.compile(pattern)
     except re.error as error:
-        told = f"expected a regular expression, found {checks.shown(pattern)}: {error}"
+        told = f"expected a regular expression, found {shown(pattern)}: {error}"
         raise MetadataError("the chosen streams", [told]) from None
     return [stream for stream in all_streams if found.search(stream.id)]
 
@@ -95,8 +96,8 @@ def _offsets(members: Sequence[_Member], name: Offsets, problems: list[str]) -> 
         for topic, wanted in _by_topic(value, member.cluster.topics).items():
             if topic in sayer and merged[topic] != wanted:
                 problems.append(
-                    f"{member.where}: expected for topic {checks.shown(topic)} of cluster "
-                    f"{checks.shown(member.cluster.id)} the {name.replace('_', ' ')} that are at {sayer[topic].where}, "
+                    f"{member.where}: expected for topic {shown(topic)} of cluster "
+                    f"{shown(member.cluster.id)} the {name.replace('_', ' ')} that are at {sayer[topic].where}, "
                     "since both streams are chosen; found others"
                 )
             sayer.setdefault(topic, member)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from evensplit.core.text import shown
 from evensplit.errors import MetadataError
 from evensplit.metadata import checks
 from evensplit.metadata.hiding import hidden
@@ -76,7 +77,7 @@ def shown_location(location: str) -> str:
             # No plain path: what stands where a user, a password or a token stands in a URL may be one.
             before, _, place = location.rpartition("@")
             location = re.sub(r"([?#]).*", r"\1…", f"…@{place}" if before else place, flags=re.DOTALL)
-        return location if location.isprintable() and len(location) <= 250 else checks.shown(location)
+        return location if location.isprintable() and len(location) <= 250 else shown(location)
     from evensplit.metadata.web import shown_url
 
     return shown_url(location)
@@ -166,4 +167,4 @@ def _find(name: str) -> Callable[[dict[str, str]], object]:
 
 
 def _told(error: Exception, options: Mapping[str, str] = MappingProxyType({})) -> str:
-    return f"{type(error).__name__}: {checks.shown(hidden(str(error), options))}"
+    return f"{type(error).__name__}: {shown(hidden(str(error), options))}"

@@ -68,7 +68,7 @@ def rows() -> list[tuple[str, str]]:
 
 
 def test_the_page_has_every_option_of_sparks_own_source_once() -> None:
-    rejected = [f"kafka.{name}" for name in client._REFUSED if name not in SECURITY_REFUSED]
+    rejected = [f"kafka.{name}" for name in client.REFUSED if name not in SECURITY_REFUSED]
     expected = {*HELD_BY, *IGNORED_NAMES, "kafka.group.id", *rejected, "_mockSystemTime"}
     assert sorted(name for name, _ in rows()) == sorted(expected)
 
@@ -100,7 +100,7 @@ def test_each_option_has_a_test_of_what_it_does() -> None:
 def test_what_has_no_meaning_is_all_listed() -> None:
     listed = PAGE.partition("No meaning here, and named in the log:")[2].partition("\n\n")[0]
     names = set(re.findall(r"`kafka\.([^`]+)`", listed))
-    assert names == client._IGNORED - SECURITY_IGNORED
+    assert names == client.IGNORED - SECURITY_IGNORED
 
 
 def test_the_readme_leads_to_the_pages() -> None:

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, in_order, taken
-from evensplit.core.model import Partitions, Topics
 from evensplit.core.text import counted, short
 from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.admin.cluster_session import Backoff, Session
+from evensplit.kafka.admin.groups import coordinator_request
+from evensplit.kafka.admin.protocol import named_topics
 from evensplit.kafka.auth.tls_socket import tls_context
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
@@ -241,13 +242,8 @@ class _Look:
 
     def _metadata(self) -> str:
         deadline = _deadline()
-        subscription = self._wanted.options.subscription
-        names: list[str] | None = None
-        if isinstance(subscription, Topics):
-            names = sorted(set(subscription.names))
-        elif isinstance(subscription, Partitions):
-            names = sorted(subscription.by_topic)
-        elif not self._wanted.topics:
+        names = named_topics(self._wanted.options.subscription)
+        if names is None and not self._wanted.topics:
             names = []
         self.session.metadata(names, deadline)
         # The same question again, and with it what this user may do.
@@ -320,7 +316,7 @@ class _Look:
 
     def _describe(self, group: str, deadline: Deadline) -> DescribedGroup:
         """What the group's coordinator says of it, or the error with which it cannot be found."""
-        answer = self.session.ask_any(FIND_COORDINATOR, partial(_coordinator_request, group), deadline)
+        answer = self.session.ask_any(FIND_COORDINATOR, partial(coordinator_request, group), deadline)
         found = answer.coordinators[0]
         if found.error_code:
             return DescribedGroup(found.error_code, "", RIGHTS_UNKNOWN)
@@ -334,11 +330,6 @@ def _rights_request(names: list[str] | None, version: int) -> Any:
         named = [METADATA.request.MetadataRequestTopic(version=version, name=name) for name in names]
     asked: dict[str, Any] = {"include_topic_authorized_operations": True} if version >= 8 else {}
     return METADATA.request(version=version, topics=named, allow_auto_topic_creation=False, **asked)
-
-
-def _coordinator_request(group: str, version: int) -> Any:
-    key = {"coordinator_keys": [group]} if version >= 4 else {"key": group}
-    return FIND_COORDINATOR.request(version=version, **key)
 
 
 def _group_request(group: str, version: int) -> Any:

@@ -21,7 +21,7 @@ from evensplit.cli.live.connection_options import check_asked, check_source, kaf
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
 from evensplit.cli.usage import ending, form_option, progress_bar
 from evensplit.core.state.spark_offsets import format_positions
-from evensplit.core.text import counted
+from evensplit.core.text import counted, short
 from evensplit.errors import CheckpointForeign
 from evensplit.spark.options.per_cluster import DEFAULT_CLUSTER, cluster_name_problem
 
@@ -134,7 +134,7 @@ def _sources(checkpoint: Checkpoint, to: str, chosen: Sequence[str]) -> list[str
         if to == KAFKA:
             wanted, already, instead = "evensplit", "Spark's own", "to make it evensplit's use --to evensplit"
         has = [
-            f"source {name} is {already} already" if name in other else f"source {name} has {_short(line.text)}"
+            f"source {name} is {already} already" if name in other else f"source {name} has {short(line.text, 60)}"
             for name, line in newest.text.offsets.items()
         ]
         raise CheckpointForeign(
@@ -249,7 +249,3 @@ def _plain(outcome: _Outcome) -> dict[str, Any]:
             for stand, logs in outcome.logs
         ],
     }
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"

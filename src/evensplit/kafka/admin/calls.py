@@ -34,7 +34,8 @@ class Calls:
         Raises:
             ClusterUnreachable: an earlier call did not end by then.
         """
-        deadline = self._network.deadline(self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s)
+        timeout_s = self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s
+        deadline = Deadline.after(timeout_s, self._network.clock)
         if self.session.pid != os.getpid():
             self.close()
         session = self.session

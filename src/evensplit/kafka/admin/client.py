@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from evensplit.core.model import EpochTable, Partitions, Subscription, TopicPattern, Topics
+from evensplit.core.model import EpochTable, Subscription
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
 from evensplit.core.text import counted
 from evensplit.errors import AnswerRefused, AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
@@ -33,6 +33,7 @@ from evensplit.kafka.admin.protocol import (
     Listing,
     TopicState,
     list_subscribed,
+    named_topics,
 )
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
@@ -40,7 +41,7 @@ from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS
 from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, describe_code, is_retriable
-from evensplit.kafka.wire.responses import ByTopic, ListedOffset, MetadataTopic
+from evensplit.kafka.wire.responses import ByTopic, ListedOffset
 
 OFFSET_MAX = (1 << 63) - 1
 """Higher than any offset, since every record has a next offset."""
@@ -69,19 +70,20 @@ class ClusterClient:
 
     def list_partitions(self, subscription: Subscription) -> Listing:
         """See `ClusterPort.list_partitions`."""
-        topics: Collection[str] | None
-        match subscription:
-            case Topics(names):
-                topics = sorted(set(names))
-            case Partitions(by_topic):
-                topics = sorted(by_topic)
-            case TopicPattern():
-                topics = None
         with self._calls.call() as (session, deadline):
-            response = session.metadata(topics, deadline)
+            response = session.metadata(named_topics(subscription), deadline)
             broker = session.answering
-        listing = list_subscribed(subscription, response.cluster_id, map(_topic_state, response.topics))
-        return replace(listing, broker=broker)
+        topics = (
+            TopicState(
+                one.name,
+                one.topic_id,
+                one.is_internal,
+                [partition.partition_index for partition in one.partitions],
+                one.error_code,
+            )
+            for one in response.topics
+        )
+        return replace(list_subscribed(subscription, response.cluster_id, topics), broker=broker)
 
     def turn(self) -> None:
         """See `ClusterPort.turn`."""
@@ -276,11 +278,9 @@ class _OffsetLookup:
 
     def _ask(self, leaders: Leaders, deadline: Deadline) -> None:
         """One round: first all requests go out, then all responses come in."""
-        by_address: defaultdict[Address, list[TopicPartition]] = defaultdict(list)
-        for key, broker in leaders.known.items():
-            by_address[broker.address].append(key)
+        by_address = leaders.by_address()
         asked: list[tuple[Connection, list[TopicPartition]]] = []
-        for number, (address, keys) in enumerate(sorted(by_address.items())):
+        for number, (address, keys) in enumerate(by_address.items()):
             # A leader that cannot be reached shall leave some time for the others.
             share = max(deadline.remaining_s / (len(by_address) - number), CONNECT_MIN_S)
             try:
@@ -369,13 +369,3 @@ def _wanted_offset(version: int, number: int, wanted: int) -> Any:
     """One partition in a request: the same object for all topics, since it takes time to make and is only read."""
     partition_class = LIST_OFFSETS.request.ListOffsetsTopic.ListOffsetsPartition
     return partition_class(version=version, partition_index=number, timestamp=wanted)
-
-
-def _topic_state(topic: MetadataTopic) -> TopicState:
-    return TopicState(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        internal=topic.is_internal,
-        partitions=[one.partition_index for one in topic.partitions],
-        code=topic.error_code,
-    )

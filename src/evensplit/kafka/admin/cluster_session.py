@@ -99,6 +99,13 @@ class Leaders:
     answered: Address | None = None
     brokers: Sequence[Address] = ()
 
+    def by_address(self) -> dict[Address, list[TopicPartition]]:
+        """Where a leader listens -> what it leads; ascending."""
+        found: dict[Address, list[TopicPartition]] = {}
+        for key, broker in self.known.items():
+            found.setdefault(broker.address, []).append(key)
+        return dict(sorted(found.items()))
+
 
 class _OlderMetadata(ClusterError):
     """A broker said what is older than what another one had said before. Goes no further than this module."""

@@ -14,7 +14,7 @@ from typing import Any
 from evensplit.core.model import EpochStart, EpochTable
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError, ClusterError, UnsupportedBroker
-from evensplit.kafka.admin.cluster_session import ATTEMPT_S, Backoff, Broker, Session
+from evensplit.kafka.admin.cluster_session import ATTEMPT_S, Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address
@@ -136,7 +136,7 @@ class EpochLookup:
         """One round: first all requests go out, then all responses come in."""
         leaders = self._session.find_leaders(pending, self._deadline, refresh=refresh, patience_s=ATTEMPT_S)
         limit = self._deadline.within(ATTEMPT_S)
-        asked = [self._send(broker, keys, limit) for broker, keys in sorted(_by_leader(leaders.known).items())]
+        asked = [self._send(broker, keys, limit) for broker, keys in leaders.by_address().items()]
         for connection in asked:
             if connection is not None:
                 self._receive(connection, limit)
@@ -198,10 +198,3 @@ class EpochLookup:
             replica_id=-1,
             topics=[topic_class(version=version, topic=name, partitions=listed) for name, listed in topics.items()],
         )
-
-
-def _by_leader(known: Mapping[TopicPartition, Broker]) -> Mapping[Address, list[TopicPartition]]:
-    found: defaultdict[Address, list[TopicPartition]] = defaultdict(list)
-    for key, broker in known.items():
-        found[broker.address].append(key)
-    return found

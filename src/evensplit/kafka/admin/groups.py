@@ -129,7 +129,8 @@ class _Attempts:
 
     def _find(self) -> Address | None:
         """Where the coordinator is; None if the brokers have none at the moment."""
-        response = self._session.ask_any(FIND_COORDINATOR, self._find_request, self._deadline)
+        build = partial(coordinator_request, self._group)
+        response = self._session.ask_any(FIND_COORDINATOR, build, self._deadline)
         answer = response.coordinators[0]
         if answer.error_code:
             self.refused("its coordinator is not known", answer.error_code)
@@ -138,9 +139,11 @@ class _Attempts:
         self._session.coordinators[self._group] = address
         return address
 
-    def _find_request(self, version: int) -> Any:
-        key = {"coordinator_keys": [self._group]} if version >= 4 else {"key": self._group}
-        return FIND_COORDINATOR.request(version=version, **key)
+
+def coordinator_request(group: str, version: int) -> Any:
+    """The request for where the coordinator of `group` is."""
+    key = {"coordinator_keys": [group]} if version >= 4 else {"key": group}
+    return FIND_COORDINATOR.request(version=version, **key)
 
 
 class _OffsetFetch(_Attempts):

@@ -264,7 +264,11 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
     found: list[ListedPartition] = []
     missing: list[Missing] = []
     incomplete: dict[str, str] = {}
-    for name in _names(subscription, by_name):
+    names = named_topics(subscription)
+    if isinstance(subscription, TopicPattern):
+        regex = re.compile(subscription.regex)
+        names = sorted(name for name, topic in by_name.items() if not topic.internal and regex.search(name))
+    for name in names or ():
         topic = by_name.get(name)
         if isinstance(subscription, TopicPattern) and not _LEGAL.fullmatch(name):
             shown = short(name)
@@ -287,15 +291,15 @@ def list_subscribed(subscription: Subscription, cluster_id: str, topics: Iterabl
     return Listing(cluster_id, tuple(found), tuple(missing), tuple(incomplete.values()), tuple(incomplete))
 
 
-def _names(subscription: Subscription, by_name: Mapping[str, TopicState]) -> list[str]:
+def named_topics(subscription: Subscription) -> list[str] | None:
+    """The topics that `subscription` names, ascending, each once; None for a pattern."""
     match subscription:
         case Topics(names):
             return sorted(set(names))
         case Partitions(by_topic):
             return sorted(by_topic)
-        case TopicPattern(regex):
-            pattern = re.compile(regex)
-            return sorted(name for name, topic in by_name.items() if not topic.internal and pattern.search(name))
+        case TopicPattern():
+            return None
 
 
 def _counted(numbers: Sequence[int]) -> str:

@@ -18,10 +18,6 @@ class Network:
     def __init__(self, clock: Clock = CLOCK) -> None:
         self.clock = clock
 
-    def deadline(self, timeout_s: float) -> Deadline:
-        """The moment that is `timeout_s` seconds from now."""
-        return Deadline.after(timeout_s, self.clock)
-
     def open(
         self,
         cluster: str,

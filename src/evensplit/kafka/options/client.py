@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Any
 
-from evensplit.core.text import short
+from evensplit.core.text import short, shown
 from evensplit.kafka.options import client_options as options
 from evensplit.kafka.options.local_access import NOTHING, Allowed
 from evensplit.kafka.options.option import Option, Text
@@ -143,9 +143,9 @@ def parse_settings(
             given["bootstrap_servers"] = _servers(value, problems)
         elif declared is not None:
             _read(declared, value, given, problems)
-        elif key in _REFUSED:
-            problems.append(f"kafka.{key} {_REFUSED[key]}")
-        elif key in _IGNORED:
+        elif key in REFUSED:
+            problems.append(f"kafka.{key} {REFUSED[key]}")
+        elif key in IGNORED:
             ignored.append(key)
         else:
             near = _nearest(name)
@@ -163,21 +163,6 @@ def parse_settings(
     return ClientSettings(**given), [], ignored
 
 
-def is_used(name: str) -> bool:
-    """Whether `name`, without `kafka.` and in lower case, is a setting that this client uses."""
-    return name in USED
-
-
-def is_ignored(name: str) -> bool:
-    """Whether `name`, as above, is a setting of Kafka's consumer that has no effect in this client."""
-    return name in _IGNORED
-
-
-def refusal(name: str) -> str | None:
-    """Why `name`, as above, is an error whatever its value, as a clause after the name; None if it is not."""
-    return _REFUSED.get(name)
-
-
 _BOOTSTRAP = "bootstrap.servers"
 
 NO_SERVERS = (
@@ -193,7 +178,7 @@ _BYTES = (
     "the columns in the query, with DataFrame operations"
 )
 
-_REFUSED: Mapping[str, str] = {
+REFUSED: Mapping[str, str] = {
     "auto.offset.reset": (
         "is given, but it is not supported: where reading starts is decided here and not in Kafka's client, so that "
         "nothing is left out silently; use the option startingOffsets"
@@ -214,13 +199,14 @@ _REFUSED: Mapping[str, str] = {
     "value.deserializer": _BYTES,
     **SECURITY_REFUSED,
 }
+"""Settings that are an error whatever their value -> why, as a clause after the name."""
 
 
 USED = frozenset({*options.BY_KAFKAS_NAME, *SECURITY_NAMES})
-"""The settings that this client uses."""
+"""The settings that this client uses, in lower case and without `kafka.`, as in the other tables."""
 
 
-_IGNORED = SECURITY_IGNORED | frozenset(
+IGNORED = SECURITY_IGNORED | frozenset(
     (
         "allow.auto.create.topics",
         "auto.commit.interval.ms",
@@ -260,7 +246,9 @@ _IGNORED = SECURITY_IGNORED | frozenset(
     )
 )
 
-_KNOWN = sorted({*USED, *_REFUSED, *_IGNORED})
+"""Settings of Kafka's consumer that have no effect in this client."""
+
+_KNOWN = sorted({*USED, *REFUSED, *IGNORED})
 
 
 def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
@@ -275,8 +263,7 @@ def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
             servers.append(join_address(split_address(entry)))
         except ValueError:
             # A password in an address must not get into a log.
-            shown = entry.rpartition("@")[2]
-            problems.append(f"kafka.{_BOOTSTRAP} has the entry {_shown(shown)}; {expected}")
+            problems.append(f"kafka.{_BOOTSTRAP} has the entry {shown(entry.rpartition('@')[2])}; {expected}")
     if not any(entries):
         problems.append(f"kafka.{_BOOTSTRAP} is empty; {expected}")
     return tuple(dict.fromkeys(servers))
@@ -290,13 +277,9 @@ def _read(option: Option, value: str, given: dict[str, Any], problems: list[str]
         given[option.field] = option.type.parse(value)
     except ValueError as error:
         reason = f": {error}" if str(error) else ""
-        problems.append(f"{option.name} is {_shown(value)}; expected {option.type.expected}{reason}")
+        problems.append(f"{option.name} is {shown(value)}; expected {option.type.expected}{reason}")
 
 
 def _nearest(name: str) -> str:
     """The setting of Kafka's consumer that is most like `name`; empty if there is none."""
     return next(iter(difflib.get_close_matches(name.strip().lower()[:100], _KNOWN, n=1, cutoff=0.7)), "")
-
-
-def _shown(value: str) -> str:
-    return repr(value if len(value) <= 100 else f"{value[:100]}…")

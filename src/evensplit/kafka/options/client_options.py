@@ -7,44 +7,42 @@ names and with Kafka's meaning.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from evensplit.kafka.options.option import CLUSTER, SOURCE, Choice, Form, Option, Text, WholeNumber, one_of
 
 PREFIX = "kafka."
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_PLACES = (SOURCE, CLUSTER)
+_option = partial(Option, places=(SOURCE, CLUSTER))
 
-BOOTSTRAP_SERVERS = Option(
+BOOTSTRAP_SERVERS = _option(
     name="kafka.bootstrap.servers",
     type=Form("addresses", "host:port, or [address]:port for IPv6, with a port from 1 to 65535, separated by commas"),
     default_text="none: required for each cluster",
     meaning="Brokers to connect to first, separated by commas. All others are found through them.",
     example="broker-1:9092,broker-2:9092",
-    places=_PLACES,
     aliases="brokers bootstrapServers bootstrap servers brokerList kafka.metadata.broker.list kafka.brokers "
     "kafka.broker.list kafka.servers properties.bootstrap.servers kafkaBootstrapServers zookeeper.connect "
     "kafka.zookeeper.connect",
 )
-CLIENT_ID = Option(
+CLIENT_ID = _option(
     name="kafka.client.id",
     type=Text(),
     default="evensplit",
     meaning="Name of the query in the logs and quotas of brokers.",
     example="orders-job",
     field="client_id",
-    places=_PLACES,
     aliases="clientId",
 )
-CLIENT_RACK = Option(
+CLIENT_RACK = _option(
     name="kafka.client.rack",
     type=Text(),
     default="",
     meaning="Rack or zone of the executors. They then fetch from the closest replica (KIP-392).",
     example="eu-west-1a",
     field="client_rack",
-    places=_PLACES,
 )
-ISOLATION_LEVEL = Option(
+ISOLATION_LEVEL = _option(
     name="kafka.isolation.level",
     type=Choice({"read_uncommitted": False, "read_committed": True}),
     default=False,
@@ -54,56 +52,50 @@ ISOLATION_LEVEL = Option(
     "ending offset after it is an error.",
     example="read_committed",
     field="read_committed",
-    places=_PLACES,
     aliases="isolationLevel",
 )
-REQUEST_TIMEOUT = Option(
+REQUEST_TIMEOUT = _option(
     name="kafka.request.timeout.ms",
     type=WholeNumber(1, unit="milliseconds"),
     default=30_000,
     meaning="How long one call to a cluster may take, with all its retries.",
     example="60000",
     field="request_timeout_ms",
-    places=_PLACES,
     aliases="kafka.socket.timeout.ms kafka.session.timeout",
 )
-CONNECT_TIMEOUT = Option(
+CONNECT_TIMEOUT = _option(
     name="kafka.socket.connection.setup.timeout.ms",
     type=WholeNumber(1, unit="milliseconds"),
     default=10_000,
     meaning="How long one attempt to connect to a broker may take.",
     example="5000",
     field="connect_timeout_ms",
-    places=_PLACES,
 )
-RETRY_BACKOFF = Option(
+RETRY_BACKOFF = _option(
     name="kafka.retry.backoff.ms",
     type=WholeNumber(0, unit="milliseconds"),
     default=100,
     meaning="Pause before the second attempt at something. It doubles with each further attempt.",
     example="250",
     field="retry_backoff_ms",
-    places=_PLACES,
 )
-RETRY_BACKOFF_MAX = Option(
+RETRY_BACKOFF_MAX = _option(
     name="kafka.retry.backoff.max.ms",
     type=WholeNumber(0, unit="milliseconds"),
     default=1_000,
     meaning="Longest pause between two attempts.",
     example="5000",
     field="retry_backoff_max_ms",
-    places=_PLACES,
 )
-RECEIVE_BUFFER = Option(
+RECEIVE_BUFFER = _option(
     name="kafka.receive.buffer.bytes",
     type=WholeNumber(-1, unit="bytes"),
     default=-1,
     meaning="Receive buffer of each socket; -1 leaves it to the operating system.",
     example="65536",
     field="receive_buffer_bytes",
-    places=_PLACES,
 )
-FETCH_MAX_BYTES = Option(
+FETCH_MAX_BYTES = _option(
     name="kafka.fetch.max.bytes",
     type=WholeNumber(1, unit="bytes"),
     default=52_428_800,
@@ -111,9 +103,8 @@ FETCH_MAX_BYTES = Option(
     "batch that is longer.",
     example="1048576",
     field="fetch_max_bytes",
-    places=_PLACES,
 )
-MAX_PARTITION_FETCH_BYTES = Option(
+MAX_PARTITION_FETCH_BYTES = _option(
     name="kafka.max.partition.fetch.bytes",
     type=WholeNumber(1, unit="bytes"),
     default=4_194_304,
@@ -121,26 +112,23 @@ MAX_PARTITION_FETCH_BYTES = Option(
     "Kafka's own default is 1 MiB; here a partition cannot hold up others, so it may fill a response.",
     example="1048576",
     field="max_partition_fetch_bytes",
-    places=_PLACES,
     aliases="kafka.fetch.message.max.bytes",
 )
-FETCH_MAX_WAIT = Option(
+FETCH_MAX_WAIT = _option(
     name="kafka.fetch.max.wait.ms",
     type=WholeNumber(0, unit="milliseconds"),
     default=500,
     meaning="How long a broker may wait for new records before it sends an empty fetch response.",
     example="100",
     field="fetch_max_wait_ms",
-    places=_PLACES,
 )
-SECURITY_PROTOCOL = Option(
+SECURITY_PROTOCOL = _option(
     name="kafka.security.protocol",
     type=one_of(*PROTOCOLS),
     default=PROTOCOLS[0],
     meaning="How brokers are reached: `PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`. The other `kafka.ssl.*` and "
     "`kafka.sasl.*` options of Kafka's consumer go with it; see [Security](../howto/security.md).",
     example="SSL",
-    places=_PLACES,
     aliases="securityProtocol protocol",
 )
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from evensplit.core.text import shown
+
 _VARIABLE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~!$&'()*+,;=:/%-]*)?", re.ASCII)
 _EXPECTED = (
@@ -78,7 +80,7 @@ def parse_allowed(text: str) -> tuple[Allowed, list[str]]:
         elif is_plain_address(entry):
             addresses.append(entry)
         else:
-            problems.append(f"has {entry if len(entry) <= 100 else f'{entry[:100]}…'!r}; {_EXPECTED}")
+            problems.append(f"has {shown(entry)}; {_EXPECTED}")
     return Allowed(_once(variables), _once(paths), _once(addresses)), problems
 
 

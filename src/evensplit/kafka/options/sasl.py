@@ -14,7 +14,7 @@ from evensplit.core.suggest import unknown_word
 from evensplit.kafka.options.jaas import JaasError, LoginModule, parse_jaas
 from evensplit.kafka.options.kerberos import kerberos_problems
 from evensplit.kafka.options.local_access import Allowed
-from evensplit.kafka.options.secrets import Secret, has_placeholder, is_placeholder
+from evensplit.kafka.options.secrets import has_placeholder, is_placeholder
 from evensplit.kafka.options.tls import tls_problems
 
 MECHANISM = "sasl.mechanism"
@@ -138,10 +138,6 @@ class SaslOptions:
     def said(self, name: str, in_module: str) -> str:
         """An option by its own name, or by the one that it has in the login module; empty if it is not given."""
         return self.values.get(name, "") or self.module.get(in_module, "")
-
-    def password(self) -> Secret:
-        """The password."""
-        return Secret(self.module["password"])
 
 
 def sasl_problems(values: Mapping[str, str], known: Mapping[str, str], protocol: str, *, final: bool) -> Iterator[str]:

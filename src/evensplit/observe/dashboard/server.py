@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from types import TracebackType
 
 from evensplit.errors import OptionError, PortError, line_of
 from evensplit.observe.dashboard.app import Pages
@@ -43,9 +42,7 @@ class Dashboard:
     def __enter__(self) -> Dashboard:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -49,15 +49,6 @@ class Agenda:
             or any(name not in late for name in self.late)
             or any(future.done() for future in self.awaited)
         )
-
-
-def every_poll_of(clusters: Iterable[str], taken: Mapping[str, int]) -> Iterable[Due]:
-    """Return dues by which every later poll of `clusters` counts.
-
-    Args:
-        taken: cluster -> the number of its last poll that was taken in.
-    """
-    return (Due(cluster=name, poll=taken.get(name, 0)) for name in clusters)
 
 
 class Wait(NamedTuple):

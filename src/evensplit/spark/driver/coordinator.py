@@ -167,7 +167,7 @@ class Coordinator:
             return self._register(state)
         self._notices.say_outages(self._answers, self._feed.late)
         if not fix_ends:
-            self._notices.check_silence(state, self._answers)
+            self._notices.silence.look(state, self._answers)
         self._notices.compare_stops(state, self._metadata.clusters)
         self._fixed = fix_ends
         return state

@@ -29,7 +29,7 @@ from evensplit.core.state.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointForeign, ClusterError, DataLossError, line_of
-from evensplit.spark.driver.agenda import Due, every_poll_of
+from evensplit.spark.driver.agenda import Due
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.notices import raise_all
 from evensplit.spark.driver.start_lookup import StartLookup, Starts
@@ -140,7 +140,8 @@ class EventFeed:
         """When to plan again: for polls that the core waits for, and for starts whose look-up failed."""
         if self._retry_s is not None:
             yield Due(self._retry_s)
-        yield from every_poll_of(unsure_clusters(session), session.observed)
+        for name in unsure_clusters(session):
+            yield Due(cluster=name, poll=session.observed.get(name, 0))
         for name, read in session.read.items():
             compared = session.compared.get(name, (0, 0))[0]
             for one in read:

@@ -45,7 +45,7 @@ class Notices:
         self._monitor = monitor
         limit_ms = options.unreachable_timeout_ms or UNREACHABLE_TIMEOUT.default
         self._transactions = OpenTransactions(limit_ms, scheduler.monotonic, scheduler.now_ms)
-        self._silence = Silence(monitor, scheduler.monotonic)
+        self.silence = Silence(monitor, scheduler.monotonic)
         self._monotonic = scheduler.monotonic
         self._failed: dict[str, ClusterError] = {}
         self._away_since: dict[str, tuple[float, int]] = {}
@@ -146,10 +146,6 @@ class Notices:
         since_s, before = self._away_since.get(name, (self._monotonic() - self._monitor.away_ms(name) / 1000, 0))
         self._away_since[name] = since_s, max(before, level)
 
-    def check_silence(self, state: EnumeratorState, answers: Mapping[str, PollResult]) -> None:
-        """See `Silence.look`; for queries that go on."""
-        self._silence.look(state, answers)
-
     def say_uncompared(self, state: EnumeratorState) -> None:
         """Log which clusters have not been polled since ranges of them were read."""
         for name in sorted(state.session.read):
@@ -181,7 +177,7 @@ class Notices:
     @property
     def dues(self) -> tuple[Due, ...]:
         """When time alone makes a problem of something."""
-        return (*self._transactions.dues, *self._silence.dues)
+        return (*self._transactions.dues, *self.silence.dues)
 
 
 def raise_all(errors: Sequence[EvenSplitError], problems: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evensplit.kafka.options.client import USED, is_ignored, is_used, refusal
+from evensplit.kafka.options.client import IGNORED, REFUSED, USED
 from evensplit.spark.options.spec import ALIASES, IGNORED_NAMES
 
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
@@ -105,9 +105,9 @@ def sought(name: str, *, prefixed: bool = False) -> tuple[str, str] | None:
     bare = name.lower()
     if prefixed:
         return None
-    if is_used(bare):
+    if bare in USED:
         return bare, f"write {_KAFKA}{bare}: the settings of Kafka's client begin with {_KAFKA}"
-    if is_ignored(bare):
+    if bare in IGNORED:
         return bare, "leave it out: this setting of Kafka's consumer has no meaning here"
     return None
 
@@ -127,11 +127,11 @@ def meaning_of(name: str) -> tuple[str, str] | None:
     setting = usual.removeprefix(_KAFKA)
     if setting == usual:
         return None
-    if is_used(setting):
+    if setting in USED:
         return usual, "it works as in Kafka's consumer; see [Security](../howto/security.md)"
-    if is_ignored(setting):
+    if setting in IGNORED:
         return usual, "it is taken and ignored: this setting of Kafka's consumer has no meaning here"
-    why = refusal(setting)
+    why = REFUSED.get(setting)
     return None if why is None else (usual, f"an error: {usual} {why}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evensplit.core.json_text import parse_json
+from evensplit.core.text import shown as in_quotes
 from evensplit.kafka.options.option import LONG_MAX, Option
 
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -94,4 +95,4 @@ def is_whole(value: object, least: int, most: int = LONG_MAX) -> bool:
 def shown(value: object) -> str:
     """`value` in a sentence: not more than a hundred characters of it."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return repr(text if len(text) <= 100 else f"{text[:100]}…")
+    return in_quotes(text)

@@ -92,15 +92,7 @@ def resolve_jars(progress: Callable[[Progress], None] | None = None) -> Path:
                 f"the jars of Kafka {KAFKA_VERSION}, or be unset"
             )
         return Path(given).absolute()
-    cache = cache_directory()
-    libs = cache / "libs"
-    if has_kafka(libs):
-        return libs
-    java = find_java()
-    with locked(cache / "lock"):
-        if not has_kafka(libs):
-            _resolve(libs, java, find_ivy(), progress or (lambda _: None))
-    return libs
+    return _made(cache_directory() / "libs", _KAFKA, progress or (lambda _: None))
 
 
 def fetch_jars(name: str, ivy_file: str, files: Collection[str]) -> Path:
@@ -114,13 +106,7 @@ def fetch_jars(name: str, ivy_file: str, files: Collection[str]) -> Path:
     def complete(directory: Path) -> bool:
         return all((directory / file).is_file() for file in files)
 
-    if complete(libs):
-        return libs
-    java = find_java()
-    with locked(libs.parent / "lock"):
-        if not complete(libs):
-            _resolve(libs, java, find_ivy(), lambda _: None, Wanted(name, ivy_file, complete))
-    return libs
+    return _made(libs, Wanted(name, ivy_file, complete), lambda _: None)
 
 
 def has_kafka(libs: Path) -> bool:
@@ -163,10 +149,19 @@ def remove_drafts(cache: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _resolve(
-    libs: Path, java: Java, ivy: Path, progress: Callable[[Progress], None], wanted: Wanted | None = None
-) -> None:
-    wanted = wanted or Wanted("Kafka's jars", IVY_FILE, has_kafka)
+_KAFKA = Wanted("Kafka's jars", IVY_FILE, has_kafka)
+
+
+def _made(libs: Path, wanted: Wanted, progress: Callable[[Progress], None]) -> Path:
+    if not wanted.complete(libs):
+        java = find_java()
+        with locked(libs.parent / "lock"):
+            if not wanted.complete(libs):
+                _resolve(libs, java, find_ivy(), progress, wanted)
+    return libs
+
+
+def _resolve(libs: Path, java: Java, ivy: Path, progress: Callable[[Progress], None], wanted: Wanted) -> None:
     remove_drafts(libs.parent)
     progress(Progress(0, EXPECTED_STEPS, f"looking for {wanted.title}"))
     with Keeper(libs.parent) as keeper:
