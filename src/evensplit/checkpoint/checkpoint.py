@@ -229,15 +229,11 @@ def _check_lines(source: str, batches: tuple[Batch, ...]) -> None:
                 f"{RESTORE}"
             )
         if line.text not in (VOID, NOTHING) and source not in batch.spark and source not in batch.ours:
+            form = _SPARK_FORM if any(source in one.spark for one in batches) else "an offset of evensplit"
             raise CheckpointCorrupt(
-                f"{batch.path}, line {line.number}: expected {_form(source, batches)}, as source {source} has in "
+                f"{batch.path}, line {line.number}: expected {form}, as source {source} has in "
                 f"other files, found {shown(line.text)}. {RESTORE}"
             )
-
-
-def _form(source: str, batches: tuple[Batch, ...]) -> str:
-    """What the offsets of a Kafka source are, in words."""
-    return _SPARK_FORM if any(source in batch.spark for batch in batches) else "an offset of evensplit"
 
 
 def _committed(path: Path, newest: int) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -72,11 +71,15 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
         parts.extend((_clusters(view), *_topics(view), _readers(view)))
         if splits:
             parts.append(_splits(view))
-        parts.extend(Text(f"Proven of the owners: {plain(one)}.") for one in _proofs(view))
+        for one in view.explanation.evenness:
+            where = "" if one.cluster is None else f"cluster {one.cluster}: "
+            parts.append(Text(f"Proven of the owners: {plain(where + one.statement())}."))
         if advice := view.explanation.advice():
             parts.append(Text(f"In the last batch {advice}."))
         parts.append(Text(_settings(view)))
-        parts.extend(Text(line) for line in _pins(view))
+        for reader, able in view.last.end.eligible.items():
+            named = ", ".join(plain(_named(one)) for one in able) or "nothing"
+            parts.append(Text(f"Reader {reader} may read {named}."))
         parts.extend(_changes(view))
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
     return Group(*parts)
@@ -160,11 +163,6 @@ def _splits(view: View) -> Table:
     return table
 
 
-def _proofs(view: View) -> Iterator[str]:
-    for one in view.explanation.evenness:
-        yield f"{'' if one.cluster is None else f'cluster {one.cluster}: '}{one.statement()}"
-
-
 def _settings(view: View) -> str:
     state = view.last.end
     found = state.settings
@@ -172,11 +170,6 @@ def _settings(view: View) -> str:
     said = [f"{option.name} {option.type.written(value)}" for option, value in values if value is not None]
     bounded = "; reading ends at stops" if found.bounded else ""
     return f"Settings: {', '.join((f'readers {state.readers}', *said))}{bounded}."
-
-
-def _pins(view: View) -> Iterator[str]:
-    for reader, able in view.last.end.eligible.items():
-        yield f"Reader {reader} may read {', '.join(plain(_named(one)) for one in able) or 'nothing'}."
 
 
 def _named(readable: Readable) -> str:

@@ -116,7 +116,7 @@ class MetadataPoller:
         if due and self._asked is None:
             self._asked = self._scheduler.start(lambda: self._read(metadata), "evensplit-metadata")
             self._asked_at = self._began_at = now
-        elif due and now - self._began_at >= metadata.timeout_ms / 1000 and not self._is_answered:
+        elif self._asked and due and now - self._began_at >= metadata.timeout_ms / 1000 and not self._asked.done():
             # It hangs, and so would another poll. Each interval of that is a failure of its own.
             self._asked_at = now
             self._failed(TimeoutError(), metadata, state)
@@ -186,10 +186,6 @@ class MetadataPoller:
         if interval_s <= 0:
             return not self.answers and now - self._asked_at >= ASK_AGAIN_S
         return now - self._asked_at >= interval_s
-
-    @property
-    def _is_answered(self) -> bool:
-        return self._asked is not None and self._asked.done()
 
     @property
     def _has_clusters(self) -> bool:
