@@ -1,4 +1,4 @@
-"""A world over fake clusters that change while they are looked at."""
+"""A cluster monitor over fake clusters that change while they are looked at."""
 
 from __future__ import annotations
 
