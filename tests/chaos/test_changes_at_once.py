@@ -1,4 +1,4 @@
-"""Several things change at once, or in an order that nobody planned: what is read once stays read once."""
+"""Several things change at once, or in an order that was not planned: what is read once stays read once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_topic_is_created_anew_again_and_again_with_other_numbers_of_partition
         expected = topic.rows()
         query.expect(expected)
         for partitions, count in ((2, 30), (6, 12), (1, 50)):
-            # Of a topic that goes right after a batch, nobody can tell that the batch had read it.
+            # The driver cannot tell whether a batch had read a topic that goes right after it.
             query.settle()
             topic.recreate(partitions=partitions, records=count)
             expected += topic.rows()
@@ -74,7 +74,7 @@ def test_a_removed_topic_is_deleted_with_unread_records(world: World) -> None:
 
 
 def test_a_cluster_is_added_before_it_can_be_reached(world: World) -> None:
-    """It holds nobody up, and is read from its beginning when it is there, whatever the start of the others."""
+    """The others go on, and it is read from its beginning when it is there, whatever their start."""
     east, west = world.both(records=10)
     world.publish(east)
     patience: dict[str, Any] = {"clusterWait": "300ms", "kafka.request.timeout.ms": 10_000}
@@ -110,7 +110,7 @@ def test_all_clusters_are_removed_and_come_back(world: World) -> None:
 
 
 def test_two_clusters_that_change_their_addresses(world: World) -> None:
-    """Somebody mixed them up: both are refused, both go on, and a restart says so before it reads a record."""
+    """Both addresses are refused, both clusters are read on, and a restart says so before it reads a record."""
     east, west = world.both(partitions=2)
     east.write(10)
     west.write(30)

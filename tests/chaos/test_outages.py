@@ -1,4 +1,4 @@
-"""A cluster that dies or hangs holds nobody up; it is missed, waited for, and in the end an error."""
+"""A cluster that dies or hangs does not hold up the others; it is reported, waited for, and in the end an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 OUTAGE_S = 20.0
 CLUSTER_WAIT_S = 0.3
 DEADLINE_S = 10.0
-"""When a question that nobody answers is given up: what a batch would take if it waited for a cluster that is away."""
+"""When a question without an answer is given up: what a batch would take if it waited for a cluster that is away."""
 
 
 HOW = pytest.mark.parametrize("how", ["killed", "paused"])
@@ -81,8 +81,8 @@ def test_the_other_cluster_goes_on_for_twenty_seconds(world: World, how: str) ->
 def test_a_cluster_that_dies_with_a_backlog_while_a_batch_is_written(world: World, how: str) -> None:
     """What it has is known from before. A batch that was to read that would fail, and with it the query."""
     east, west = world.both(partitions=2, records=400)
-    # Long enough for the first answer of a busy machine: one that comes while a batch is read is believed if nobody
-    # says why there is no later one.
+    # Long enough for the first answer of a busy machine: one that comes while a batch is read is believed as long as
+    # nothing says why there is no later one.
     patience: dict[str, Any] = {"clusterWait": "3s", "kafka.request.timeout.ms": "20000"}
     with world.running(held=True, maxOffsetsPerTrigger=100, **patience) as batches:
         wait_for(lambda: batches.values("west") != [], what="a batch with records of both")

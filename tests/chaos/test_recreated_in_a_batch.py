@@ -181,7 +181,7 @@ def test_rows_of_a_topic_that_is_created_anew_are_not_mixed(world: World, sink: 
     assert 0 < len(first) < OLD, "some of it had not been fetched when the topic was deleted"
     assert first == old(len(first))
     assert [row for number in sorted(batches) for row in batches[number]] == [(n, "new", n) for n in range(count)]
-    # What of the batch had been read nobody can tell on the driver, so it is all that may be lost.
+    # The driver cannot tell how much of the batch had been read, so all of it may be lost.
     (split,) = topic.splits
     assert declared(world.checkpoint) == [Loss(split, Cause.RECREATED, 0, None, OLD, HandedOut.EARLIER)]
     told = [batch.end.losses for event in query.recentProgress for batch in batch_progress(event)]

@@ -126,7 +126,7 @@ def test_when_owners_change(world: World, rebalance: str) -> None:
     else:
         assert sorted(loads(found[2])) == [1, 2, 2, 2]
         assert moved(found[1], found[2]) == fewest_moves(found[1], found[2])
-    # Two splits fewer: whoever had them has less from now on.
+    # Two splits fewer: the readers that had them have less from now on.
     assert moved(found[2], found[3]) == 0
 
 

@@ -89,7 +89,7 @@ def test_a_topic_is_deleted_with_unread_records(world: World, fatal: bool) -> No
         query.wait_for_removal(*east.splits)
         west.write(30)
         query.expect(easts, west.rows())
-        # The first is of the batch that was under way, of which nobody can tell that it had been read.
+        # The first is of the batch that was under way: the driver cannot tell that it had been read.
         (gone,) = east.splits
         assert sorted(query.losses()) == [
             Loss(gone, Cause.DELETED, 0, None, read, HandedOut.EARLIER),
@@ -129,6 +129,6 @@ def test_a_topic_is_created_anew_with_unread_records_left(world: World) -> None:
         query.gate.set()
         query.expect(old, topic.rows())
         (split,) = topic.splits
-        # The first is of the batch that was under way, of which nobody can tell that it had been read.
+        # The first is of the batch that was under way: the driver cannot tell that it had been read.
         first = Loss(split, Cause.RECREATED, 0, None, 20, HandedOut.EARLIER)
         assert sorted(query.losses()) == [first, Loss(split, Cause.RECREATED, 20, 100, 80)]

@@ -196,11 +196,6 @@ class Enumeration:
                 del held[key]
 
 
-def without_session(state: EnumeratorState) -> EnumeratorState:
-    """The durable part alone."""
-    return replace(state, session=Session())
-
-
 def running(
     count: int = 2, readers: int = 2, settings: Settings | None = None, *, end: int | None = 10, **wanted: object
 ) -> Enumeration:

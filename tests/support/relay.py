@@ -84,6 +84,6 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _client_id(data: bytes) -> str:
-    """The client id of a request: behind its size, the API's key and version, and its own number."""
+    """The client id of a request: after its size, the API's key and version, and its own number."""
     (length,) = struct.unpack_from(">h", data, 12) if len(data) >= 14 else (0,)
     return data[14 : 14 + max(0, length)].decode(errors="replace")
