@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evensplit.testing import LocalKafka
+    from tests.support.world import World
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -130,3 +131,13 @@ def topic() -> str:
 def checkpoint(tmp_path: Path) -> Path:
     """A directory for a checkpoint, not there yet."""
     return tmp_path / "checkpoint"
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path, topic: str) -> Iterator[World]:
+    """Clusters, metadata and a checkpoint of this test alone; the brokers are shared, and all there at the end."""
+    from tests.support.world import World
+
+    made = World(request.getfixturevalue, tmp_path, topic)
+    yield made
+    made.close()

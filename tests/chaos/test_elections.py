@@ -39,7 +39,7 @@ ONLY = 50
 
 NEW = (0, 30, 50, 80)
 """So many records broker 1 writes in their place when it leads. The log then ends where it was cut off, before the
-position 100, at it, and behind it."""
+position 100, at it, and after it."""
 
 AGAIN = 20
 """So many records broker 0 adds when it leads again."""
@@ -211,7 +211,7 @@ def look_until_it_fails(reading: Reading) -> str:
 
 
 def test_clean_elections_change_nothing(two: LocalKafka) -> None:
-    """Whoever leads, and whether it has written anything or not; also for a driver that starts in between."""
+    """Whichever broker leads, whether it has written anything or not; also for a driver that starts in between."""
     topic = "clean"
     create(two, [topic])
     readings = {fatal: Reading(two, topic, fatal=fatal) for fatal in FATAL}

@@ -7,73 +7,63 @@ taking the last batch out of the commit log.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from evensplit.core.batch.plan import batch_ranges
-from evensplit.core.model import Cause, SplitId
+from evensplit.core.model import Cause
 from evensplit.explain.changes import loads
-from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE
-from tests.support.fleets import Batches, begin, fleet, run, uncommit, write_metadata
+from tests.support.fleet_file import FleetFile
+from tests.support.fleets import Batches, uncommit
 from tests.support.queries import committed, states
-from tests.support.records import numbers
+from tests.support.world import World
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 PARTITIONS = 4
 
 
-class Interrupted(NamedTuple):
-    """A checkpoint whose batch 1 is not committed. `records`: what that batch had brought."""
+class Interrupted:
+    """A checkpoint whose batch 1 is not committed: two batches of 100 records of each cluster."""
 
-    checkpoint: Path
-    metadata: Path
-    topic: str
-    records: list[tuple[str, str, int, int]]
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.topics = world.both(partitions=PARTITIONS)
+        world.publish(*self.topics)
+        for _ in range(2):
+            values = [value for topic in self.topics for value in topic.write(100)]
+            batches = world.run(readers=3)
+            assert batches.values() == values
+        assert committed(world.checkpoint) == [0, 1]
+        before, after = states(world.checkpoint)
+        ranges = batch_ranges(before, after)
+        self.records = [(*part.split, at) for part in ranges for at in range(part.start, part.end)]
+        """What the second batch brought."""
+        assert self.records == batches.of_batch(1)
+        uncommit(world.checkpoint, 1)
+
+    def run(self, copy: Path, **options: object) -> Batches:
+        """Run the query to the end, with a copy of the checkpoint; the batch has to be the same as before."""
+        batches = self.world.run(copy, **{"readers": 3, **options})
+        assert batches.of_batch(1) == self.records
+        assert len(batches.rows) == len(self.records)
+        return batches
 
     def copy(self, directory: Path) -> Path:
         """The checkpoint once more."""
-        return Path(shutil.copytree(self.checkpoint, directory / "checkpoint"))
-
-
-def interrupt(spark: SparkSession, brokers: dict[str, LocalKafka], topic: str, directory: Path) -> Interrupted:
-    """Two batches of 100 records of each cluster, the second of which is then taken for uncommitted."""
-    checkpoint, metadata = directory / "checkpoint", directory / "fleet.yaml"
-    for broker in brokers.values():
-        broker.create_topic(topic, PARTITIONS)
-    write_metadata(metadata, brokers, [topic])
-    for start in (0, 200):
-        for place, broker in enumerate(brokers.values()):
-            first = start + 100 * place
-            numbers(broker.bootstrap_servers, topic, range(first, first + 100), partitions=PARTITIONS)
-        batches = run(read(spark, metadata), checkpoint)
-        assert batches.values() == list(range(start, start + 200))
-    assert committed(checkpoint) == [0, 1]
-    before, after = states(checkpoint)
-    logged = [(*part.split, at) for part in batch_ranges(before, after) for at in range(part.start, part.end)]
-    assert logged == batches.of_batch(1)
-    uncommit(checkpoint, 1)
-    return Interrupted(checkpoint, metadata, topic, logged)
-
-
-def read(spark: SparkSession, metadata: Path | str, **options: object) -> Any:
-    """What the interrupted query reads."""
-    return fleet(spark, **{"metadata": metadata, "startingOffsets": "earliest", "readers": 3, **options})
+        return Path(shutil.copytree(self.world.checkpoint, directory / "checkpoint"))
 
 
 @pytest.fixture(scope="module")
-def interrupted(
-    spark: SparkSession, east: LocalKafka, west: LocalKafka, tmp_path_factory: pytest.TempPathFactory
-) -> Interrupted:
+def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
     """One for all tests that take a copy of it."""
-    brokers = {"east": east, "west": west}
-    return interrupt(spark, brokers, "interrupted", tmp_path_factory.mktemp("interrupted"))
+    shared = World(request.getfixturevalue, tmp_path_factory.mktemp("interrupted"), "interrupted")
+    yield Interrupted(shared)
+    shared.close()
 
 
 @pytest.mark.parametrize(
@@ -84,40 +74,33 @@ def interrupted(
     ],
     ids=["the file is missing", "the service is down"],
 )
-def test_without_its_metadata(
-    spark: SparkSession, interrupted: Interrupted, tmp_path: Path, location: Callable[[Path], str]
-) -> None:
+def test_without_its_metadata(interrupted: Interrupted, tmp_path: Path, location: Callable[[Path], str]) -> None:
     checkpoint = interrupted.copy(tmp_path)
-    batches = run(read(spark, location(tmp_path)), checkpoint)
-    assert batches.of_batch(1) == interrupted.records
-    assert len(batches.rows) == len(interrupted.records)
+    interrupted.run(checkpoint, metadata=location(tmp_path))
     assert committed(checkpoint)[:2] == [0, 1]
 
 
 @pytest.mark.slow
-def test_the_first_batch_without_its_metadata(spark: SparkSession, interrupted: Interrupted, tmp_path: Path) -> None:
+def test_the_first_batch_without_its_metadata(interrupted: Interrupted, tmp_path: Path) -> None:
     """Nothing is committed at all: where the batch began is in its own end. What came later is read after it."""
     checkpoint = interrupted.copy(tmp_path)
     uncommit(checkpoint, 0)
     for name in ("1", ".1.crc"):
         (checkpoint / "offsets" / name).unlink()
-    batches = run(read(spark, tmp_path / "none.yaml", readers=7), checkpoint)
+    batches = interrupted.world.run(checkpoint, metadata=tmp_path / "none.yaml", readers=7)
     assert sorted(row.value for row in batches.rows if row.batch == 0) == list(range(200))
     assert batches.values() == list(range(400))
 
 
-def test_with_a_cluster_that_is_gone_from_the_metadata(
-    spark: SparkSession, east: LocalKafka, interrupted: Interrupted, tmp_path: Path
-) -> None:
+def test_with_a_cluster_that_is_gone_from_the_metadata(interrupted: Interrupted, tmp_path: Path) -> None:
     """What was logged of it is read, and only then is it removed, which is no loss."""
-    checkpoint, metadata = interrupted.copy(tmp_path), tmp_path / "fleet.yaml"
-    write_metadata(metadata, {"east": east}, [interrupted.topic])
-    batches = run(read(spark, metadata), checkpoint)
-    assert batches.of_batch(1) == interrupted.records
-    assert len(batches.rows) == len(interrupted.records)
-    last = states(checkpoint)[-1]
-    assert last.clusters["west"].removed_at_ms is not None
-    assert not any(state.losses for state in states(checkpoint))
+    checkpoint, metadata = interrupted.copy(tmp_path), FleetFile(tmp_path / "fleet.yaml")
+    metadata.clusters["east"] = interrupted.world.metadata.clusters["east"]
+    metadata.write()
+    interrupted.run(checkpoint, metadata=metadata.path)
+    found = states(checkpoint)
+    assert found[-1].clusters["west"].removed_at_ms is not None
+    assert not any(state.losses for state in found)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +114,10 @@ def test_with_a_cluster_that_is_gone_from_the_metadata(
     ],
     ids=lambda options: ",".join(f"{name}={value}" for name, value in options.items()),
 )
-def test_with_other_options(
-    spark: SparkSession, interrupted: Interrupted, tmp_path: Path, options: dict[str, object]
-) -> None:
+def test_with_other_options(interrupted: Interrupted, tmp_path: Path, options: dict[str, object]) -> None:
     """The batch is read by the readers that it was planned for, and what comes after it as the options want it."""
     checkpoint = interrupted.copy(tmp_path)
-    batches = run(read(spark, interrupted.metadata, **options), checkpoint)
-    assert batches.of_batch(1) == interrupted.records
-    assert len(batches.rows) == len(interrupted.records)
+    batches = interrupted.run(checkpoint, **options)
     assert {row.task for row in batches.rows if row.batch == 1} == {0, 1, 2}
     last = states(checkpoint)[-1]
     assert last.readers == options.get("readers", 3)
@@ -150,29 +129,24 @@ def test_with_other_options(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fails", [True, False], ids=["failOnDataLoss", "loss is declared"])
-def test_with_a_topic_that_was_deleted(
-    spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, tmp_path: Path, fails: bool
-) -> None:
-    found = interrupt(spark, {"east": east, "west": west}, topic, tmp_path)
-    west.delete_topic(topic)
-    frame = read(spark, found.metadata, failOnDataLoss=fails)
+def test_with_a_topic_that_was_deleted(world: World, fails: bool) -> None:
+    found = Interrupted(world)
+    _, west = found.topics
+    west.delete()
+    options: dict[str, Any] = {"readers": 3, "failOnDataLoss": fails}
     if fails:
-        batches = Batches()
-        with pytest.raises(PySparkException) as caught:
-            begin(frame, found.checkpoint, batches, availableNow=True).awaitTermination(240)
-        assert "DataLossError" in str(caught.value)
-        assert f"cluster 'west', topic '{topic}', partition" in str(caught.value)
-        assert "failOnDataLoss" in str(caught.value)
-        assert batches.rows == []
-        assert committed(found.checkpoint) == [0]
+        error = world.fail(**options)
+        assert "DataLossError" in error
+        assert f"cluster 'west', topic '{west.name}', partition" in error
+        assert "failOnDataLoss" in error
+        assert committed(world.checkpoint) == [0]
         return
-    batches = run(frame, found.checkpoint)
+    batches = world.run(**options)
     assert batches.of_batch(1) == [record for record in found.records if record[0] == "east"]
     assert len(batches.rows) == 100
-    gone = [SplitId("west", topic, partition) for partition in range(PARTITIONS)]
-    declared = [loss for state in states(found.checkpoint) for loss in state.losses]
-    # The batch skipped 25 offsets of each. What was written behind it is not known to a process that never saw the end.
+    declared = [loss for state in states(world.checkpoint) for loss in state.losses]
+    # The batch skipped 25 offsets of each. What was written after it is not known to a process that never saw the end.
     assert [(loss.split, loss.position, loss.offsets_max) for loss in sorted(declared)] == [
-        (split, *lost) for split in gone for lost in ((25, 25), (50, None))
+        (split, *lost) for split in west.splits for lost in ((25, 25), (50, None))
     ]
     assert {loss.cause for loss in declared} == {Cause.DELETED}

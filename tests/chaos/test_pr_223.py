@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import loads
 from evensplit.explain.evenness import evenness
 from evensplit.testing import LocalKafka
-from tests.support.fleet_file import FleetFile
-from tests.support.live import LiveQuery, Row, Writer, is_removed
+from tests.support.live import Row
+from tests.support.world import Topic, World
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
@@ -31,11 +28,11 @@ THEIRS = {
 
 
 @pytest.fixture
-def brokers(east: LocalKafka, west: LocalKafka) -> Iterator[dict[str, LocalKafka]]:
-    """Four clusters, since no two of them may be one."""
-    with ExitStack() as stack:
-        others = [stack.enter_context(LocalKafka()) for _ in range(2)]
-        yield {f"local-{number}": broker for number, broker in enumerate([east, west, *others])}
+def topics(east: LocalKafka, west: LocalKafka, world: World) -> Iterator[dict[str, Topic]]:
+    """One in each of four clusters, since no two of them may be one."""
+    with LocalKafka() as third, LocalKafka() as fourth:
+        brokers = {f"local-{number}": kafka for number, kafka in enumerate([east, west, third, fourth])}
+        yield {name: world.cluster(name, kafka).topic(partitions=PARTITIONS) for name, kafka in brokers.items()}
 
 
 def squares(counts: Sequence[int]) -> int:
@@ -52,47 +49,39 @@ def check(state: EnumeratorState, step: str) -> None:
     assert max(ours) - min(ours) <= 1, f"{step}: {ours}"
 
 
-def test_the_trace(
-    spark: SparkSession, brokers: dict[str, LocalKafka], topic: str, fleet: FleetFile, checkpoint: Path
-) -> None:
-    writers = {name: Writer(name, broker.bootstrap_servers) for name, broker in brokers.items()}
-    for broker in brokers.values():
-        broker.create_topic(topic, partitions=PARTITIONS)
-
+def test_the_trace(world: World, topics: dict[str, Topic]) -> None:
     def write_to_all() -> None:
-        for writer in writers.values():
-            writer.write(topic, 10 * PARTITIONS, partitions=PARTITIONS)
+        for topic in topics.values():
+            topic.write(10 * PARTITIONS)
 
-    def witness(*names: str) -> list[Row]:
-        return [row for name in names for row in writers[name].witness(topic, PARTITIONS)]
+    def everything() -> list[Row]:
+        return [row for topic in topics.values() for row in topic.rows()]
 
     write_to_all()
-    for name in ("local-0", "local-1", "local-2"):
-        fleet.put(name, brokers[name].bootstrap_servers, topic)
-    with LiveQuery(spark, checkpoint, metadata=fleet.path, readers=7) as query:
-        query.expect(witness("local-0", "local-1", "local-2"))
+    world.publish(*(topics[f"local-{number}"] for number in range(3)))
+    with world.live(readers=7) as query:
+        query.expect(*(topics[f"local-{number}"].rows() for number in range(3)))
         check(query.state(), "begun")
 
-        fleet.put("local-3", brokers["local-3"].bootstrap_servers, topic)
-        query.expect(witness(*brokers))
+        world.publish(topics["local-3"])
+        query.expect(everything())
         check(query.state(), "local-3 added")
 
-        removed = fleet.remove("local-2")
-        query.wait_for_state(lambda state: is_removed(state, "local-2"), "local-2 is removed")
+        world.metadata.remove("local-2")
+        query.wait_for_removal("local-2")
         check(query.state(), "local-2 removed")
-        read = witness("local-2")
+        read = topics["local-2"].rows()
         write_to_all()
-        query.expect([*witness("local-0", "local-1", "local-3"), *read])
+        query.expect(read, *(topic.rows() for name, topic in topics.items() if name != "local-2"))
 
-        fleet.clusters["local-2"] = removed
-        fleet.write()
-        query.expect(witness(*brokers))
+        world.publish(topics["local-2"])
+        query.expect(everything())
         check(query.state(), "local-2 added again")
 
         query.stop()
         write_to_all()
         query.start(readers=5)
-        query.expect(witness(*brokers))
+        query.expect(everything())
         check(query.state(), "five readers")
         assert query.losses() == []
         # Every step was made with the fewest moves that it takes to be so even.

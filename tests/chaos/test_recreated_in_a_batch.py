@@ -6,24 +6,25 @@ Offsets mean nothing in the new topic: none of its records may come in the place
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.query import StreamingQuery
 
-from evensplit.core.model import Cause, HandedOut, Loss, SplitId
+from evensplit.core.model import Cause, HandedOut, Loss
 from evensplit.core.state.state import EnumeratorState, new_losses
 from evensplit.spark.listen.progress import batch_progress
 from evensplit.testing import LocalKafka
-from tests.support.fleets import Batches, begin, fleet, run, uncommit
+from tests.support.fleets import uncommit
 from tests.support.queries import committed, states, stream
-from tests.support.records import Draft, numbers, produce
+from tests.support.records import Draft, produce
 from tests.support.starting import started
 from tests.support.waiting import wait_for
+from tests.support.world import Topic, World
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
@@ -99,9 +100,9 @@ def sink(tmp_path: Path) -> Iterator[Hanging]:
     made.open_gate()
 
 
-def fill(kafka: LocalKafka, topic: str, tag: bytes, count: int) -> None:
+def fill(topic: Topic, tag: bytes, count: int) -> None:
     drafts = (Draft(b"%s%06d" % (tag, n) + b"." * (VALUE_BYTES - 9)) for n in range(count))
-    produce(kafka.bootstrap_servers, topic, drafts, codec="lz4", linger_ms=20)
+    produce(topic.cluster.servers, topic.name, drafts, codec="lz4", linger_ms=20)
 
 
 def old(count: int) -> list[tuple[int, str, int]]:
@@ -139,41 +140,31 @@ def declared(checkpoint: Path) -> list[Loss]:
     return found
 
 
-def hanging_query(
-    spark: SparkSession, kafka: LocalKafka, topic: str, checkpoint: Path, sink: Hanging, *, fatal: bool
-) -> StreamingQuery:
+def hanging_query(world: World, topic: Topic, sink: Hanging, *, fatal: bool) -> StreamingQuery:
     """A query whose first batch is all of the topic, and hangs in the sink."""
-    kafka.create_topic(topic)
-    fill(kafka, topic, b"old", OLD)
-    options = {"subscribe": topic, "startingOffsets": "earliest", "readers": 1, "discoveryInterval": "300ms"}
-    options |= {"kafka.request.timeout.ms": TIMEOUT_MS, "failOnDataLoss": fatal}
-    options["kafka.max.partition.fetch.bytes"] = FETCH_BYTES
-    frame = stream(spark, kafka.bootstrap_servers, **options)
+    fill(topic, b"old", OLD)
+    options: dict[str, Any] = {"readers": 1, "discoveryInterval": "300ms", "kafka.request.timeout.ms": TIMEOUT_MS}
+    options |= {"failOnDataLoss": fatal, "kafka.max.partition.fetch.bytes": FETCH_BYTES}
     query = started(
-        frame.writeStream.foreachBatch(sink)
-        .option("checkpointLocation", str(checkpoint))
+        stream(world.spark, topic.cluster.servers, subscribe=topic.name, startingOffsets="earliest", **options)
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(world.checkpoint))
         .trigger(processingTime="50 milliseconds")
     )
     wait_for(lambda: sink.hangs or query.exception(), what="the first row of the first batch")
     assert query.exception() is None
-    wait_until_nothing_is_fetched(kafka)
+    wait_until_nothing_is_fetched(topic.cluster.kafka)
     return query
-
-
-def create_anew(kafka: LocalKafka, topic: str, count: int) -> None:
-    kafka.delete_topic(topic)
-    kafka.create_topic(topic)
-    fill(kafka, topic, b"new", count)
 
 
 @needs_proc
 @pytest.mark.parametrize("count", [OLD, OLD + OLD // 2], ids=["as large", "larger"])
-def test_rows_of_a_topic_that_is_created_anew_are_not_mixed(
-    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, sink: Hanging, count: int
-) -> None:
+def test_rows_of_a_topic_that_is_created_anew_are_not_mixed(world: World, sink: Hanging, count: int) -> None:
     """The batch ends with what had been fetched, which is declared; and all of the new topic comes after it."""
-    query = hanging_query(spark, east, topic, checkpoint, sink, fatal=False)
-    create_anew(east, topic, count)
+    topic = world.default.topic()
+    query = hanging_query(world, topic, sink, fatal=False)
+    topic.recreate()
+    fill(topic, b"new", count)
     sink.open_gate()
 
     def has_all() -> bool:
@@ -190,77 +181,64 @@ def test_rows_of_a_topic_that_is_created_anew_are_not_mixed(
     assert 0 < len(first) < OLD, "some of it had not been fetched when the topic was deleted"
     assert first == old(len(first))
     assert [row for number in sorted(batches) for row in batches[number]] == [(n, "new", n) for n in range(count)]
-    # What of the batch had been read nobody can tell on the driver, so it is all that may be lost.
-    split = SplitId("default", topic, 0)
-    assert declared(checkpoint) == [Loss(split, Cause.RECREATED, 0, None, OLD, HandedOut.EARLIER)]
+    # The driver cannot tell how much of the batch had been read, so all of it may be lost.
+    (split,) = topic.splits
+    assert declared(world.checkpoint) == [Loss(split, Cause.RECREATED, 0, None, OLD, HandedOut.EARLIER)]
     told = [batch.end.losses for event in query.recentProgress for batch in batch_progress(event)]
     assert any(loss.cause is Cause.RECREATED for losses in told for loss in losses)
 
 
 @needs_proc
 @pytest.mark.parametrize("count", [OLD, OLD + OLD // 2], ids=["as large", "larger"])
-def test_a_topic_that_is_created_anew_ends_the_batch(
-    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, sink: Hanging, count: int
-) -> None:
+def test_a_topic_that_is_created_anew_ends_the_batch(world: World, sink: Hanging, count: int) -> None:
     """With failOnDataLoss=true, before a row of the new topic is handed out; the error says what to do."""
-    query = hanging_query(spark, east, topic, checkpoint, sink, fatal=True)
-    create_anew(east, topic, count)
+    topic = world.default.topic()
+    query = hanging_query(world, topic, sink, fatal=True)
+    topic.recreate()
+    fill(topic, b"new", count)
     sink.open_gate()
     with pytest.raises(PySparkException) as caught:
         query.awaitTermination(120)
     error = str(caught.value)
     assert "DataLossError" in error
-    assert f"cluster 'default', topic '{topic}', partition 0" in error
+    assert f"cluster 'default', topic '{topic.name}', partition 0" in error
     assert "the topic was deleted and created anew" in error
     assert "failOnDataLoss=false" in error
     (first,) = sink.rows().values()
     assert first == old(len(first))
     assert len(first) < OLD
-    assert committed(checkpoint) == []
+    assert committed(world.checkpoint) == []
 
 
 @pytest.mark.parametrize("fatal", [True, False], ids=["failOnDataLoss", "declared"])
 @pytest.mark.parametrize("count", [60, 400], ids=["smaller", "larger"])
-def test_a_logged_batch_of_a_topic_that_was_created_anew(
-    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, fatal: bool, count: int
-) -> None:
+def test_a_logged_batch_of_a_topic_that_was_created_anew(world: World, fatal: bool, count: int) -> None:
     """It cannot be read again. Without failOnDataLoss it is skipped, declared, and the new topic read instead."""
-    options = {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
-    frame = fleet(spark, **options, failOnDataLoss=fatal)
-    east.create_topic(topic, 2)
-    for start in (0, 100):
-        numbers(east.bootstrap_servers, topic, range(start, start + 100), partitions=2)
+    topic = world.default.topic(partitions=2)
+    for _ in range(2):
+        values = topic.write(100)
         # Where losses are declared, an empty batch would come last.
-        assert run(fleet(spark, **options), checkpoint).values() == list(range(start, start + 100))
-    assert committed(checkpoint) == [0, 1]
-    uncommit(checkpoint, 1)
-    east.delete_topic(topic)
-    east.create_topic(topic, 2)
-    numbers(east.bootstrap_servers, topic, range(1000, 1000 + count), partitions=2)
+        assert world.run().values() == values
+    assert committed(world.checkpoint) == [0, 1]
+    uncommit(world.checkpoint, 1)
+    topic.recreate(records=count)
     if fatal:
-        batches = Batches()
-        with pytest.raises(PySparkException) as caught:
-            begin(frame, checkpoint, batches, availableNow=True).awaitTermination(240)
-        error = str(caught.value)
+        error = world.fail(failOnDataLoss=True)
         assert "DataLossError" in error
-        assert f"cluster 'default', topic '{topic}', partition" in error
+        assert f"cluster 'default', topic '{topic.name}', partition" in error
         assert "the topic was deleted and created anew" in error
         assert "set failOnDataLoss=false, or start with a new checkpoint" in error
-        assert batches.rows == []
-        assert committed(checkpoint) == [0]
+        assert committed(world.checkpoint) == [0]
         return
-    batches = run(frame, checkpoint)
+    batches = world.run(failOnDataLoss=False)
     assert batches.of_batch(1) == []
-    assert batches.values() == list(range(1000, 1000 + count))
-    assert set(Counter(batches.per_partition()).values()) == {count // 2}
+    assert batches.values() == topic.values
     assert min(row.offset for row in batches.rows) == 0
-    # Each partition had 50 offsets in either batch. What came behind them is not known to a process that never saw the
+    # Each partition had 50 offsets in either batch. What came after them is not known to a process that never saw the
     # end.
-    splits = [SplitId("default", topic, partition) for partition in range(2)]
-    lost = [
-        Loss(split, Cause.RECREATED, *what) for split in splits for what in ((50, None, 50, HandedOut.EARLIER), (100,))
-    ]
-    assert sorted(declared(checkpoint)) == lost
+    losses = (50, None, 50, HandedOut.EARLIER), (100,)
+    lost = [Loss(split, Cause.RECREATED, *one) for split in topic.splits for one in losses]
+    assert sorted(declared(world.checkpoint)) == lost
     # It is said once, and nothing comes again.
-    assert run(frame, checkpoint).rows == []
-    assert len(declared(checkpoint)) == len(lost)
+    assert world.run(failOnDataLoss=False).rows == []
+    assert len(declared(world.checkpoint)) == len(lost)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import loads
-from evensplit.testing import LocalKafka
-from tests.support.fleets import clusters, fleet, run
 from tests.support.queries import states
-from tests.support.records import numbers
+from tests.support.world import Topic, World
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -48,87 +42,62 @@ def is_even(state: EnumeratorState) -> bool:
     return len(found) == state.readers and max(found) - min(found) <= 1
 
 
-class Numbers:
-    """Writes numbers to a topic of several clusters, in such a way that each value comes once. `all`: those so far."""
-
-    def __init__(self, brokers: Mapping[str, LocalKafka]) -> None:
-        self.all: list[int] = []
-        self._brokers = brokers
-
-    def write(self, topic: str, partitions: int, count: int = 60) -> list[int]:
-        """`count` to each cluster, evenly over the partitions; the values."""
-        begun = len(self.all)
-        for broker in self._brokers.values():
-            values = range(len(self.all), len(self.all) + count)
-            numbers(broker.bootstrap_servers, topic, values, partitions=partitions)
-            self.all.extend(values)
-        return self.all[begun:]
+def write(count: int, *topics: Topic) -> list[int]:
+    """Write `count` numbers to each topic; all of them."""
+    return [value for topic in topics for value in topic.write(count)]
 
 
 @pytest.mark.slow
-def test_more_readers_and_partitions_and_then_fewer(
-    spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path
-) -> None:
-    """FLINK-31762: 3 readers, then 6 with twice the partitions, then 4. Three of six had nothing to do there."""
-    brokers = {"east": east, "west": west}
-    for broker in brokers.values():
-        broker.create_topic(topic, 3)
-    written = Numbers(brokers)
-    own = {"clusters": clusters(brokers), "subscribe": topic, "startingOffsets": "earliest"}
-    for readers, partitions in ((3, 3), (6, 6), (4, 6)):
-        if partitions == 6 and readers == 6:
-            for broker in brokers.values():
-                broker.add_partitions(topic, 6)
-        values = written.write(topic, partitions)
-        batches = run(fleet(spark, **own, readers=readers), checkpoint)
+def test_more_readers_and_partitions_and_then_fewer(world: World) -> None:
+    """FLINK-31762: 3 readers, then 6 with twice the partitions, then 4. Three of six had nothing to do there.
+
+    Where the number is not given, it stays.
+    """
+    topics = world.both(partitions=3)
+    for readers in (3, 6, 4, None):
+        if readers == 6:
+            for topic in topics:
+                topic.grow(6)
+        values = write(60, *topics)
+        batches = world.run(readers=readers)
         assert batches.values() == values
-        assert len({row.task for row in batches.rows}) == readers
-    three, six, four = states(checkpoint)
+        assert len({row.task for row in batches.rows}) == (readers or 4)
+    three, six, four, kept = states(world.checkpoint)
     assert [sorted(loads(state)) for state in (three, six, four)] == [[2] * 3, [2] * 6, [3] * 4]
     assert all(is_even(state) for state in (three, six, four))
     assert (moved(three, six), moved(six, four)) == (fewest_moves(three, six), fewest_moves(six, four)) == (0, 4)
+    assert (kept.readers, moved(four, kept)) == (4, 0)
 
 
 @pytest.mark.slow
-def test_another_subscription_keeps_what_it_leaves_out(
-    spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path
-) -> None:
+def test_another_subscription_keeps_what_it_leaves_out(world: World) -> None:
     """A topic that is subscribed to no longer keeps its positions, is no loss, and goes on where it was."""
-    brokers = {"east": east, "west": west}
-    both = [topic, f"{topic}-b"]
-    for broker in brokers.values():
-        for name in both:
-            broker.create_topic(name, 2)
-    written = Numbers(brokers)
-    own = {"clusters": clusters(brokers), "startingOffsets": "earliest", "readers": 2}
+    kept = [cluster.topic("a", partitions=2) for cluster in (world.east, world.west)]
+    left_out = [cluster.topic("b", partitions=2) for cluster in (world.east, world.west)]
+    both = f"{kept[0].name},{left_out[0].name}"
     waiting: list[int] = []
-    for subscribed in (both, both[:1], both):
-        values = [value for name in both for value in written.write(name, 2, 20)]
-        # The values of the second topic are the latter half.
-        expected, left = (values, []) if subscribed == both else (values[:40], values[40:])
-        batches = run(fleet(spark, **own, subscribe=",".join(subscribed)), checkpoint)
-        assert batches.values() == sorted(waiting + expected)
-        waiting = left
-    _, without, back = states(checkpoint)
-    dropped = [split for key, split in without.splits.items() if key.topic == both[1]]
+    for subscribed in (both, kept[0].name, both):
+        values, others = write(20, *kept), waiting + write(20, *left_out)
+        batches = world.run(subscribe=subscribed, readers=2)
+        assert batches.values() == sorted([*values, *others] if subscribed == both else values)
+        waiting = [] if subscribed == both else others
+    found = states(world.checkpoint)
+    _, without, back = found
+    dropped = [without.splits[key] for topic in left_out for key in topic.splits]
     assert [(split.lifecycle, split.position) for split in dropped] == [(Lifecycle.RETAINED, 10)] * 4
     assert {split.lifecycle for split in back.splits.values()} == {Lifecycle.ASSIGNED}
-    assert not any(state.losses for state in states(checkpoint))
+    assert not any(state.losses for state in found)
     assert is_even(back)
 
 
 @pytest.mark.slow
-def test_another_policy(spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path) -> None:
-    brokers = {"east": east, "west": west}
-    for broker in brokers.values():
-        broker.create_topic(topic, 4)
-    written = Numbers(brokers)
-    own = {"clusters": clusters(brokers), "subscribe": topic, "startingOffsets": "earliest", "readers": 3}
+def test_another_policy(world: World) -> None:
+    topics = world.both(partitions=4)
     policies = ["balanced", "hash", "sticky", "round-robin", "global", "fair", "balanced"]
     for policy in policies:
-        values = written.write(topic, 4, 20)
-        assert run(fleet(spark, **own, policy=policy), checkpoint).values() == values
-    found = states(checkpoint)
+        values = write(20, *topics)
+        assert world.run(readers=3, policy=policy).values() == values
+    found = states(world.checkpoint)
     assert [state.settings.policy for state in found] == policies
     assert all(len(owners(state)) == 8 for state in found)
     by_policy = dict(zip(policies, found, strict=True))
@@ -142,20 +111,14 @@ def test_another_policy(spark: SparkSession, east: LocalKafka, west: LocalKafka,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rebalance", ["on-rescale", "never"])
-def test_when_owners_change(
-    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path, rebalance: str
-) -> None:
+def test_when_owners_change(world: World, rebalance: str) -> None:
     """New splits go to the readers with the least; nothing else moves, unless the number of readers changes."""
-    brokers = {"east": east}
-    east.create_topic(topic, 5)
-    east.create_topic(f"{topic}-b", 2)
-    written = Numbers(brokers)
-    own: dict[str, Any] = {"clusters": clusters(brokers), "startingOffsets": "earliest", "rebalance": rebalance}
-    for subscribed, readers in (([topic], 2), ([topic, f"{topic}-b"], 2), ([f"{topic}-b", topic], 4), ([topic], 4)):
-        values = written.write(topic, 5, 20)
-        frame = fleet(spark, **own, subscribe=",".join(subscribed), readers=readers)
-        assert run(frame, checkpoint).values() == values
-    found = states(checkpoint)
+    topic, other = world.east.topic("a", partitions=5), world.east.topic("b", partitions=2)
+    for subscribed, readers in (([topic], 2), ([topic, other], 2), ([other, topic], 4), ([topic], 4)):
+        values = topic.write(20)
+        names = ",".join(one.name for one in subscribed)
+        assert world.run(subscribe=names, readers=readers, rebalance=rebalance).values() == values
+    found = states(world.checkpoint)
     assert moved(found[0], found[1]) == 0
     assert sorted(loads(found[1])) == [3, 4]
     if rebalance == "never":
@@ -163,28 +126,22 @@ def test_when_owners_change(
     else:
         assert sorted(loads(found[2])) == [1, 2, 2, 2]
         assert moved(found[1], found[2]) == fewest_moves(found[1], found[2])
-    # Two splits fewer: whoever had them has less from now on.
+    # Two splits fewer: the readers that had them have less from now on.
     assert moved(found[2], found[3]) == 0
 
 
-def test_readers_are_tied_to_clusters(
-    spark: SparkSession, east: LocalKafka, west: LocalKafka, topic: str, checkpoint: Path
-) -> None:
+def test_readers_are_tied_to_clusters(world: World) -> None:
     """Each task reads of the clusters that its reader is pinned to, and pins can be changed at a restart."""
-    brokers = {"east": east, "west": west}
-    for broker in brokers.values():
-        broker.create_topic(topic, 6)
-    written = Numbers(brokers)
-    own = {"clusters": clusters(brokers), "subscribe": topic, "startingOffsets": "earliest", "readers": 4}
+    topics = world.both(partitions=6)
     for of_east, pins, expected in (
         (3, {"0-2": ["east"], "3": ["west"]}, [2, 2, 2, 6]),
-        (1, {"0": ["east"], "1-3": ["west", f"east/{topic}-none"]}, [6, 2, 2, 2]),
+        (1, {"0": ["east"], "1-3": ["west", f"east/{world.name}-none"]}, [6, 2, 2, 2]),
     ):
-        values = written.write(topic, 6)
-        batches = run(fleet(spark, **own, pin=json.dumps(pins)), checkpoint)
+        values = write(60, *topics)
+        batches = world.run(readers=4, pin=json.dumps(pins))
         assert batches.values() == values
         read = {(row.task, row.cluster) for row in batches.rows}
         assert sorted(read) == [(task, "east" if task < of_east else "west") for task in range(4)]
-        last = states(checkpoint)[-1]
+        last = states(world.checkpoint)[-1]
         assert list(loads(last)) == expected
         assert all((key.cluster == "east") == (owner < of_east) for key, owner in owners(last).items())

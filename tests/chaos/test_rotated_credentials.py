@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, admin
-from pyspark.sql import SparkSession
 
 from evensplit.kafka.options.client import split_address
 from evensplit.testing import LocalKafka, Secured
 from evensplit.testing.admin.access import knows_users
-from tests.support.fleet_file import FleetFile
-from tests.support.live import LiveQuery
 from tests.support.relay import Relay
 from tests.support.waiting import wait_for
+from tests.support.world import World
 
 pytestmark = [
     pytest.mark.spark,
@@ -71,24 +68,22 @@ def write(kafka: LocalKafka, topic: str, values: range) -> None:
     assert failures == []
 
 
-def test_nothing_is_lost_when_the_old_ones_are_gone(
-    spark: SparkSession, fleet: FleetFile, topic: str, checkpoint: Path
-) -> None:
+def test_nothing_is_lost_when_the_old_ones_are_gone(world: World) -> None:
     secured = Secured("SASL_PLAINTEXT", users=USERS, mechanisms=(MECHANISM,))
     with LocalKafka(security=secured) as kafka, Relay(split_address(kafka.bootstrap_servers)) as relay:
-        kafka.create_topic(topic, partitions=2)
-        write(kafka, topic, range(20))
-        fleet.put("east", relay.servers, topic, properties=login("old"))
-        with LiveQuery(spark, checkpoint, metadata=fleet.path) as query:
+        topic = world.cluster("east", kafka).topic(partitions=2)
+        write(kafka, topic.name, range(20))
+        world.publish(topic, servers=relay.servers, properties=login("old"))
+        with world.live() as query:
 
             def reads(count: int) -> None:
                 query.wait_for_state(lambda _: len(query.rows()) >= count, f"{count} records")
                 assert sorted(int(row.value) for row in query.rows()) == list(range(count))
 
             reads(20)
-            fleet.put("east", relay.servers, topic, properties=login("new"))
+            world.publish(topic, servers=relay.servers, properties=login("new"))
             wait_for(lambda: "new" in relay.clients, what="a connection of the driver with the new ones")
-            write(kafka, topic, range(20, 40))
+            write(kafka, topic.name, range(20, 40))
             reads(40)
             # The old ones are gone, and so are all connections that they were good for.
             client = admin.AdminClient(witness(kafka, "writer"))
@@ -103,7 +98,7 @@ def test_nothing_is_lost_when_the_old_ones_are_gone(
             kafka.start()
             with pytest.raises(KafkaException):
                 admin.AdminClient(witness(kafka, "old")).list_topics(timeout=10)
-            write(kafka, topic, range(40, 60))
+            write(kafka, topic.name, range(40, 60))
             reads(60)
             assert query.losses() == []
             assert not any(one.moves or one.retained for one in query.changes())

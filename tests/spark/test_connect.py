@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from evensplit.testing import LocalKafka
 from tests.support.connect import run_client
+from tests.support.group_offsets import group_offsets
 from tests.support.queries import committed, states, written
 from tests.support.records import consume, numbers
 
@@ -28,7 +30,8 @@ own = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffset
 rows = spark.read.format("evensplit").options(**own).load()
 print("batch", sorted((row.partition, row.offset, bytes(row.value).decode()) for row in rows.collect()))
 
-frame = spark.readStream.format("evensplit").options(**own, maxOffsetsPerTrigger=50, readers=2).load()
+limits = {"maxOffsetsPerTrigger": 50, "readers": 2}
+frame = spark.readStream.format("evensplit").options(**own, **limits, commitGroup=topic).load()
 query = (
     frame.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
     .writeStream.format("json")
@@ -49,7 +52,7 @@ spark.stop()
 
 @pytest.mark.timeout(900)
 def test_rows_restarts_and_errors(spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path) -> None:
-    """Two clients, each with a server of its own, one after the other on the same checkpoint."""
+    """Two clients, each with a server of its own, one after the other with the same checkpoint and group."""
     east.create_topic(topic, partitions=3)
     for start in (0, 100):
         numbers(east.bootstrap_servers, topic, range(start, start + 100), partitions=3)
@@ -59,6 +62,8 @@ def test_rows_restarts_and_errors(spark: SparkSession, east: LocalKafka, topic: 
         said = [line for line in printed.splitlines() if line.startswith(("batch ", "error "))]
         assert said == [f"batch {there}", "error True"]
         assert [row[1:] for row in written(spark, tmp_path / "out")] == there
+        ends = Counter((topic, partition) for partition, _, _ in there)
+        assert group_offsets(east, topic, topic, 3) == ends
     # 49, 49 and 2 offsets: each partition's share of the 50 is rounded down.
     assert committed(tmp_path / "checkpoint") == list(range(6))
     assert {state.readers for state in states(tmp_path / "checkpoint")} == {2}

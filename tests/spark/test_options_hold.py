@@ -14,7 +14,8 @@ from evensplit.spark.listen.progress import batch_progress
 from evensplit.testing import LocalKafka
 from tests.support.live import LiveQuery
 from tests.support.queries import batch, committed, run_available, stream, written
-from tests.support.records import Draft, numbers, produce
+from tests.support.records import Draft, produce
+from tests.support.world import Topic, World
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -169,10 +170,10 @@ def test_what_has_no_meaning_stops_no_job(spark: SparkSession, timed: LocalKafka
     assert values(spark, timed, **options) == list(EARLIEST)
 
 
-def write(broker: LocalKafka, topic: str, *counts: int) -> None:
+def write(topic: Topic, *counts: int) -> None:
     """Write so many records to each of the partitions; those of one become visible all at once."""
-    drafts = [Draft(b"x", partition=partition) for partition, count in enumerate(counts) for _ in range(count)]
-    produce(broker.bootstrap_servers, topic, drafts)
+    for partition, count in enumerate(counts):
+        topic.write(count, partition=partition)
 
 
 def seen(query: LiveQuery) -> int:
@@ -188,57 +189,50 @@ def waits(query: LiveQuery, total: int, read: int) -> None:
     assert len(query.rows()) == read
 
 
+def reads(query: LiveQuery, count: int) -> None:
+    """See that so many records are read in all."""
+    query.wait_for_state(lambda _: len(query.rows()) == count, f"{count} records")
+
+
 @pytest.mark.slow
-def test_a_batch_waits_for_its_minimum(spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path) -> None:
-    east.create_topic(topic, partitions=3)
-    write(east, topic, 10, 5, 1)
-    options: dict[str, Any] = {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic}
-    with LiveQuery(spark, checkpoint, minOffsetsPerTrigger=15, maxTriggerDelay="1h", **options) as query:
-        query.wait_for_state(lambda _: len(query.rows()) == 16, "the first batch")
-        write(east, topic, 0, 6, 0)
+def test_a_batch_waits_for_its_minimum(world: World) -> None:
+    topic = world.default.topic(partitions=3)
+    write(topic, 10, 5, 1)
+    with world.live(minOffsetsPerTrigger=15, maxTriggerDelay="1h") as query:
+        reads(query, 16)
+        write(topic, 0, 6, 0)
         waits(query, 22, 16)
-        write(east, topic, 12)
-        query.wait_for_state(lambda _: len(query.rows()) == 34, "the second batch")
-        query.wait_for_state(lambda _: committed(checkpoint) == [0, 1], "its commit")
-        write(east, topic, 5, 5, 0)
+        write(topic, 12)
+        reads(query, 34)
+        query.wait_for_state(lambda _: committed(world.checkpoint) == [0, 1], "the commit of the second batch")
+        write(topic, 5, 5, 0)
         waits(query, 44, 34)
         query.stop()
         # The first batch of each run does not wait.
         query.start()
-        query.wait_for_state(lambda _: len(query.rows()) == 44, "the first batch of the second run")
+        reads(query, 44)
 
 
-def test_a_batch_waits_no_longer_than_it_may(
-    spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path
-) -> None:
-    east.create_topic(topic)
-    numbers(east.bootstrap_servers, topic, range(3))
-    options: dict[str, Any] = {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic}
-    with LiveQuery(spark, checkpoint, minOffsetsPerTrigger=1000, maxTriggerDelay="2s", **options) as query:
-        query.wait_for_state(lambda _: len(query.rows()) == 3, "the first batch")
-        numbers(east.bootstrap_servers, topic, range(3, 8))
-        query.wait_for_state(lambda _: len(query.rows()) == 8, "the second batch")
+def test_a_batch_waits_no_longer_than_it_may(world: World) -> None:
+    topic = world.default.topic(records=3)
+    with world.live(minOffsetsPerTrigger=1000, maxTriggerDelay="2s") as query:
+        reads(query, 3)
+        topic.write(5)
+        reads(query, 8)
 
 
 @pytest.mark.slow
-def test_a_minimum_and_a_maximum(spark: SparkSession, east: LocalKafka, topic: str, checkpoint: Path) -> None:
-    east.create_topic(topic, partitions=3)
-    write(east, topic, 21, 11, 1)
-    options: dict[str, Any] = {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic}
-    limits: dict[str, Any] = {"minOffsetsPerTrigger": 15, "maxOffsetsPerTrigger": 20, "maxTriggerDelay": "1h"}
-    with LiveQuery(spark, checkpoint, **limits, **options) as query:
+def test_a_minimum_and_a_maximum(world: World) -> None:
+    topic = world.default.topic(partitions=3)
+    write(topic, 21, 11, 1)
+    with world.live(minOffsetsPerTrigger=15, maxOffsetsPerTrigger=20, maxTriggerDelay="1h") as query:
         waits(query, 33, 19)
-        write(east, topic, 19)
+        write(topic, 19)
         waits(query, 52, 38)
 
 
-def test_a_run_to_the_end_leaves_nothing_behind(
-    spark: SparkSession, east: LocalKafka, topic: str, tmp_path: Path, checkpoint: Path
-) -> None:
-    east.create_topic(topic)
-    numbers(east.bootstrap_servers, topic, range(12))
+def test_a_run_to_the_end_leaves_nothing_behind(world: World) -> None:
+    topic = world.default.topic(records=12)
     limits = {"minOffsetsPerTrigger": 10, "maxOffsetsPerTrigger": 10, "maxTriggerDelay": "1h"}
-    frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest", **limits)
-    run_available(frame, checkpoint, tmp_path / "out")
-    assert [int(row[3]) for row in written(spark, tmp_path / "out")] == list(range(12))
-    assert committed(checkpoint) == [0, 1]
+    assert world.run(**limits).values() == topic.values
+    assert committed(world.checkpoint) == [0, 1]

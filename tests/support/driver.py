@@ -19,7 +19,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +43,8 @@ class Drivers:
         self._directory = directory
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def start(
-        self, *, master: str, options: Mapping[str, object], checkpoint: Path, sink: Path, gates: Path
-    ) -> subprocess.Popen[bytes]:
-        """Start one. Its output is in `log`."""
-        arguments = {
-            "master": master,
-            "options": {name: str(value) for name, value in options.items()},
-            "checkpoint": str(checkpoint),
-            "sink": str(sink),
-            "gates": str(gates),
-        }
+    def start(self, *, module: str = "tests.support.driver", **arguments: object) -> subprocess.Popen[bytes]:
+        """Start one, with the `arguments` of its module. Its output is in `log`."""
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]),
@@ -62,7 +53,7 @@ class Drivers:
         }
         with (self._directory / f"driver-{len(self._started)}.log").open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.driver", json.dumps(arguments)],
+                [sys.executable, "-m", module, json.dumps(arguments, default=str)],
                 cwd=self._directory,
                 env=environment,
                 stdout=output,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,25 +20,18 @@ class FleetCluster:
 class FleetFile:
     """A YAML document with one stream, written anew, as a whole, by every change.
 
-    `clusters`: in the order in which they are written. Change them and `write`, or use `put` and `remove`.
+    `clusters`: in the order in which they are written. Change them and `write`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.clusters: dict[str, FleetCluster] = {}
 
-    def put(
-        self, name: str, servers: str, *topics: str, properties: Mapping[str, str] | None = None, starting: str = ""
-    ) -> None:
-        """Name a cluster, or name it differently."""
-        self.clusters[name] = FleetCluster(servers, list(topics), dict(properties or {}), starting)
+    def remove(self, *names: str) -> None:
+        """Name these clusters no longer."""
+        for name in names:
+            del self.clusters[name]
         self.write()
-
-    def remove(self, name: str) -> FleetCluster:
-        """Name a cluster no longer."""
-        removed = self.clusters.pop(name)
-        self.write()
-        return removed
 
     def text(self) -> str:
         """The document."""

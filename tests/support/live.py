@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,6 @@ from evensplit.core.state.state import EnumeratorState, new_losses
 from evensplit.explain.changes import Changes, changes
 from evensplit.spark.listen.progress import batch_progress
 from tests.support.queries import states
-from tests.support.records import consume, numbers
 from tests.support.starting import started
 from tests.support.waiting import wait_for
 
@@ -37,16 +36,16 @@ class LiveQuery:
     """A streaming query of the source that keeps its rows here: those of one batch once, however often it is done.
 
     Intervals are short: the source looks for changes three times a second, unless `options` say otherwise. A cluster
-    that is slow to answer is waited for, so that each batch knows what was there before it. With `gate`, every batch
-    that has rows waits for it before it ends.
+    that is slow to answer is waited for, so that each batch knows what was there before it. While `gate` is clear, as
+    it is at first if the query is `held`, every batch that has rows waits before it ends.
     """
 
-    def __init__(
-        self, spark: SparkSession, checkpoint: Path, *, gate: threading.Event | None = None, **options: object
-    ) -> None:
+    def __init__(self, spark: SparkSession, checkpoint: Path, *, held: bool = False, **options: object) -> None:
         self.checkpoint = checkpoint
+        self.gate = threading.Event()
+        if not held:
+            self.gate.set()
         self._spark = spark
-        self._gate = gate
         self._options = {
             "discoveryInterval": "300ms",
             "clusterWait": "20s",
@@ -63,8 +62,7 @@ class LiveQuery:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._gate is not None:
-            self._gate.set()
+        self.gate.set()
         self.stop()
         if kind is None and self._expected is not None:
             found = Counter(self.rows())
@@ -95,16 +93,16 @@ class LiveQuery:
         """All rows so far, in order."""
         return sorted(row for batch in list(self._batches.values()) for row in batch)
 
-    def expect(self, expected: Iterable[Row], *, within_s: float = 120) -> None:
+    def expect(self, *expected: Iterable[Row]) -> None:
         """Wait for as many rows as are `expected`, and see that they are just those; in the end there are no more."""
-        wanted = self._expected = Counter(expected)
+        wanted = self._expected = Counter(chain(*expected))
 
         def enough() -> bool:
             self.check()
             return len(self.rows()) >= wanted.total()
 
         try:
-            wait_for(enough, within_s=within_s)
+            wait_for(enough)
         except AssertionError:
             # The rows so far say more than the time that has passed.
             found = Counter(self.rows())
@@ -118,10 +116,10 @@ class LiveQuery:
         if error is not None:
             raise error
 
-    def error(self, *, within_s: float = 120) -> str:
+    def error(self) -> str:
         """Wait for the query to end with an error. Returns its text."""
         try:
-            ended = self.query.awaitTermination(int(within_s))
+            ended = self.query.awaitTermination(120)
         except PySparkException as error:
             return str(error)
         raise AssertionError(f"the query {'ended without an error' if ended else 'goes on'}; rows: {len(self.rows())}")
@@ -134,9 +132,7 @@ class LiveQuery:
         """The state at the end of the last batch that is in the offset log; an empty one before there is any."""
         return (self.states() or [EnumeratorState()])[-1]
 
-    def wait_for_state(
-        self, condition: Callable[[EnumeratorState], bool], what: str, *, within_s: float = 120
-    ) -> EnumeratorState:
+    def wait_for_state(self, condition: Callable[[EnumeratorState], bool], what: str) -> EnumeratorState:
         """The first state at the end of a batch that `condition` is true of."""
 
         def found() -> EnumeratorState | None:
@@ -145,11 +141,25 @@ class LiveQuery:
             return state if condition(state) else None
 
         try:
-            state = wait_for(found, within_s=within_s, what=what)
+            state = wait_for(found, what=what)
         except AssertionError as error:
             raise AssertionError(f"{error}; notices: {self.notices()}") from None
         assert state is not None
         return state
+
+    def wait_for_discovery(self, cluster: str | None = None) -> None:
+        """Wait for the first discovery of one cluster, or of all that there were at the start."""
+
+        def found(state: EnumeratorState) -> bool:
+            if cluster is None:
+                return state.begun
+            return cluster in state.clusters and state.clusters[cluster].discovered
+
+        self.wait_for_state(found, f"the first discovery of {cluster or 'all'}")
+
+    def wait_for_removal(self, *of: str | SplitId) -> None:
+        """Wait until these clusters and splits are known as removed."""
+        self.wait_for_state(lambda state: all(is_removed(state, one) for one in of), f"{of} are removed")
 
     def settle(self, triggers: int = 3) -> None:
         """Wait until Spark has asked a few times more, one after the other, and has had nothing to do."""
@@ -185,46 +195,21 @@ class LiveQuery:
 
         return wait_for(found, what=f"a notice with {parts}")
 
+    def wait_for_no_notice(self) -> None:
+        """Wait until all is as it should be again."""
+        wait_for(lambda: not self.notices(), what="the end of the notices")
+
     def _write(self, frame: DataFrame, number: int) -> None:
         rows = [Row(*row) for row in frame.collect()]
         self._batches[number] = rows
-        if self._gate is not None and rows:
-            assert self._gate.wait(120), "the gate was never opened"
+        if rows:
+            assert self.gate.wait(120), "the gate was never opened"
 
 
-class Writer:
-    """Writes numbers, each once in a test, to the topics of one cluster; the witness says what is there."""
-
-    def __init__(self, cluster: str, bootstrap: str) -> None:
-        self.cluster = cluster
-        self.bootstrap = bootstrap
-        self._next = 0
-
-    def write(self, topic: str, count: int, *, partitions: int = 1) -> None:
-        """Write `count` records that were never there before, one after the other to each partition."""
-        numbers(self.bootstrap, topic, range(self._next, self._next + count), partitions=partitions)
-        self._next += count
-
-    def witness(self, topic: str, partitions: int = 1) -> list[Row]:
-        """The records in the topic now."""
-        records = consume(self.bootstrap, topic, range(partitions))
-        return [Row(self.cluster, topic, one.partition, one.offset, (one.value or b"").decode()) for one in records]
-
-
-class Begin(Protocol):
-    """Makes the topic of a test in each of some clusters, with so many records, and names it in the metadata."""
-
-    def __call__(self, *counts: int, partitions: int = 1) -> None: ...
-
-
-def positions(state: EnumeratorState, cluster: str) -> dict[SplitId, int | None]:
-    """Where each split of a cluster stands."""
-    return {key: split.position for key, split in state.splits.items() if key.cluster == cluster}
-
-
-def is_removed(state: EnumeratorState, cluster: str) -> bool:
-    """Whether the cluster is known, and is retained."""
-    return cluster in state.clusters and state.clusters[cluster].removed_at_ms is not None
+def is_removed(state: EnumeratorState, one: str | SplitId) -> bool:
+    """Whether a cluster, or a split, is known and retained."""
+    known = state.clusters.get(one) if isinstance(one, str) else state.splits.get(one)
+    return known is not None and known.removed_at_ms is not None
 
 
 def _differences(wanted: Counter[Row], found: Counter[Row]) -> str:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 CERTIFICATE = Path(__file__).resolve().parents[1] / "data" / "tls" / "localhost.pem"
 """A self-signed certificate of localhost and 127.0.0.1, with its key."""
@@ -79,7 +79,7 @@ class Server(ThreadingHTTPServer):
         # A client that does not trust the certificate ends the handshake, which is no matter of the server's.
         self.left.set()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

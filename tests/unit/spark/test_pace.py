@@ -12,7 +12,7 @@ from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
-from tests.support.worlds import ChangingKafka, Watched, options
+from tests.support.watched import ChangingKafka, Watched, options
 
 
 class Slow(ChangingKafka):

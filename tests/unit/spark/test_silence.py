@@ -18,7 +18,7 @@ from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source
 from tests.support.waiting import wait_for
-from tests.support.worlds import Watched, options
+from tests.support.watched import Watched, options
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

@@ -12,7 +12,7 @@ from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import Listing
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source
-from tests.support.worlds import ChangingKafka, Watched, options, topics
+from tests.support.watched import ChangingKafka, Watched, options, topics
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

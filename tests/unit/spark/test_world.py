@@ -17,7 +17,7 @@ from evensplit.spark.poll.snapshot import ClusterSnapshot
 from tests.support.brokers import Held
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_for
-from tests.support.worlds import ChangingKafka, Watched, in_passing, options, topics, with_two_partitions
+from tests.support.watched import ChangingKafka, Watched, in_passing, options, topics, with_two_partitions
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

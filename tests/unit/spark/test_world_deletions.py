@@ -7,7 +7,7 @@ import pytest
 from evensplit.errors import BrokerError
 from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.spark.poll.cluster_query import DELETIONS_MAX
-from tests.support.worlds import ChangingKafka, Watched, options, topics, with_two_partitions
+from tests.support.watched import ChangingKafka, Watched, options, topics, with_two_partitions
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

@@ -13,7 +13,7 @@ from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import EndsAndEpochs
 from evensplit.spark.poll.log_bounds import LeaderEpochs
 from evensplit.testing.fake_kafka import FakeKafka
-from tests.support.worlds import ChangingKafka, Watched, in_passing, options
+from tests.support.watched import ChangingKafka, Watched, in_passing, options
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

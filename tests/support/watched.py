@@ -1,4 +1,4 @@
-"""Fake clusters that change while they are polled."""
+"""A cluster monitor over fake clusters that change while they are polled."""
 
 from __future__ import annotations
 
