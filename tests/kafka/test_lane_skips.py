@@ -54,7 +54,7 @@ def test_reading_goes_on_where_the_log_now_starts(kafka: LocalKafka, topic: str,
     assert values(lane(kafka, whole(topic, 20), pool, skip_lost=True)) == [b"%d" % n for n in range(12, 20)]
     assert warned() == [
         f"cluster 'east', topic {topic!r}, partition 0: offsets 0 to 19 were to be read, but its log now has 12 to 19: "
-        "what comes before was deleted, by retention or on request. At most 12 offsets were skipped"
+        "earlier records were deleted, by retention or on request. At most 12 offsets were skipped"
     ]
     # Several ranges of one split; one that ends before the log starts; one from there on; one that is not touched.
     found = values(lane(kafka, of(topic, (0, 5), (8, 15), (16, 18)), pool, skip_lost=True))
