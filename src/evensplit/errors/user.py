@@ -18,35 +18,7 @@ class UserError(EvenSplitError):
     cure = "Change what the message names. Trying again unchanged fails again."
 
 
-class _Problems(UserError):
-    problems: tuple[str, ...]
-    """One sentence for each thing that is wrong, at least one."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__(self.problems)
-
-
-class _ProblemsOfSource(UserError):
-    source: str
-    """Where it comes from: a file, a service, or standard input."""
-
-    problems: tuple[str, ...]
-    """One sentence for each thing that is wrong, at least one."""
-
-    _of = ""
-
-    def __init__(self, source: str, problems: Sequence[str]) -> None:
-        self.source = source
-        self.problems = tuple(problems)
-        super().__init__(source, self.problems)
-
-    def __str__(self) -> str:
-        where = f"{self._of}{self.source}"
-        return list_problems(self.problems, where, f"{where}: {len(self.problems)} things are wrong")
-
-
-class OptionError(_Problems):
+class OptionError(UserError):
     """One or more options are wrong. The message lists them all."""
 
     id = "ES-101"
@@ -58,12 +30,18 @@ class OptionError(_Problems):
         "Correct each option that the message lists, with what was expected and found. `evensplit explain NAME` shows "
         "one option, and [Options](options.md) has all of them."
     )
+    problems: tuple[str, ...]
+    """One sentence for each wrong option, at least one."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
 
     def __str__(self) -> str:
         return list_problems(self.problems, "1 option is wrong", f"{len(self.problems)} options are wrong")
 
 
-class AssignmentInputError(_Problems, ValueError):
+class AssignmentInputError(UserError, ValueError):
     """Splits, readers, eligibility, weights or previous owners cannot be assigned."""
 
     id = "ES-102"
@@ -75,6 +53,12 @@ class AssignmentInputError(_Problems, ValueError):
         "Correct each argument that the message lists, with what was expected. A split that no reader may read is not "
         "an error: it is in `unassigned`."
     )
+    problems: tuple[str, ...]
+    """One sentence for each wrong argument, at least one."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
 
     def __str__(self) -> str:
         if len(self.problems) == 1:
@@ -82,7 +66,7 @@ class AssignmentInputError(_Problems, ValueError):
         return "nothing was assigned:" + "".join(f"\n  - {problem}" for problem in self.problems)
 
 
-class CaseError(_ProblemsOfSource):
+class CaseError(UserError):
     """The cases for `evensplit assign` cannot be read."""
 
     id = "ES-103"
@@ -91,9 +75,23 @@ class CaseError(_ProblemsOfSource):
         "Correct each case and field that the message lists, with what was expected. `evensplit assign --help` shows "
         "the form."
     )
+    source: str
+    """Where the cases come from: a file, or standard input."""
+
+    problems: tuple[str, ...]
+    """One sentence for each thing that is wrong, at least one."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(source, self.problems)
+
+    def __str__(self) -> str:
+        where = self.source
+        return list_problems(self.problems, where, f"{where}: {len(self.problems)} things are wrong")
 
 
-class MetadataError(_ProblemsOfSource):
+class MetadataError(UserError):
     """A metadata file or service gave no usable answer. The next answer may be usable."""
 
     id = "ES-104"
@@ -103,10 +101,23 @@ class MetadataError(_ProblemsOfSource):
         "`metadataFailureThreshold` answers in a row have failed. A query that starts needs a good one."
     )
     cure = "Correct the document at the place that the message names (for files, with the line), or repair the service."
-    _of = "metadata of "
+    source: str
+    """Which file or service it is."""
+
+    problems: tuple[str, ...]
+    """One sentence for each thing that is wrong, at least one."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(source, self.problems)
+
+    def __str__(self) -> str:
+        where = f"metadata of {self.source}"
+        return list_problems(self.problems, where, f"{where}: {len(self.problems)} things are wrong")
 
 
-class SubscriptionError(_Problems):
+class SubscriptionError(UserError):
     """Topics or partitions that were named do not exist, or the offsets named for them do not."""
 
     id = "ES-105"
@@ -118,6 +129,12 @@ class SubscriptionError(_Problems):
         "Correct the name or the offset, create the topic, or grant Describe on it. To read topics that are created "
         "later, use `subscribePattern`. To begin where a log begins now, set `failOnDataLoss=false`."
     )
+    problems: tuple[str, ...]
+    """One sentence for each topic or partition, at least one."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
 
     def __str__(self) -> str:
         return "the subscription cannot be read:" + "".join(f"\n  - {problem}" for problem in self.problems)
