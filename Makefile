@@ -33,7 +33,7 @@ help: ## This list
 demo: setup ## Two Kafka clusters, read evenly through Spark, counted live and checked (about a minute)
 	@$(py) examples/demo.py $(ARGS)
 
-test: setup ## Every test that is not slow, on real brokers and real Spark (at most 8 minutes)
+test: setup ## Every test that is not slow, on real brokers and real Spark (about 10 minutes)
 	@$(py) -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --durations=15 $(ARGS)
 
 test-fast: setup ## Unit and property tests, few examples of each law, nothing that takes long (at most a minute)

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -263,14 +263,16 @@ def test_a_topic_that_was_denied_for_a_moment_only_is_not_gone(pool: Pool) -> No
         assert f"these brokers did not confirm it: {cluster.servers[0]}" in str(caught.value)
 
 
-LARGE = record_batch([bytes(300_000)] * 10)
-
-
 class Large(Log):
     """One record batch of 3 MB."""
 
     def batch_at(self, offset: int) -> bytes:
-        return LARGE if offset < 10 else b""
+        return _large_batch() if offset < 10 else b""
+
+
+@cache
+def _large_batch() -> bytes:
+    return record_batch([bytes(300_000)] * 10)
 
 
 def test_an_answer_that_claims_too_much_costs_a_connection_and_no_more(pool: Pool) -> None:

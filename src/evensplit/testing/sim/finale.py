@@ -83,10 +83,10 @@ def unfinished(simulation: Simulated) -> str:
     if missing:
         return f"reader {missing[0]} is not registered"
     real: dict[SplitId, bool] = {}
+    looks_again = simulation.profile.discovery or not isinstance(simulation.driver, StreamHost)
     for key, topic_id, log in simulation.world.real():
         real[key] = True
         split = state.splits.get(key)
-        looks_again = simulation.profile.discovery or not isinstance(simulation.driver, StreamHost)
         if not looks_again and (split is None or split.removed_at_ms is not None):
             # Neither what is new is looked for nor what is back.
             continue

@@ -10,6 +10,7 @@ from functools import partial
 from random import Random
 from types import MappingProxyType
 
+from evensplit.kafka.admin.cluster_session import UNKNOWN_TOPIC_GRACE_S
 from evensplit.testing.sim.fetch.log import Log
 from evensplit.testing.sim.fetch.network import SimulatedClock, SimulatedNetwork, SimulatedSocket
 
@@ -47,8 +48,8 @@ FAULTS: Mapping[str, str] = MappingProxyType(
 """Every fault, and what it does."""
 
 SECOND_US = 1_000_000
-GRACE_US = 2 * SECOND_US
-"""A broker that knows of no topic for longer, or again so soon, is believed: that is what the reader allows a start."""
+GRACE_US = int(UNKNOWN_TOPIC_GRACE_S * SECOND_US)
+"""The reader believes a broker that knows of no topic for so long, or again within that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,8 @@ class Cluster:
             self.heard(number)
             node.stale_until_us = self.clock.now_us + lasts
             self.note(f"broker {number} hears of nothing for {lasts / 1e6:.3f} s")
-        starts = self.clock.now_us >= node.blank_until_us + GRACE_US
-        if starts and self.strikes("blank", 0.04, lasts := self.lasting_us(1.5)):
+        may_start = self.clock.now_us >= node.blank_until_us + GRACE_US
+        if may_start and self.strikes("blank", 0.04, lasts := self.lasting_us(1.5)):
             node.blank_until_us = self.clock.now_us + lasts
             self.note(f"broker {number} knows of no topic for {lasts / 1e6:.3f} s")
         for fault in ("down", "hang"):
