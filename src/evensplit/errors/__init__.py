@@ -27,7 +27,8 @@
     │   └── CheckpointForeign        it is not one of ours
     ├── TransitionError              an event that cannot happen in the enumerator's state
     ├── LocalKafkaError              the broker for tests did not start or stop
-    └── SimulationFailed             a simulated run broke a law
+    ├── SimulationFailed             a simulated run broke a law
+    └── ChaosError                   a run with faults could not be made or read
 
 A message says what happened, where (cluster, topic, partition), what was expected and found, and what to do. Each class
 has an `id`, and beside it the `cause` and the `cure` that the documentation and `evensplit explain` show.
@@ -64,7 +65,7 @@ from evensplit.errors.state import (
     CheckpointVersionUnknown,
     TransitionError,
 )
-from evensplit.errors.testing import LocalKafkaError, SimulationFailed
+from evensplit.errors.testing import ChaosError, LocalKafkaError, SimulationFailed
 from evensplit.errors.user import (
     AssignmentInputError,
     CaseError,
@@ -83,6 +84,7 @@ __all__ = [
     "BatchTooLarge",
     "BrokerError",
     "CaseError",
+    "ChaosError",
     "CheckpointCorrupt",
     "CheckpointError",
     "CheckpointForeign",

@@ -1,4 +1,4 @@
-"""Errors of `evensplit.testing`: the brokers for tests, and the simulator."""
+"""Errors of `evensplit.testing`: the brokers for tests, the simulator, and runs with faults."""
 
 from __future__ import annotations
 
@@ -60,3 +60,14 @@ class SimulationFailed(EvenSplitError):
 
     def __str__(self) -> str:
         return "\n".join((f"{self.where}: {self.detail}", *(f"  {line}" for line in self.story), self.again))
+
+
+class ChaosError(EvenSplitError):
+    """A run with faults could not be made, or its history could not be read."""
+
+    id = "ES-603"
+    cause = (
+        "`evensplit chaos` could not do its work: a part did not start, a job of your own does not keep to the contract, or "
+        "a directory holds no history. It says nothing about the job that was tested."
+    )
+    cure = "Correct what the message names. The logs of all parts are in the directory of the run."

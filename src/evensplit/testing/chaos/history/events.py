@@ -1,0 +1,278 @@
+"""What a history records: facts about one run, each with the time at which it was known.
+
+Nothing here is the source's own word: the events are about what was written, what was done to whom, and what arrived.
+A record is known by its number, which no other record of the run has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One fact. The name of its class is its name in the history."""
+
+    at_s: float = -1.0
+    """Seconds since the run began, by the clock that all processes of a machine share. The recorder fills it in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBegan(Event):
+    seed: int
+    minutes: float
+    nemeses: tuple[str, ...]
+    """Those that the schedule could choose from."""
+    schedule: tuple[dict[str, Any], ...]
+    """The faults to come, as `Planned` has them."""
+    spark: str
+    """`local` or `standalone`."""
+    queries: tuple[str, ...]
+    """The names of the job's queries."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Program -> version: evensplit, spark, kafka, python."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultsStopped(Event):
+    """No fault begins any more, and all are over: from here on everything has to arrive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingStopped(Event):
+    """Nothing is written any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Event):
+    problem: str = ""
+    """Why the run ended before its time; empty if it did not."""
+
+
+# Clusters and topics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStarted(Event):
+    cluster: str
+    """The name of these brokers throughout the run, whatever the metadata call them."""
+    cluster_id: str
+    brokers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNamed(Event):
+    """From now on the metadata name the cluster so."""
+
+    cluster: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRemoved(Event):
+    """From now on the metadata do not name the cluster."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicCreated(Event):
+    cluster: str
+    topic: str
+    incarnation: int
+    """Counted from 1: a topic that is deleted and created anew has the next one."""
+    partitions: int
+    kind: str
+    """`plain`, `transactional`, `compacted`, `short-lived` or `unclean`: what may happen to its records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicGrown(Event):
+    cluster: str
+    topic: str
+    incarnation: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDeletionBegan(Event):
+    """The topic is about to be deleted; it may be gone at any moment after this."""
+
+    cluster: str
+    topic: str
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalBegan(Event):
+    """Records before an offset are about to be removed: by retention, or because somebody deletes them."""
+
+    cluster: str
+    topic: str
+    incarnation: int
+    partition: int
+    before_offset: int
+
+
+# Records. Arrays of equal length, one entry for each record.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsSent(Event):
+    """Records were given to a producer. They may be in the log from now on, acknowledged or not."""
+
+    writer: str
+    cluster: str
+    topic: str
+    incarnation: int
+    partition: int
+    numbers: tuple[int, ...]
+    keys: tuple[str, ...] = ()
+    """The key of each record, for compacted topics; empty for others."""
+    timestamps_ms: tuple[int, ...] = ()
+    """The timestamp that each record was given."""
+    transaction: str = ""
+    """The transaction they belong to; empty if none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsAcknowledged(Event):
+    """The brokers have confirmed them. Those of a transaction count once it is committed."""
+
+    writer: str
+    cluster: str
+    topic: str
+    incarnation: int
+    partition: int
+    numbers: tuple[int, ...]
+    offsets: tuple[int, ...]
+    transaction: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsUnconfirmed(Event):
+    """The producer has given them up: they may be in the log, once, or not."""
+
+    writer: str
+    numbers: tuple[int, ...]
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnded(Event):
+    writer: str
+    transaction: str
+    outcome: str
+    """`committed`, `aborted`, or `unknown`: all of it may be seen, or nothing of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRead(Event):
+    """What another client finds in a partition at the end of the run: committed records alone."""
+
+    cluster: str
+    topic: str
+    incarnation: int
+    partition: int
+    numbers: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+
+# Faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultBegan(Event):
+    fault: int
+    """Its number in the schedule."""
+    nemesis: str
+    what: str
+    """What is done to whom, in a sentence."""
+    clusters: tuple[str, ...] = ()
+    """The clusters that cannot be read as usual meanwhile; empty if it is not about clusters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultEnded(Event):
+    """All is as it was before: what was killed runs and answers."""
+
+    fault: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultFailed(Event):
+    """The fault could not be made, or not be ended, as planned. It is a fault of the test."""
+
+    fault: int
+    nemesis: str
+    problem: str
+
+
+# The job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted(Event):
+    pid: int
+    settings: dict[str, Any]
+    """The options of the source and of the queries that differ from the first ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded(Event):
+    """The process of the driver has ended."""
+
+    pid: int
+    code: int
+    expected: bool
+    """Whether a fault killed it, or stopped it in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryStarted(Event):
+    query: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryEnded(Event):
+    """A query has ended, by itself if `error` is not empty. The job starts it again."""
+
+    query: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlanned(Event):
+    """A batch is done, and this is what it was planned to read, as Spark's progress has it."""
+
+    query: str
+    batch: int
+    rows: int
+    duration_ms: int
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDelivered(Event):
+    """The sink holds a whole batch. The same batch again, if it was repeated, is another attempt."""
+
+    query: str
+    batch: int
+    attempt: str
+    files: tuple[str, ...]
+    """Below the directory of the run."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryMeasured(Event):
+    process: str
+    """`driver`, `driver python`, `executor` or `executor python`."""
+    pid: int
+    resident_mib: float
+
+
+EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
+"""Name in the history -> class."""

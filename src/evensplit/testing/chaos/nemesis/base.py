@@ -1,0 +1,56 @@
+"""What a nemesis is, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from evensplit.testing.chaos.schedule import Kind
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from evensplit.testing.chaos.arena import Arena
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """A fault that has begun."""
+
+    what: str
+    """What is done to whom, in a sentence: `broker 1 of east is killed`."""
+    clusters: tuple[str, ...] = ()
+    """The clusters that cannot be read as usual until it ends; empty if it is not about clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nemesis:
+    """Something bad that can be done to an arena, and undone."""
+
+    kind: Kind
+    meaning: str
+    """What it does, in a sentence for users."""
+    do: Callable[[Arena, Random], AbstractContextManager[Harm]]
+    """Begin the fault on entering, end it on leaving. On return from either, it has happened."""
+    needs: str = ""
+    """`standalone` if it needs that kind of Spark, `mount` if it needs the right to mount; empty if nothing."""
+
+
+def nemesis(
+    name: str,
+    resource: str,
+    meaning: str,
+    *,
+    lasts_s: tuple[float, float] = (3.0, 20.0),
+    ends_driver: bool = False,
+    needs: str = "",
+) -> Callable[[Callable[[Arena, Random], Iterator[Harm]]], Nemesis]:
+    """Make a nemesis of a generator function that begins the fault, yields the harm once, and ends the fault."""
+
+    def make(body: Callable[[Arena, Random], Iterator[Harm]]) -> Nemesis:
+        return Nemesis(Kind(name, resource, lasts_s, ends_driver), meaning, contextmanager(body), needs)
+
+    return make
