@@ -1,0 +1,53 @@
+"""What all judgements of one run share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evensplit.testing.chaos.checker.excused import Duty
+from evensplit.testing.chaos.checker.faults import Fault, around
+from evensplit.testing.chaos.checker.ledger import Ledger
+from evensplit.testing.chaos.checker.verdict import Finding
+from evensplit.testing.chaos.history.events import Event
+
+
+@dataclass(slots=True)
+class Context:
+    events: Sequence[Event]
+    faults: Sequence[Fault]
+    ledger: Ledger
+    duty: Duty
+    names: dict[str, str]
+    """What the metadata called a cluster -> the cluster."""
+    end_s: float
+    calm_s: float | None
+    """When the faults stopped; None if they did not."""
+    bound_s: float
+    findings: list[Finding] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    not_judged: list[str] = field(default_factory=list)
+
+    def find(self, kind: str, what: str, where: str, at_s: float) -> None:
+        """Add a finding, with the faults around its time."""
+        some = around(self.faults, at_s, self.bound_s)
+        self.findings.append(Finding(kind, what, where, round(float(at_s), 3), tuple(one.what for one in some)))
+
+    def find_records(self, kind: str, what: str, query: str, numbers: Any, at_s: Any) -> None:
+        """Add one finding for each partition in which records have broken a promise."""
+        numbers, at_s = np.asarray(numbers, np.int64), np.asarray(at_s, float)
+        known = (numbers >= 0) & (numbers < self.ledger.size)
+        place = np.full(len(numbers), -1)
+        place[known] = self.ledger.place[numbers[known]]
+        for one in np.unique(place):
+            here = np.flatnonzero(place == one)
+            first = here[np.argmin(np.nan_to_num(at_s[here], nan=np.inf))]
+            where = "no known partition"
+            if one >= 0:
+                cluster, topic, incarnation, partition = self.ledger.places[one]
+                where = f"{cluster} {topic}-{partition} (incarnation {incarnation})"
+            at = -1.0 if np.isnan(at_s[first]) else at_s[first]
+            self.find(kind, f"{len(here)} records {what}, e.g. number {numbers[first]}", f"{query}: {where}", at)

@@ -1,0 +1,62 @@
+"""A verdict on a run: whether all promises held, and the findings if not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """An error with which a query may end by itself, and the faults that may cause it."""
+
+    pattern: str
+    """A regular expression that is searched in the error."""
+    nemeses: tuple[str, ...]
+    """One of them must have been on, or have ended at most 30 s before. `*` stands for any text."""
+    where: str
+    """The place in the documentation that says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One promise that was broken, with one example."""
+
+    kind: str
+    """`lost`, `repeated`, `repeated batch differs`, `reordered`, `wrong offset`, `wrong incarnation`, `wrong place`,
+    `aborted but seen`, `part of a transaction`, `made up`, `changed`, `miscounted`, `stalled`, `liveness`,
+    `ended by itself` or `memory`."""
+    what: str
+    where: str
+    """The query, and the partition or the process."""
+    at_s: float
+    """Of the first example, in seconds since the run began; -1 if unknown."""
+    faults: tuple[str, ...] = ()
+    """The faults that were on at this time, or had ended at most 30 s before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judgement of one run."""
+
+    findings: tuple[Finding, ...]
+    figures: Mapping[str, Any]
+    """Name -> a number, or a mapping of numbers."""
+    not_judged: tuple[str, ...]
+    """Each a sentence: which promise, and why."""
+    failed_faults: tuple[str, ...]
+    """Faults that could not be made. They say nothing about the source."""
+
+    @property
+    def held(self) -> bool:
+        """Whether no promise was broken, as far as they were judged."""
+        return not self.findings
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        if not self.held:
+            return f"Not held: {len(self.findings)} findings"
+        failed = len(self.failed_faults)
+        return f"Held, but {failed} faults could not be made" if failed else "Held"
