@@ -63,7 +63,7 @@ class Ledger:
     def _with_outcome(self, outcome: int) -> NDArray[np.bool_]:
         if not len(self.outcomes):
             return np.zeros(self.size, bool)
-        return (self.transaction >= 0) & (self.outcomes[self.transaction] == outcome)
+        return np.asarray((self.transaction >= 0) & (self.outcomes[self.transaction] == outcome), bool)
 
     def of_kind(self, kind: str) -> NDArray[np.bool_]:
         """Which records are in topics of a kind."""
@@ -76,7 +76,15 @@ def ledger_of(events: Sequence[Event]) -> Ledger:
     size = 1 + max((max(one.numbers, default=-1) for one in events if isinstance(one, RecordsSent)), default=-1)
     never, none = np.full(size, np.nan), np.full(size, -1, np.int64)
     ledger = Ledger(
-        size, never.copy(), never.copy(), *(none.copy() for _ in range(5)), in_log=np.zeros(size, bool)
+        size=size,
+        sent_s=never.copy(),
+        due_s=never.copy(),
+        place=none.copy(),
+        offset=none.copy(),
+        timestamp_ms=none.copy(),
+        key=none.copy(),
+        transaction=none.copy(),
+        in_log=np.zeros(size, bool),
     )
     places: dict[Place, int] = {}
     keys: dict[str, int] = {}

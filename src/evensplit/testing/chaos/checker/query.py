@@ -59,7 +59,7 @@ def _first_attempts(batch: Any) -> Any:
 def _judge_repeated_batches(
     context: Context, query: str, attempts: Sequence[Attempt], batch: Any, first: Any, rows: Delivery
 ) -> None:
-    for later in np.flatnonzero(~first):
+    for later in np.flatnonzero(~first).tolist():
         earlier = int(np.searchsorted(batch, batch[later]))
         ours, theirs = (_as_multiset(rows.where(rows.attempt == one)) for one in (earlier, later))
         if not np.array_equal(ours, theirs):
@@ -129,7 +129,7 @@ def _behind(group: Any, step: Any, position: Any) -> Any:
     bad = np.zeros(len(group), bool)
     order = np.lexsort((position, step, group))
     group, step, position = group[order], step[order], position[order]
-    edges = np.flatnonzero(np.diff(group, prepend=group[:1] - 1)) if len(group) else []
+    edges: Any = np.flatnonzero(np.diff(group, prepend=group[:1] - 1)) if len(group) else []
     for begin, end in zip(edges, [*edges[1:], len(group)], strict=True):
         highest = np.maximum.accumulate(position[begin:end])
         # The highest of all earlier steps: that before the first row of this step.

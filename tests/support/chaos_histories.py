@@ -1,0 +1,211 @@
+"""A small run with faults as a faultless source would leave it: its history, and all forms of sinks."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evensplit.testing.chaos.history import events as ev
+from evensplit.testing.chaos.history.recorder import Recorder
+
+FORMS = ("foreach-batch", "parquet", "deduplicated", "counted", "async")
+NAMES = {"east": "Ost", "west": "West"}
+KINDS = {"plain": "plain", "money": "transactional", "state": "compacted", "brief": "short-lived", "risky": "unclean"}
+CALM_S, END_S = 200.0, 320.0
+
+
+@dataclass
+class Row:
+    number: int
+    cluster: str
+    topic: str
+    incarnation: int
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: str = ""
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        place = f"{self.cluster}|{self.topic}|{self.incarnation}|{self.partition}"
+        self.value = self.value or f"{self.number}|{place}|xxxx"
+
+
+@dataclass
+class Run:
+    """Change it, then `write` it."""
+
+    events: list[ev.Event] = field(default_factory=list)
+    batches: dict[str, dict[int, list[tuple[str, float, list[Row]]]]] = field(default_factory=dict)
+    """Query -> batch -> attempts: token, time, rows."""
+    counts_off: int = 0
+    """Added to the last counts."""
+
+    def rows(self, query: str, batch: int, attempt: int = 0) -> list[Row]:
+        return self.batches[query][batch][attempt][2]
+
+    def write(self, directory: Path) -> Path:
+        recorder = Recorder(directory / "history", "run")
+        for query, batches in self.batches.items():
+            (directory / "sink" / query).mkdir(parents=True)
+            for number, attempts in batches.items():
+                for token, at_s, rows in attempts:
+                    files = self._sink(directory, query, number, token, rows)
+                    self.events.append(
+                        ev.BatchDelivered(
+                            at_s=at_s, query=query, batch=number, attempt=token, files=files, rows=len(rows)
+                        )
+                    )
+        for event in sorted(self.events, key=lambda one: one.at_s):
+            recorder.record(event)
+        recorder.close()
+        return directory
+
+    def _sink(self, directory: Path, query: str, batch: int, token: str, rows: list[Row]) -> tuple[str, ...]:
+        sink = directory / "sink" / query
+        table = self._counts(batch) if query == "counted" else _table(rows)
+        if query == "parquet":
+            file = sink / f"part-{batch}-{token}.parquet"
+            pq.write_table(table, file)
+            log = sink / "_spark_metadata"
+            log.mkdir(exist_ok=True)
+            entries = [json.dumps({"path": file.as_uri(), "action": "add"})]
+            name = f"{batch}"
+            if batch == 9:
+                listed = [sink / f"part-{n}-a.parquet" for n in range(10)]
+                entries = [json.dumps({"path": one.as_uri(), "action": "add"}) for one in listed]
+                name = "9.compact"
+                for n in range(9):
+                    (log / f"{n}").unlink()
+            (log / name).write_text("\n".join(["v1", *entries]))
+            pq.write_table(table, sink / f"part-{batch}-stray.parquet")
+            return (file.relative_to(directory).as_posix(),)
+        home = sink / f"batch-{batch}" / f"attempt-{token}"
+        home.mkdir(parents=True)
+        pq.write_table(table, home / "part-0.parquet")
+        (home / "_SUCCESS").touch()
+        return ((home / "part-0.parquet").relative_to(directory).as_posix(),)
+
+    def _counts(self, upto: int) -> pa.Table:
+        groups: dict[tuple[str, str, int, int], list[int]] = defaultdict(list)
+        for batch, attempts in self.batches["deduplicated"].items():
+            if batch <= upto:
+                for row in attempts[0][2]:
+                    groups[NAMES[row.cluster], row.topic, row.partition, row.incarnation].append(row.number)
+        rows = [
+            {"cluster": c, "topic": t, "partition": p, "incarnation": i}
+            | {"count": len(n) + self.counts_off, "sum": sum(n), "max": max(n)}
+            for (c, t, p, i), n in groups.items()
+        ]
+        return pa.Table.from_pylist(rows)
+
+
+def _table(rows: list[Row]) -> pa.Table:
+    return pa.table(
+        {
+            "cluster": pa.array([NAMES[row.cluster] for row in rows], pa.string()),
+            "topic": pa.array([row.topic for row in rows], pa.string()),
+            "partition": pa.array([row.partition for row in rows], pa.int32()),
+            "offset": pa.array([row.offset for row in rows], pa.int64()),
+            "timestamp": pa.array([row.timestamp_ms * 1000 for row in rows], pa.timestamp("us", "UTC")),
+            "key": pa.array([row.key.encode() if row.key else None for row in rows], pa.binary()),
+            "value": pa.array([row.value.encode() for row in rows], pa.binary()),
+        }
+    )
+
+
+def faultless() -> Run:
+    """20 batches, one every 10 s; each topic gets four records in each, the aborted ones are not delivered."""
+    run = Run()
+    run.events.append(
+        ev.RunBegan(at_s=0, seed=7, minutes=5, nemeses=("broker-kill",), schedule=(), spark="local", queries=FORMS)
+    )
+    for cluster, name in NAMES.items():
+        run.events += [
+            ev.ClusterStarted(at_s=0, cluster=cluster, cluster_id=cluster, brokers=1),
+            ev.ClusterNamed(at_s=0, cluster=cluster, name=name),
+            *(
+                ev.TopicCreated(at_s=0, cluster=cluster, topic=topic, incarnation=1, partitions=2, kind=kind)
+                for topic, kind in KINDS.items()
+            ),
+        ]
+    run.events += [ev.QueryStarted(at_s=1, query=query) for query in FORMS]
+    run.events += [
+        ev.FaultBegan(at_s=50, fault=1, nemesis="broker-kill", what="broker 1 of east is killed", clusters=("east",)),
+        ev.FaultEnded(at_s=60, fault=1),
+        ev.FaultBegan(at_s=150, fault=2, nemesis="topic-again", what="brief is created anew"),
+        *(ev.TopicDeletionBegan(at_s=151, cluster=c, topic="brief", incarnation=1) for c in NAMES),
+        *(
+            ev.TopicCreated(at_s=152, cluster=c, topic="brief", incarnation=2, partitions=2, kind="short-lived")
+            for c in NAMES
+        ),
+        ev.FaultEnded(at_s=160, fault=2),
+        ev.FaultsStopped(at_s=CALM_S),
+        ev.RunEnded(at_s=END_S),
+    ]
+    run.batches = {query: {} for query in FORMS}
+    ends: dict[tuple[str, str, int, int], int] = defaultdict(int)
+    number = 0
+    for batch in range(20):
+        at_s = batch * 10 + 2.0
+        rows: list[Row] = []
+        for cluster in NAMES:
+            for topic in KINDS:
+                for partition in range(2):
+                    incarnation = 2 if topic == "brief" and batch >= 16 else 1
+                    place = (cluster, topic, incarnation, partition)
+                    transaction = f"t{batch}-{cluster}-{partition}" if topic == "money" else ""
+                    aborted = topic == "money" and batch % 4 == 1
+                    keys = ("k0", "k1") if topic == "state" else ("", "")
+                    some = [
+                        Row(number + n, *place, ends[place] + n, 1_000_000 + number + n, key)
+                        for n, key in enumerate(keys)
+                    ]
+                    number += 2
+                    ends[place] += 3
+                    _write(run, at_s, some, transaction, aborted=aborted)
+                    rows += [] if aborted else some
+        _deliver(run, batch, at_s + 5, rows)
+    return run
+
+
+def _write(run: Run, at_s: float, some: list[Row], transaction: str, *, aborted: bool) -> None:
+    row = some[0]
+    place = {
+        "writer": "w",
+        "cluster": row.cluster,
+        "topic": row.topic,
+        "incarnation": row.incarnation,
+        "partition": row.partition,
+        "numbers": tuple(one.number for one in some),
+        "transaction": transaction,
+    }
+    run.events.append(
+        ev.RecordsSent(
+            at_s=at_s,
+            **place,
+            keys=tuple(one.key for one in some) if row.key else (),
+            timestamps_ms=tuple(one.timestamp_ms for one in some),
+        )
+    )
+    run.events.append(ev.RecordsAcknowledged(at_s=at_s + 1, **place, offsets=tuple(one.offset for one in some)))
+    if transaction:
+        outcome = "aborted" if aborted else "committed"
+        run.events.append(ev.TransactionEnded(at_s=at_s + 2, writer="w", transaction=transaction, outcome=outcome))
+    elif row.topic == "risky":
+        offsets = tuple(one.offset for one in some)
+        read = {name: place[name] for name in ("cluster", "topic", "incarnation", "partition", "numbers")}
+        run.events.append(ev.LogRead(at_s=END_S - 1, **read, offsets=offsets))
+
+
+def _deliver(run: Run, batch: int, at_s: float, rows: list[Row]) -> None:
+    for query in FORMS:
+        copies = [Row(**vars(row)) for row in rows]
+        run.batches[query][batch] = [("a", at_s, copies)]
+    if batch == 6:
+        run.batches["foreach-batch"][batch].append(("b", at_s + 2, [Row(**vars(row)) for row in reversed(rows)]))

@@ -1,0 +1,206 @@
+"""The checker holds a faultless run, and finds each planted fault as what it is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evensplit.testing.chaos import checker
+from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.checker.text import verdict_text
+from evensplit.testing.chaos.history import events as ev
+from tests.support.chaos_histories import END_S, Row, Run, faultless
+
+QUERY = "foreach-batch"
+
+
+def _first(run: Run, topic: str, batch: int = 3) -> Row:
+    return next(row for row in run.rows(QUERY, batch) if row.topic == topic)
+
+
+def _lost(run: Run) -> None:
+    run.rows(QUERY, 3).remove(_first(run, "plain"))
+
+
+def _lost_from_log(run: Run) -> None:
+    run.rows(QUERY, 3).remove(_first(run, "risky"))
+
+
+def _deleted_too_late(run: Run) -> None:
+    run.rows(QUERY, 3).remove(_first(run, "brief"))
+
+
+def _replaced_in_another_partition(run: Run) -> None:
+    rows = run.rows(QUERY, 19)
+    rows.remove(next(row for row in rows if row.topic == "state" and row.partition == 0))
+
+
+def _removed_too_late(run: Run) -> None:
+    row = _first(run, "plain")
+    run.rows(QUERY, 3).remove(row)
+    place = {"cluster": row.cluster, "topic": row.topic, "incarnation": 1, "partition": row.partition}
+    run.events.append(ev.RemovalBegan(at_s=190, **place, before_offset=10**6))
+
+
+def _repeated(run: Run) -> None:
+    run.rows("parquet", 4).append(Row(**vars(next(row for row in run.rows("parquet", 3) if row.topic == "risky"))))
+
+
+def _repeated_by_async(run: Run) -> None:
+    run.rows("async", 4).append(Row(**vars(run.rows("async", 3)[0])))
+
+
+def _batch_differs(run: Run) -> None:
+    run.rows(QUERY, 6, 1).pop()
+
+
+def _reordered(run: Run) -> None:
+    row = _first(run, "plain")
+    run.rows(QUERY, 3).remove(row)
+    run.rows(QUERY, 4).append(row)
+
+
+def _wrong_offset(run: Run) -> None:
+    _first(run, "plain").offset += 1
+
+
+def _wrong_incarnation(run: Run) -> None:
+    rows = [row for row in run.rows(QUERY, 15) if row.topic == "brief"]
+    for row in rows:
+        run.rows(QUERY, 15).remove(row)
+    run.rows(QUERY, 17).extend(rows)
+
+
+def _wrong_place(run: Run) -> None:
+    _first(run, "plain").partition += 1
+
+
+def _aborted(run: Run) -> None:
+    sent = next(e for e in run.events if isinstance(e, ev.RecordsSent) and e.transaction == "t5-east-0")
+    run.rows(QUERY, 5).append(Row(sent.numbers[0], "east", "money", 1, 0, 15, sent.timestamps_ms[0]))
+
+
+def _part(run: Run) -> None:
+    for at, one in enumerate(run.events):
+        if isinstance(one, ev.TransactionEnded) and one.transaction == "t3-east-0":
+            run.events[at] = replace(one, outcome="unknown")
+    run.rows(QUERY, 3).remove(_first(run, "money"))
+
+
+def _made_up(run: Run) -> None:
+    row = _first(run, "plain")
+    run.rows(QUERY, 3).append(replace(row, number=999_999, value=""))
+
+
+def _unparsed(run: Run) -> None:
+    run.rows(QUERY, 3).append(replace(_first(run, "plain"), value="nonsense"))
+
+
+def _changed(run: Run) -> None:
+    _first(run, "plain").timestamp_ms += 1
+
+
+def _changed_key(run: Run) -> None:
+    _first(run, "state").key = "k9"
+
+
+def _stall(run: Run) -> None:
+    [(token, at_s, rows)] = run.batches["parquet"][10]
+    run.batches["parquet"][10] = [(token, at_s + 40, rows)]
+
+
+def _liveness(run: Run) -> None:
+    [(token, at_s, rows)] = run.batches["parquet"][19]
+    run.batches["parquet"][19] = [(token, at_s + 75, rows)]
+
+
+def _memory(run: Run) -> None:
+    for minute in range(31):
+        run.events.append(
+            ev.MemoryMeasured(at_s=minute * 60, process="driver", pid=1, resident_mib=500 + 2 * max(0, minute - 10))
+        )
+
+
+def _ended(run: Run) -> None:
+    run.events.append(ev.QueryEnded(at_s=120, query=QUERY, error="[ES-201] ClusterUnreachable: east"))
+
+
+def _driver_ended(run: Run) -> None:
+    run.events.append(ev.JobEnded(at_s=120, pid=1, code=1, expected=False))
+
+
+def _miscounted(run: Run) -> None:
+    run.counts_off = 1
+
+
+FAULTS: dict[Callable[[Run], None], str] = {
+    _lost: "lost",
+    _lost_from_log: "lost",
+    _deleted_too_late: "lost",
+    _removed_too_late: "lost",
+    _replaced_in_another_partition: "lost",
+    _repeated: "repeated",
+    _repeated_by_async: "repeated",
+    _batch_differs: "repeated batch differs",
+    _reordered: "reordered",
+    _wrong_offset: "wrong offset",
+    _wrong_incarnation: "wrong incarnation",
+    _wrong_place: "wrong place",
+    _aborted: "aborted but seen",
+    _part: "part of a transaction",
+    _made_up: "made up",
+    _unparsed: "made up",
+    _changed: "changed",
+    _changed_key: "changed",
+    _stall: "stalled",
+    _liveness: "liveness",
+    _memory: "memory",
+    _ended: "ended by itself",
+    _driver_ended: "ended by itself",
+    _miscounted: "miscounted",
+}
+
+
+def test_a_faultless_run_is_held(tmp_path: Path) -> None:
+    verdict = check(faultless().write(tmp_path))
+    assert verdict.findings == ()
+    assert verdict_text(verdict).startswith("Held.\n")
+    assert verdict.figures["repeated batches"][QUERY] == 1
+
+
+@pytest.mark.parametrize("plant, kind", FAULTS.items(), ids=[plant.__name__ for plant in FAULTS])
+def test_a_planted_fault_is_found_as_its_kind(tmp_path: Path, plant: Callable[[Run], None], kind: str) -> None:
+    run = faultless()
+    plant(run)
+    found = {finding.kind for finding in check(run.write(tmp_path)).findings}
+    assert found == {kind}
+
+
+def test_an_end_with_a_fault_that_explains_it_is_held(tmp_path: Path) -> None:
+    run = faultless()
+    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error="[ES-201] ClusterUnreachable: east"))
+    verdict = check(run.write(tmp_path))
+    assert verdict.held
+    assert "broker 1 of east" in verdict.figures["queries' ends"][0]["cause"]
+
+
+def test_a_failed_fault_is_no_finding_but_is_said(tmp_path: Path) -> None:
+    run = faultless()
+    run.events.append(ev.FaultFailed(at_s=END_S - 1, fault=3, nemesis="disk-full", problem="no right to mount"))
+    assert check(run.write(tmp_path)).sentence == "Held, but 1 faults could not be made"
+
+
+def test_the_checker_imports_nothing_of_the_source() -> None:
+    (home,) = checker.__path__
+    names = {
+        node.module or ""
+        for file in Path(home).glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom)
+    }
+    ours = tuple(f"evensplit.{name}" for name in ("errors", "testing.chaos.history", "testing.chaos.checker"))
+    assert [name for name in names if name.startswith("evensplit") and not name.startswith(ours)] == []
