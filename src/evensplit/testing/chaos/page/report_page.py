@@ -66,7 +66,16 @@ def _timeline(events: Sequence[ev.Event], faults: Sequence[Fault], end_s: float)
     delivered = [one for one in events if isinstance(one, ev.BatchDelivered)]
     lag: list[tuple[float, float]] = []
     queries = sorted({one.query for one in delivered if one.query != "counted"})
-    steps = [(one.at_s, len(one.numbers)) for one in events if isinstance(one, ev.RecordsAcknowledged)]
+    committed = {
+        one.transaction: one.at_s
+        for one in events
+        if isinstance(one, ev.TransactionEnded) and one.outcome == "committed"
+    }
+    steps = [
+        (committed.get(one.transaction, one.at_s), len(one.numbers))
+        for one in events
+        if isinstance(one, ev.RecordsAcknowledged) and (not one.transaction or one.transaction in committed)
+    ]
     if queries:
         steps += [(one.at_s, -one.rows) for one in delivered if one.query == queries[0]]
     held = 0
