@@ -11,8 +11,8 @@ import pytest
 
 from evensplit.testing.chaos import checker
 from evensplit.testing.chaos.checker.check import check
-from evensplit.testing.chaos.checker.text import verdict_text
 from evensplit.testing.chaos.history import events as ev
+from evensplit.testing.chaos.page.text import verdict_text
 from tests.support.chaos_histories import END_S, Row, Run, faultless
 
 QUERY = "foreach-batch"
