@@ -139,7 +139,7 @@ def faultless() -> Run:
     run.events += [
         ev.FaultBegan(at_s=50, fault=1, nemesis="broker-kill", what="broker 1 of east is killed", clusters=("east",)),
         ev.FaultEnded(at_s=60, fault=1),
-        ev.FaultBegan(at_s=150, fault=2, nemesis="topic-again", what="brief is created anew"),
+        ev.FaultBegan(at_s=150, fault=2, nemesis="topic-recreated", what="brief is created anew"),
         *(ev.TopicDeletionBegan(at_s=151, cluster=c, topic="brief", incarnation=1) for c in NAMES),
         *(
             ev.TopicCreated(at_s=152, cluster=c, topic="brief", incarnation=2, partitions=2, kind="short-lived")

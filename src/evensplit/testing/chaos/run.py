@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from evensplit.errors import ChaosError
 from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.clusters import ChaosCluster, start_clusters
 from evensplit.testing.chaos.faults import Faults
-from evensplit.testing.chaos.history.events import FaultsStopped, RunBegan, RunEnded, WritingStopped
+from evensplit.testing.chaos.history.events import FaultsStopped, JobReady, RunBegan, RunEnded, WritingStopped
 from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job.memory import MemoryWatcher
 from evensplit.testing.chaos.job.process import JobProcess
@@ -76,6 +76,7 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
     Ctrl-C, after which the history ends with the reason. Raises `ChaosError` for a plan that cannot be, or a job
     without a first batch, and `LocalKafkaError` if brokers do not start.
     """
+    plan = replace(plan, directory=plan.directory.absolute())
     nemeses, schedule = _what_happens(plan)
     plan.directory.mkdir(parents=True, exist_ok=True)
     if any(plan.directory.iterdir()):
@@ -146,8 +147,8 @@ def _live(
         source=plan.source,
         options=_options(plan, clusters, metadata),
         queries=plan.queries,
-        directory=plan.directory.absolute(),
-        history=plan.directory.absolute() / "history",
+        directory=plan.directory,
+        history=plan.directory / "history",
         began_s=recorder.began_s,
     )
     stack.enter_context(room_for_checkpoints(task))
@@ -172,6 +173,7 @@ def _live(
             without = ", ".join(one for one in plan.queries if not standing.batches.get(one))
             raise ChaosError(f"no batch of {without} within {FIRST_BATCH_WITHIN_S:g} s; see {plan.directory}/job.log")
         time.sleep(LOOK_EVERY_S)
+    recorder.record(JobReady())
     faults = Faults(arena, nemeses, schedule, recorder.now_s)
     stack.callback(faults.stop)
     standing.storm_total_s = plan.minutes * 60

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from evensplit.testing.chaos.checker.verdict import Excuse
 
-_UNREACHABLE = (
-    *("broker*", "*brokers*", "cluster*", "controller*", "rolling*", "partition*", "unclean*", "network*", "proxy*"),
-)
+_BROKERS = ("broker-*", "rolling-bounce", "controller-kill", "cluster-down", "reassignment", "unclean-election")
+_NETWORK = ("cut", "half-open", "one-way", "delay", "jitter", "reset", "throttle", "stale-metadata", "quota")
+_ACCESS = ("access-withdrawn", "password-rotated", "certificate-rotated")
+_TOPICS = ("topic-deleted", "topic-deleted-unread", "topic-recreated", "retention", "delete-records")
+_PROCESSES = ("source-kill", "python-worker-kill", "executor-kill", "worker-kill")
 
 EVENSPLIT: tuple[Excuse, ...] = (
     Excuse(
-        r"DataLossError|ES-304",
-        ("topic*", "retention*", "delete-records*", "unclean*"),
-        "docs/reference/errors.md, ES-304",
-    ),
-    Excuse(r"ClusterUnreachable|ES-201", _UNREACHABLE, "docs/reference/errors.md, ES-201"),
-    Excuse(r"BrokerError|ES-202", (*_UNREACHABLE, "access*", "topic*"), "docs/reference/errors.md, ES-202"),
-    Excuse(
-        r"AuthenticationError|ES-205",
-        ("access*", "*password*", "*certificate*"),
-        "docs/reference/errors.md, ES-205",
+        r"\bDataLossError\b|ES-304",
+        (*_TOPICS, "unclean-election", "broker-*", "cluster-*"),
+        "failOnDataLoss, docs/reference/options.md",
     ),
     Excuse(
-        r"MetadataError|MetadataRefused|ES-104|ES-107",
-        ("metadata*", "cluster*"),
-        "docs/reference/errors.md, ES-104",
+        r"\bClusterUnreachable\b|ES-201",
+        (*_BROKERS, *_NETWORK),
+        "a batch that was reading at the moment of the outage, docs/howto/regions.md",
     ),
-    Excuse(r"No space left on device|ENOSPC", ("disk*", "*disk-full*", "*full*"), "Spark: a checkpoint is not written"),
     Excuse(
-        r"Task \d+ in stage .* failed \d+ times|ExecutorLostFailure|Python worker exited",
-        ("executor*", "worker*", "python*", "*kill*", "task*"),
-        "Spark: spark.task.maxFailures",
+        r"\bBrokerError\b|ES-202",
+        (*_BROKERS, *_NETWORK, *_ACCESS, *_TOPICS),
+        "a batch that was reading at the moment of the outage, docs/howto/regions.md",
+    ),
+    Excuse(r"\bAuthenticationError\b|ES-205", _ACCESS, "rotating credentials, docs/howto/security.md"),
+    Excuse(
+        r"No space left on device",
+        ("checkpoint-full",),
+        "the checkpoint's file system keeps what is written to it, docs/reliability.md",
+    ),
+    Excuse(
+        r"failed \d+ times|ExecutorLostFailure|Python worker exited|Python streaming source runner|"
+        r"Connection reset|Broken pipe|EOFException|SparkContext was shut down|Cannot run program",
+        (*_PROCESSES, *_BROKERS, *_NETWORK),
+        "processes of Spark that are killed end the query if Spark does not repeat their work, docs/reliability.md",
     ),
 )

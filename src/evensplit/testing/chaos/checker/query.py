@@ -152,6 +152,8 @@ def judge_missing(context: Context, query: str, delivered: Any) -> None:
     for reason, some in duty.excused.items():
         if "outcome" not in reason:
             free |= some
+        if count := int(np.sum(some & ~delivered)):
+            context.figures.setdefault(f"not delivered, {query}", {})[reason] = count
     unknown = np.flatnonzero(ledger.unknown & (ledger.offset >= 0) & ~free)
     parts = ledger.transaction[unknown]
     seen = np.isin(parts, np.unique(parts[delivered[unknown]]))

@@ -35,6 +35,11 @@ class RunBegan(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobReady(Event):
+    """Each query has had its first batch. From here on faults may begin, and delivery is timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultsStopped(Event):
     """No fault begins any more, and all are over: from here on everything has to arrive."""
 
