@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evensplit.testing.chaos.clusters import ChaosCluster
+from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job.process import JobProcess
 from evensplit.testing.chaos.job.standalone import StandaloneCluster
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.workload.workload import Workload
-
-from evensplit.testing.chaos.history.recorder import Recorder
 
 
 @dataclass(frozen=True, slots=True)
