@@ -130,16 +130,53 @@ def _live(
     show: Show,
 ) -> None:
     """The life of a run. What is entered into `stack` is ended by the caller, in reverse order."""
-    standing = Standing("starting the brokers", faults_total=len(schedule))
+    standing = Standing("starting the brokers, the metadata service and Spark", faults_total=len(schedule))
     show(standing)
+    arena, sinks = _arena(plan, recorder, stack)
+    workload = arena.workload
+
+    def look(phase: str) -> None:
+        standing.phase, standing.now_s = phase, recorder.now_s
+        standing.written, standing.acknowledged = workload.written, workload.acknowledged
+        standing.delivered, standing.batches = sinks.rows(), sinks.batches()
+        show(standing)
+        time.sleep(LOOK_EVERY_S)
+
+    until_s = recorder.now_s + FIRST_BATCH_WITHIN_S
+    while without := [one for one in plan.queries if not standing.batches.get(one)]:
+        if recorder.now_s > until_s:
+            what = f"no batch of {', '.join(without)} within {FIRST_BATCH_WITHIN_S:g} s"
+            raise ChaosError(f"{what}; see {plan.directory / 'job.log'}")
+        look("waiting for the first batch of each query")
+    recorder.record(JobReady())
+    began_s = recorder.now_s
+    faults = Faults(arena, nemeses, schedule, began_s)
+    stack.callback(faults.stop)
+    standing.storm_total_s = plan.minutes * 60
+    faults.start()
+    while not faults.are_over() or recorder.now_s < began_s + standing.storm_total_s:
+        standing.storm_s = min(recorder.now_s - began_s, standing.storm_total_s)
+        standing.faults_on, standing.faults_done, standing.faults_failed = faults.on, faults.done, faults.failed
+        look("faults")
+    standing.storm_s, standing.faults_on, standing.faults_done = standing.storm_total_s, (), faults.done
+    recorder.record(FaultsStopped())
+    workload.stop()
+    recorder.record(WritingStopped())
+    until_s = recorder.now_s + PEACE_S + GRACE_S
+    while recorder.now_s < until_s:
+        look("no faults any more: everything has to arrive")
+    look("reading the logs with another client")
+    workload.read_logs()
+
+
+def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher]:
+    """Start all parts of a run, with the job as the last one, and what watches them."""
     clusters = stack.enter_context(start_clusters(plan.directory / "kafka", recorder))
     workload = Workload(recorder, clusters, plan.seed, plan.records_per_s)
     workload.create_topics()
     metadata = stack.enter_context(MetadataService(recorder, clusters, workload))
     spark = None
     if plan.spark == "standalone":
-        standing.phase = "starting Spark's master and workers"
-        show(standing)
         (plan.directory / "spark").mkdir()
         spark = stack.enter_context(StandaloneCluster(plan.directory / "spark", workers=2))
     task = Task(
@@ -157,43 +194,8 @@ def _live(
     stack.callback(workload.stop)
     workload.start()
     job = stack.enter_context(JobProcess(plan.job, task, recorder))
-    arena = Arena(plan.directory, recorder, clusters, metadata, workload, job, spark)
     stack.enter_context(MemoryWatcher(job, spark, recorder))
-
-    def look(phase: str) -> Standing:
-        standing.phase, standing.now_s = phase, recorder.now_s
-        standing.written, standing.acknowledged = workload.written, workload.acknowledged
-        standing.delivered, standing.batches = sinks.rows(), sinks.batches()
-        show(standing)
-        return standing
-
-    until_s = recorder.now_s + FIRST_BATCH_WITHIN_S
-    while not all(look("waiting for the first batch of each query").batches.get(one) for one in plan.queries):
-        if recorder.now_s > until_s:
-            without = ", ".join(one for one in plan.queries if not standing.batches.get(one))
-            raise ChaosError(f"no batch of {without} within {FIRST_BATCH_WITHIN_S:g} s; see {plan.directory}/job.log")
-        time.sleep(LOOK_EVERY_S)
-    recorder.record(JobReady())
-    faults = Faults(arena, nemeses, schedule, recorder.now_s)
-    stack.callback(faults.stop)
-    standing.storm_total_s = plan.minutes * 60
-    storm_began_s = recorder.now_s
-    faults.start()
-    while not faults.are_over() or recorder.now_s < storm_began_s + standing.storm_total_s:
-        standing.storm_s = min(recorder.now_s - storm_began_s, standing.storm_total_s)
-        standing.faults_on, standing.faults_done, standing.faults_failed = faults.on, faults.done, faults.failed
-        look("faults")
-        time.sleep(LOOK_EVERY_S)
-    standing.storm_s, standing.faults_on, standing.faults_done = standing.storm_total_s, (), faults.done
-    recorder.record(FaultsStopped())
-    workload.stop()
-    recorder.record(WritingStopped())
-    until_s = recorder.now_s + PEACE_S + GRACE_S
-    while recorder.now_s < until_s:
-        look("no faults any more: everything has to arrive")
-        time.sleep(LOOK_EVERY_S)
-    look("reading the logs with another client")
-    workload.read_logs()
+    return Arena(plan.directory, recorder, clusters, metadata, workload, job, spark), sinks
 
 
 def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: MetadataService) -> dict[str, str]:
