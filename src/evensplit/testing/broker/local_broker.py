@@ -11,6 +11,7 @@ from pathlib import Path
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.broker.node_files import Node, NodeFiles
 from evensplit.testing.broker.prepared import Prepared
+from evensplit.testing.network.proxy import NetworkProxy
 from evensplit.testing.process.jars import last_lines
 from evensplit.testing.process.keeper import Child, Keeper
 from evensplit.testing.process.ports import HOST, is_free
@@ -33,6 +34,8 @@ class LocalBroker:
     def __init__(self, node: Node, files: NodeFiles, start: Callable[[LocalBroker], None]) -> None:
         self.node_id = node.node_id
         self.rack = node.rack
+        self.proxy: NetworkProxy | None = None
+        """The way that clients take to it, in a cluster with `proxied=True`; None in any other."""
         self._node = node
         self._files = files
         self._start = start
@@ -49,8 +52,8 @@ class LocalBroker:
 
     @property
     def address(self) -> str:
-        """`127.0.0.1:port`."""
-        return f"{HOST}:{self.port}"
+        """`127.0.0.1:port`, or that of its proxy if it has one."""
+        return f"{HOST}:{self._node.proxy_port or self.port}"
 
     @property
     def internal_port(self) -> int:

@@ -15,6 +15,7 @@ from evensplit.testing.admin.topics import REQUEST_TIMEOUT_S
 from evensplit.testing.broker.local_broker import LocalBroker, PortTakenError
 from evensplit.testing.broker.node_files import OWN_PROPERTIES, Node, NodeFiles, node_properties, random_kafka_id
 from evensplit.testing.broker.prepared import Prepared, prepare
+from evensplit.testing.network.proxy import NetworkProxy
 from evensplit.testing.process.directory_lock import cannot_be_used, locked_directory
 from evensplit.testing.process.jars import Progress
 from evensplit.testing.process.keeper import Keeper
@@ -51,6 +52,8 @@ class LocalKafka(AccessHelpers):
     `racks`: the `broker.rack` of each broker, as many as there are brokers.
     `properties`: broker settings, above the defaults given here. Those that say what a broker is and where
     (`listeners`, `node.id`, `log.dirs` and their like) cannot be set.
+    `proxied`: clients reach each broker through a proxy in this process, `kafka.broker(0).proxy`, which can be cut,
+    slowed down and held (`Trouble`). `internal_servers` lead past it.
     `directory`: where to keep settings, logs and data. It is created if need be and *kept* in the end; data from an
     earlier `LocalKafka` in it are used again, and its ports, if they are free. One that another `LocalKafka` runs on
     is refused, before anything in it is touched. Without it, a temporary directory that is removed in the end.
@@ -87,6 +90,7 @@ class LocalKafka(AccessHelpers):
         security: Secured | None = None,
         racks: Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
+        proxied: bool = False,
         directory: Path | None = None,
         start_timeout_s: float = 120,
         jvm_options: Sequence[str] = (),
@@ -105,6 +109,7 @@ class LocalKafka(AccessHelpers):
         self._count = brokers
         self._racks = list(racks) if racks is not None else [None] * brokers
         self._properties = dict(properties or {})
+        self._proxied = proxied
         self._directory = directory
         self._start_timeout_s = start_timeout_s
         self._jvm_options = list(jvm_options)
@@ -114,6 +119,7 @@ class LocalKafka(AccessHelpers):
         self._prepared: Prepared | None = None
         self._brokers: list[LocalBroker] = []
         self._controllers: list[LocalBroker] = []
+        self._proxies: list[NetworkProxy] = []
         self._cluster_id = ""
         self._certificates: Certificates | None = None
 
@@ -160,6 +166,14 @@ class LocalKafka(AccessHelpers):
     def brokers(self) -> tuple[LocalBroker, ...]:
         """All brokers, in the order of their node ids."""
         return tuple(self._started())
+
+    @property
+    def controller(self) -> LocalBroker:
+        """The controller of a cluster of several brokers, to be killed, paused and started. It is no broker."""
+        self._started()
+        if not self._controllers:
+            raise LocalKafkaError("a broker that is alone is its own controller: use broker(0)")
+        return self._controllers[0]
 
     @property
     def is_running(self) -> bool:
@@ -282,6 +296,7 @@ class LocalKafka(AccessHelpers):
         requests.wait_until(all_do, what, REQUEST_TIMEOUT_S)
 
     def _forget(self) -> None:
+        self._close_proxies()
         self._brokers, self._controllers = [], []
         self._keeper = None
 
@@ -322,18 +337,29 @@ class LocalKafka(AccessHelpers):
                 raise cannot_be_used(home, error) from error
             members.append(LocalBroker(node, files, lambda broker: self._start_brokers([broker])))
         self._brokers = members[-self._count :]
+        for broker, proxy in zip(self._brokers, self._proxies, strict=False):
+            broker.proxy = proxy
         self._controllers = members[: -self._count]
         return formatted
 
     def _lay_out(self, kept: Path) -> list[Node]:
         """The nodes and their ports; the first is the controller."""
         count = self._count
-        controller_port, *ports = kept_ports(kept, 1 + count + (count if self._security is not None else 0))
+        two_listeners = self._security is not None or self._proxied
+        controller_port, *ports = kept_ports(kept, 1 + count + (count if two_listeners else 0))
         internal: Sequence[int | None] = ports[count:] or [None] * count
-        if count == 1:
-            return [Node(0, ports[0], controller_port, self._racks[0], internal[0])]
-        brokers = [Node(each, ports[each], None, self._racks[each], internal[each]) for each in range(count)]
-        return [Node(CONTROLLER_ID, None, controller_port), *brokers]
+        self._close_proxies()
+        self._proxies = [NetworkProxy((HOST, port)) for port in ports[:count]] if self._proxied else []
+        proxies: Sequence[int | None] = [proxy.address[1] for proxy in self._proxies] or [None] * count
+        alone = controller_port if count == 1 else None
+        brokers = [
+            Node(each, ports[each], alone, self._racks[each], internal[each], proxies[each]) for each in range(count)
+        ]
+        return brokers if count == 1 else [Node(CONTROLLER_ID, None, controller_port), *brokers]
+
+    def _close_proxies(self) -> None:
+        for proxy in self._proxies:
+            proxy.close()
 
     def _start_brokers(self, brokers: Sequence[LocalBroker]) -> None:
         assert self._keeper is not None

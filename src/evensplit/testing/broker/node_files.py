@@ -66,7 +66,8 @@ rootLogger.appenderRef.file.ref = file
 class Node:
     """One node of a cluster: a broker if it has `port`, a controller if it has `controller_port`, or both.
 
-    With an `internal_port`, a broker has no security there; `port` is then for clients alone, and secured.
+    With an `internal_port`, a broker has no security there; `port` is then for clients alone, and may be secured.
+    With a `proxy_port`, clients are told to come there.
     """
 
     node_id: int
@@ -74,6 +75,7 @@ class Node:
     controller_port: int | None
     rack: str | None = None
     internal_port: int | None = None
+    proxy_port: int | None = None
 
     @property
     def roles(self) -> str:
@@ -91,6 +93,13 @@ class Node:
         if self.internal_port is not None:
             ports = {LISTENER: self.port, "PLAINTEXT": self.internal_port}
         return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items() if port is not None)
+
+    @property
+    def advertised_listeners(self) -> str:
+        """As `listeners`, with the proxy in the place of the listener for clients."""
+        if self.proxy_port is None:
+            return self.listeners
+        return f"{LISTENER}://{HOST}:{self.proxy_port},PLAINTEXT://{HOST}:{self.internal_port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +209,7 @@ def node_properties(
         "controller.quorum.voters": f"{controller.node_id}@{HOST}:{controller.controller_port}",
         "controller.listener.names": "CONTROLLER",
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{LISTENER}:PLAINTEXT",
         "log.dirs": str(data),
         # A producer's or consumer's metadata refresh would otherwise bring a deleted topic back.
         "auto.create.topics.enable": "false",
@@ -225,7 +234,7 @@ def node_properties(
         "log.cleaner.dedupe.buffer.size": "2097152",
     }
     if node.port is not None:
-        properties["advertised.listeners"] = node.listeners
+        properties["advertised.listeners"] = node.advertised_listeners
         properties["inter.broker.listener.name"] = "PLAINTEXT"
     if node.rack is not None:
         properties["broker.rack"] = node.rack

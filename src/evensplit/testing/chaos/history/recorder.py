@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.history.events import EVENTS, Event
@@ -45,6 +45,12 @@ class Recorder:
 
     def close(self) -> None:
         self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def read_history(directory: Path) -> list[Event]:
