@@ -112,10 +112,14 @@ def delete_topic(address: Address, topic: str, *, timeout_s: float) -> Any:
 
 def check(answer: Any, cluster: str, what: str) -> None:
     """Raise `BrokerError` when a broker's answer carries an error code."""
-    if answer.error_code:
-        said = f": {answer.error_message}" if answer.error_message else ""
-        detail = f"{describe_code(answer.error_code)}{said}"
-        raise BrokerError(cluster, f"{what}: {detail}", answer.error_code)
+    check_code(answer.error_code, cluster, what, answer.error_message)
+
+
+def check_code(code: int, cluster: str, what: str, message: str | None = None) -> None:
+    """Raise `BrokerError` for an error code."""
+    if code:
+        said = f": {message}" if message else ""
+        raise BrokerError(cluster, f"{what}: {describe_code(code)}{said}", code)
 
 
 def wait_until(condition: Callable[[float], bool], what: str, timeout_s: float) -> None:
