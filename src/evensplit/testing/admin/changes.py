@@ -40,8 +40,6 @@ QUOTAS_VERSION = 1
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET = 0
 PREFERRED = 0
-# The preferred replica leads already.
-ELECTION_NOT_NEEDED = 84
 QUOTAS = ("consumer_byte_rate", "request_percentage")
 
 
@@ -192,7 +190,8 @@ class ChangeHelpers(TopicHelpers):
 
         def led(left_s: float) -> bool:
             attempt_s = min(left_s, requests.ATTEMPT_TIMEOUT_S)
-            self._ask(what, attempt_s, elect_preferred, name, list(replicas))
+            for address in self.addresses()[:1]:
+                elect_preferred(address, name, list(replicas), timeout_s=attempt_s)
             return all(
                 one.leader_id == replicas[one.partition_index][0]
                 for topic in self._topic_everywhere(name, left_s)

@@ -28,6 +28,7 @@ with warnings.catch_warnings():
         DeleteTopicsRequest,
         DeleteTopicsResponse,
     )
+    from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 Address = tuple[str, int]
@@ -41,6 +42,9 @@ METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 CREATE_PARTITIONS_VERSION = 3
 DELETE_TOPICS_VERSION = 6
+LIST_OFFSETS_VERSION = 7
+LATEST = -1
+A_CONSUMER = -1
 
 
 def ask(address: Address, request: Any, response: Any, version: int, *, timeout_s: float) -> Any:
@@ -108,6 +112,17 @@ def delete_topic(address: Address, topic: str, *, timeout_s: float) -> Any:
     gone = DeleteTopicsRequest.DeleteTopicState(name=topic)
     request = DeleteTopicsRequest(topics=[gone], timeout_ms=int(timeout_s * 1000))
     return ask(address, request, DeleteTopicsResponse, DELETE_TOPICS_VERSION, timeout_s=timeout_s).responses[0]
+
+
+def end_offset(address: Address, topic: str, partition: int, *, timeout_s: float) -> int:
+    """The offset after the last committed record; `address` is of the leader. -1 if another broker is asked."""
+    wanted = ListOffsetsRequest.ListOffsetsTopic
+    one = wanted.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=LATEST)
+    request = ListOffsetsRequest(
+        replica_id=A_CONSUMER, isolation_level=0, topics=[wanted(name=topic, partitions=[one])]
+    )
+    answer = ask(address, request, ListOffsetsResponse, LIST_OFFSETS_VERSION, timeout_s=timeout_s)
+    return int(answer.topics[0].partitions[0].offset)
 
 
 def check(answer: Any, cluster: str, what: str) -> None:
