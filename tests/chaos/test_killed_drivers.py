@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evensplit.testing.process.sessions import kill_session
 from tests.support.driver import Drivers, marks
 from tests.support.fleets import QUICK
-from tests.support.processes import kill_session
 from tests.support.queries import committed, offset_files, run_available, written
 from tests.support.waiting import wait_for
 from tests.support.world import World

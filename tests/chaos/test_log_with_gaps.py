@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from evensplit.testing.process.sessions import kill_session
 from tests.support.driver import Drivers
-from tests.support.processes import kill_session
 from tests.support.queries import offset_files
 from tests.support.waiting import wait_for
 from tests.support.world import Topic, World

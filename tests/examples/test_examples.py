@@ -19,8 +19,8 @@ import fastavro
 import pytest
 
 from evensplit.testing import LocalKafka
+from evensplit.testing.process.sessions import kill_session
 from tests.support.connect import alone
-from tests.support.processes import kill_session
 from tests.support.queries import committed
 from tests.support.records import Draft, consume, numbers, produce
 from tests.support.starting import TOO_SLOW

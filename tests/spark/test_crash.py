@@ -18,8 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from evensplit.testing import LocalKafka
+from evensplit.testing.process.sessions import command_line, kill_session, session_members
 from tests.support.driver import Drivers, marks
-from tests.support.processes import command_line, kill_session, session_members
 from tests.support.queries import committed, offset_files, run_available, stream, written
 from tests.support.records import numbers
 from tests.support.starting import started

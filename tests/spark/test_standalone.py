@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from evensplit.testing import LocalKafka
+from evensplit.testing.chaos.job.standalone import StandaloneCluster
 from tests.support.driver import Drivers, marks
 from tests.support.queries import committed, states, written
 from tests.support.records import numbers
-from tests.support.standalone import StandaloneCluster
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -176,7 +177,7 @@ def faultless() -> Run:
 
 def _write(run: Run, at_s: float, some: list[Row], transaction: str, *, aborted: bool) -> None:
     row = some[0]
-    place = {
+    place: dict[str, Any] = {
         "writer": "w",
         "cluster": row.cluster,
         "topic": row.topic,
@@ -199,7 +200,9 @@ def _write(run: Run, at_s: float, some: list[Row], transaction: str, *, aborted:
         run.events.append(ev.TransactionEnded(at_s=at_s + 2, writer="w", transaction=transaction, outcome=outcome))
     elif row.topic == "risky":
         offsets = tuple(one.offset for one in some)
-        read = {name: place[name] for name in ("cluster", "topic", "incarnation", "partition", "numbers")}
+        read: dict[str, Any] = {
+            name: place[name] for name in ("cluster", "topic", "incarnation", "partition", "numbers")
+        }
         run.events.append(ev.LogRead(at_s=END_S - 1, **read, offsets=offsets))
 
 

@@ -30,7 +30,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from tests.support.processes import kill_session
+from evensplit.testing.process.sessions import kill_session
 from tests.support.queries import run_available
 
 ROOT = Path(__file__).resolve().parents[2]

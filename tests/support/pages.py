@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.support.processes import kill_session
+from evensplit.testing.process.sessions import kill_session
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -14,6 +14,7 @@ from evensplit.errors import EvenSplitError
 COMMANDS = {
     "assign": "assign.assign:assign",
     "broker": "broker:broker",
+    "chaos": "chaos:chaos",
     "completion": "completion:completion",
     "dashboard": "history.dashboard:dashboard",
     "doctor": "doctor.doctor:doctor",

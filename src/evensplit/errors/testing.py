@@ -67,7 +67,7 @@ class ChaosError(EvenSplitError):
 
     id = "ES-603"
     cause = (
-        "`evensplit chaos` could not do its work: a part did not start, a job of your own does not keep to the contract, or "
-        "a directory holds no history. It says nothing about the job that was tested."
+        "`evensplit chaos` could not do its work: a part did not start, a job of your own does not keep to the "
+        "contract, or a directory holds no history. It says nothing about the job that was tested."
     )
     cure = "Correct what the message names. The logs of all parts are in the directory of the run."

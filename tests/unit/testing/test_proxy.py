@@ -142,9 +142,12 @@ def test_lost_data_resets_the_connection(proxy: NetworkProxy) -> None:
 def test_a_broker_that_is_down_is_seen(echo: tuple[str, int]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         down = unused.getsockname()
-    with NetworkProxy(down) as proxy, socket.create_connection(proxy.address, 30) as client:
-        with suppress(ConnectionResetError):
-            assert client.recv(1) == b""
+    with (
+        NetworkProxy(down) as proxy,
+        socket.create_connection(proxy.address, 30) as client,
+        suppress(ConnectionResetError),
+    ):
+        assert client.recv(1) == b""
     with pytest.raises(OSError):
         socket.create_connection(proxy.address, 5)
 

@@ -76,12 +76,9 @@ def start_clusters(directory: Path, recorder: Recorder) -> Iterator[dict[str, Ch
     login, and has access rules.
     """
     secured = Secured("SASL_SSL", users=USERS, acls=True)
-    shared = {"proxied": True, "jvm_options": HEAP, "start_timeout_s": 240}
     with ExitStack() as stack:
-        east = LocalKafka(
-            brokers=3, properties={**QUICK, "min.insync.replicas": "2"}, directory=directory / "east", **shared
-        )
-        west = LocalKafka(security=secured, properties=QUICK, directory=directory / "west", **shared)
+        east = _local(directory / "east", brokers=3, properties={**QUICK, "min.insync.replicas": "2"})
+        west = _local(directory / "west", security=secured, properties=QUICK)
         clusters = {
             "east": ChaosCluster("east", stack.enter_context(east)),
             "west": ChaosCluster("west", stack.enter_context(west), "reader", dict(USERS)),
@@ -92,3 +89,7 @@ def start_clusters(directory: Path, recorder: Recorder) -> Iterator[dict[str, Ch
             kafka = one.kafka
             recorder.record(ClusterStarted(cluster=name, cluster_id=kafka.cluster_id, brokers=len(kafka.brokers)))
         yield clusters
+
+
+def _local(directory: Path, **settings: Any) -> LocalKafka:
+    return LocalKafka(directory=directory, proxied=True, jvm_options=HEAP, start_timeout_s=240, **settings)

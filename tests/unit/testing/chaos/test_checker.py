@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def _replaced_in_another_partition(run: Run) -> None:
 def _removed_too_late(run: Run) -> None:
     row = _first(run, "plain")
     run.rows(QUERY, 3).remove(row)
-    place = {"cluster": row.cluster, "topic": row.topic, "incarnation": 1, "partition": row.partition}
+    place: dict[str, Any] = {"cluster": row.cluster, "topic": row.topic, "incarnation": 1, "partition": row.partition}
     run.events.append(ev.RemovalBegan(at_s=190, **place, before_offset=10**6))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Self, TypeVar
@@ -20,8 +20,8 @@ class Recorder:
     """Appends events to a file of its own in the directory of a history, one JSON object a line.
 
     `name`: of the file, without its ending; no two processes may use the same one. `began_s`: when the run began, by
-    `time.monotonic()`, which all processes of a machine share; None: now. An event is in the file when `record` returns,
-    so SIGKILL loses none. Safe to use from several threads.
+    `time.monotonic()`, which all processes of a machine share; None: now. An event is in the file when `record`
+    returns, so SIGKILL loses none. Safe to use from several threads.
     """
 
     def __init__(self, directory: Path, name: str, began_s: float | None = None) -> None:
@@ -71,7 +71,7 @@ def _events(file: Path) -> Iterator[Event]:
     for number, line in enumerate(lines[:-1], 1):
         try:
             found = json.loads(line)
-            kind = EVENTS[found.pop("event")]
+            kind: Callable[..., Event] = EVENTS[found.pop("event")]
             yield kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
         except (ValueError, KeyError, TypeError) as error:
             known = ", ".join(field.name for field in fields(Event))

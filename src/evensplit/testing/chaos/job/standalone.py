@@ -13,9 +13,10 @@ from typing import Self
 
 import pyspark
 
+from evensplit.errors import ChaosError
+from evensplit.testing.admin.requests import wait_until
 from evensplit.testing.process.ports import HOST, free_ports
-from tests.support.processes import command_line, kill_session, session_members
-from tests.support.waiting import wait_for
+from evensplit.testing.process.sessions import command_line, kill_session, session_members
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_TIMEOUT_S = 180.0
@@ -41,14 +42,11 @@ class StandaloneCluster:
     def __enter__(self) -> Self:
         own = ["--host", HOST, "--port", str(self._port), "--webui-port", str(self._web_port)]
         try:
-            self._start("master", ["org.apache.spark.deploy.master.Master", *own])
-            wait_for(self._answers, within_s=START_TIMEOUT_S, what="a master that answers")
+            self._processes.append(self._start("master", ["org.apache.spark.deploy.master.Master", *own]))
+            wait_until(lambda _: self._answers(), "Spark's master answers", START_TIMEOUT_S)
             for number in range(self._count):
-                name = f"worker-{number}"
-                own = ["--host", HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"]
-                own += ["--work-dir", str(self._directory / name)]
-                self._start(name, ["org.apache.spark.deploy.worker.Worker", *own, self.url])
-            wait_for(lambda: self.alive() == self._count, within_s=START_TIMEOUT_S, what="workers that are known")
+                self._processes.append(self._start_worker(number))
+            self._wait_for_workers(self._count)
         except BaseException:
             self.close()
             raise
@@ -72,13 +70,41 @@ class StandaloneCluster:
         """End a worker and its executors with SIGKILL, as a machine that is switched off does."""
         kill_session(self._processes[1 + worker].pid)
 
+    def restart_worker(self, worker: int) -> None:
+        """Start a killed worker again; on return the master counts on it."""
+        alive = self.alive()
+        self._processes[1 + worker] = self._start_worker(worker)
+        self._wait_for_workers(alive + 1)
+
+    def processes(self) -> list[tuple[str, int]]:
+        """Role (`executor`, `executor python`) and pid of each process that a worker has started."""
+        found: list[tuple[str, int]] = []
+        for process in self._processes[1:]:
+            for pid in sorted(session_members(process.pid)):
+                command = command_line(pid)
+                if "CoarseGrainedExecutorBackend" in command:
+                    found.append(("executor", pid))
+                elif "pyspark" in command and "java" not in command.partition(" ")[0]:
+                    found.append(("executor python", pid))
+        return found
+
     def close(self) -> None:
         """End all of it."""
         for process in reversed(self._processes):
             kill_session(process.pid)
             process.wait(60)
 
-    def _start(self, name: str, arguments: list[str]) -> None:
+    def _start_worker(self, worker: int) -> subprocess.Popen[bytes]:
+        name = f"worker-{worker}"
+        own = ["--host", HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"]
+        own += ["--work-dir", str(self._directory / name)]
+        return self._start(name, ["org.apache.spark.deploy.worker.Worker", *own, self.url])
+
+    def _wait_for_workers(self, count: int) -> None:
+        # A worker that was killed is counted on for some seconds more.
+        wait_until(lambda _: self.alive() >= count, f"Spark's master knows {count} workers", START_TIMEOUT_S)
+
+    def _start(self, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "SPARK_HOME": str(SPARK_CLASS.parents[1]),
@@ -88,8 +114,8 @@ class StandaloneCluster:
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
         }
-        with (self._directory / f"{name}.log").open("wb") as output:
-            process = subprocess.Popen(
+        with (self._directory / f"{name}.log").open("ab") as output:
+            return subprocess.Popen(
                 [str(SPARK_CLASS), *arguments],
                 cwd=self._directory,
                 env=environment,
@@ -97,11 +123,11 @@ class StandaloneCluster:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._processes.append(process)
 
     def _answers(self) -> bool:
         if self._processes[0].poll() is not None:
-            raise AssertionError(f"the master ended: {(self._directory / 'master.log').read_text()[-3000:]}")
+            said = (self._directory / "master.log").read_text()[-3000:]
+            raise ChaosError(f"Spark's master ended with {self._processes[0].returncode}: {said}")
         try:
             self._state()
         except (OSError, ValueError):

@@ -1,0 +1,214 @@
+"""A run: everything is started, harmed as scheduled, left in peace at the end, and ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from evensplit.errors import ChaosError
+from evensplit.testing.chaos.arena import Arena
+from evensplit.testing.chaos.clusters import ChaosCluster, start_clusters
+from evensplit.testing.chaos.faults import Faults
+from evensplit.testing.chaos.history.events import FaultsStopped, RunBegan, RunEnded, WritingStopped
+from evensplit.testing.chaos.history.recorder import Recorder
+from evensplit.testing.chaos.job.memory import MemoryWatcher
+from evensplit.testing.chaos.job.process import JobProcess
+from evensplit.testing.chaos.job.room import may_mount, room_for_checkpoints
+from evensplit.testing.chaos.job.standalone import StandaloneCluster
+from evensplit.testing.chaos.job.task import Task
+from evensplit.testing.chaos.job.watch import SinkWatcher
+from evensplit.testing.chaos.metadata_service import MetadataService
+from evensplit.testing.chaos.nemesis.base import Nemesis
+from evensplit.testing.chaos.nemesis.registry import usable
+from evensplit.testing.chaos.plan import Plan, plain, write_schedule
+from evensplit.testing.chaos.schedule import Planned, make_schedule
+from evensplit.testing.chaos.workload.topics import LAYOUT, UNCLEAN_TOPIC
+from evensplit.testing.chaos.workload.workload import Workload
+
+FIRST_BATCH_WITHIN_S = 240.0
+PEACE_S = 60.0
+"""So long after the last fault everything has to be delivered."""
+
+GRACE_S = 10.0
+"""The job runs on for so long after that, so that a record that is late is seen as late, and not as lost."""
+
+LOOK_EVERY_S = 0.5
+LOCAL = "local[2,4]"
+"""Spark in the driver: two tasks at a time, each tried four times as on a cluster."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """How a run stands, to be shown while it lasts."""
+
+    phase: str
+    """What is being done: `starting the brokers`, `faults` …"""
+    now_s: float = 0.0
+    """Seconds since the run began."""
+    storm_s: float = 0.0
+    """Seconds of `storm_total_s` that faults have been going on."""
+    storm_total_s: float = 0.0
+    faults_on: tuple[str, ...] = ()
+    faults_done: int = 0
+    faults_failed: int = 0
+    faults_total: int = 0
+    written: int = 0
+    """Records that were given to producers."""
+    acknowledged: int = 0
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    """Query -> rows in its sink, those of repeated batches once."""
+    batches: Mapping[str, int] = field(default_factory=dict)
+    """Query -> batches in its sink."""
+
+
+Show = Callable[[Standing], None]
+
+
+def run(plan: Plan, show: Show = lambda _: None) -> Path:
+    """Make a run, which takes `plan.minutes` and some three more; the directory with its history and sinks.
+
+    `show` is called about twice a second. Everything that was started has ended on return, also after an error and
+    Ctrl-C, after which the history ends with the reason. Raises `ChaosError` for a plan that cannot be, or a job
+    without a first batch, and `LocalKafkaError` if brokers do not start.
+    """
+    nemeses, schedule = _what_happens(plan)
+    plan.directory.mkdir(parents=True, exist_ok=True)
+    if any(plan.directory.iterdir()):
+        raise ChaosError(f"{plan.directory} is not empty; give a directory that is, or does not exist")
+    recorder = Recorder(plan.directory / "history", "run")
+    began = RunBegan(
+        seed=plan.seed,
+        minutes=plan.minutes,
+        nemeses=tuple(nemeses),
+        schedule=plain(schedule),
+        spark=plan.spark,
+        queries=plan.queries,
+        versions={name: version(name) for name in ("evensplit", "pyspark", "confluent-kafka")},
+    )
+    recorder.record(began)
+    write_schedule(plan.directory / "schedule.json", schedule)
+    problem = "the run was interrupted"
+    try:
+        with ExitStack() as stack:
+            _live(plan, nemeses, schedule, recorder, stack, show)
+        problem = ""
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        recorder.record(RunEnded(problem=problem))
+        recorder.close()
+    return plan.directory
+
+
+def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
+    """The nemeses of a run, by name, and its schedule."""
+    there = {plan.spark}
+    if plan.source == "evensplit":
+        there.add("metadata")
+    if may_mount():
+        there.add("mount")
+    if plan.schedule is None:
+        nemeses = usable(plan.nemeses, frozenset(there))
+        return nemeses, make_schedule(plan.seed, plan.minutes, [one.kind for one in nemeses.values()])
+    names = tuple(sorted({one.nemesis for one in plan.schedule}))
+    return usable(names, frozenset(there)) if names else {}, plan.schedule
+
+
+def _live(
+    plan: Plan,
+    nemeses: Mapping[str, Nemesis],
+    schedule: tuple[Planned, ...],
+    recorder: Recorder,
+    stack: ExitStack,
+    show: Show,
+) -> None:
+    """The life of a run. What is entered into `stack` is ended by the caller, in reverse order."""
+    standing = Standing("starting the brokers", faults_total=len(schedule))
+    show(standing)
+    clusters = stack.enter_context(start_clusters(plan.directory / "kafka", recorder))
+    workload = Workload(recorder, clusters, plan.seed, plan.records_per_s)
+    workload.create_topics()
+    metadata = stack.enter_context(MetadataService(recorder, clusters, workload))
+    spark = None
+    if plan.spark == "standalone":
+        standing.phase = "starting Spark's master and workers"
+        show(standing)
+        (plan.directory / "spark").mkdir()
+        spark = stack.enter_context(StandaloneCluster(plan.directory / "spark", workers=2))
+    task = Task(
+        master=spark.url if spark is not None else LOCAL,
+        source=plan.source,
+        options=_options(plan, clusters, metadata),
+        queries=plan.queries,
+        directory=plan.directory.absolute(),
+        history=plan.directory.absolute() / "history",
+        began_s=recorder.began_s,
+    )
+    stack.enter_context(room_for_checkpoints(task))
+    sinks = stack.enter_context(SinkWatcher(task, recorder))
+    workload.life.delivered = sinks.has
+    stack.callback(workload.stop)
+    workload.start()
+    job = stack.enter_context(JobProcess(plan.job, task, recorder))
+    arena = Arena(plan.directory, recorder, clusters, metadata, workload, job, spark)
+    stack.enter_context(MemoryWatcher(job, spark, recorder))
+
+    def look(phase: str) -> Standing:
+        standing.phase, standing.now_s = phase, recorder.now_s
+        standing.written, standing.acknowledged = workload.written, workload.acknowledged
+        standing.delivered, standing.batches = sinks.rows(), sinks.batches()
+        show(standing)
+        return standing
+
+    until_s = recorder.now_s + FIRST_BATCH_WITHIN_S
+    while not all(look("waiting for the first batch of each query").batches.get(one) for one in plan.queries):
+        if recorder.now_s > until_s:
+            without = ", ".join(one for one in plan.queries if not standing.batches.get(one))
+            raise ChaosError(f"no batch of {without} within {FIRST_BATCH_WITHIN_S:g} s; see {plan.directory}/job.log")
+        time.sleep(LOOK_EVERY_S)
+    faults = Faults(arena, nemeses, schedule, recorder.now_s)
+    stack.callback(faults.stop)
+    standing.storm_total_s = plan.minutes * 60
+    storm_began_s = recorder.now_s
+    faults.start()
+    while not faults.are_over() or recorder.now_s < storm_began_s + standing.storm_total_s:
+        standing.storm_s = min(recorder.now_s - storm_began_s, standing.storm_total_s)
+        standing.faults_on, standing.faults_done, standing.faults_failed = faults.on, faults.done, faults.failed
+        look("faults")
+        time.sleep(LOOK_EVERY_S)
+    standing.storm_s, standing.faults_on, standing.faults_done = standing.storm_total_s, (), faults.done
+    recorder.record(FaultsStopped())
+    workload.stop()
+    recorder.record(WritingStopped())
+    until_s = recorder.now_s + PEACE_S + GRACE_S
+    while recorder.now_s < until_s:
+        look("no faults any more: everything has to arrive")
+        time.sleep(LOOK_EVERY_S)
+    look("reading the logs with another client")
+    workload.read_logs()
+
+
+def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: MetadataService) -> dict[str, str]:
+    """The options of the source."""
+    options = {"startingOffsets": "earliest", "kafka.isolation.level": "read_committed", "failOnDataLoss": "false"}
+    if plan.source == "evensplit":
+        options |= {"discoveryInterval": "5s", **metadata.options()}
+    else:
+        topics = ",".join(sorted({topic for topic, *_ in (*LAYOUT, UNCLEAN_TOPIC)}))
+        options["clusters"] = json.dumps(
+            {
+                name: {
+                    "kafka.bootstrap.servers": one.servers,
+                    "subscribePattern": topics.replace(",", "|"),
+                    **{f"kafka.{key}": value for key, value in one.source_properties().items() if key != "client.id"},
+                }
+                for name, one in clusters.items()
+            }
+        )
+    return {**options, **(plan.options or {})}
