@@ -27,6 +27,8 @@ with warnings.catch_warnings():
         CreateTopicsResponse,
         DeleteTopicsRequest,
         DeleteTopicsResponse,
+        DescribeQuorumRequest,
+        DescribeQuorumResponse,
     )
     from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import MetadataRequest, MetadataResponse
@@ -43,6 +45,7 @@ CREATE_TOPICS_VERSION = 7
 CREATE_PARTITIONS_VERSION = 3
 DELETE_TOPICS_VERSION = 6
 LIST_OFFSETS_VERSION = 7
+DESCRIBE_QUORUM_VERSION = 0
 LATEST = -1
 A_CONSUMER = -1
 
@@ -123,6 +126,15 @@ def end_offset(address: Address, topic: str, partition: int, *, timeout_s: float
     )
     answer = ask(address, request, ListOffsetsResponse, LIST_OFFSETS_VERSION, timeout_s=timeout_s)
     return int(answer.topics[0].partitions[0].offset)
+
+
+def controller_answers(address: Address, *, timeout_s: float) -> bool:
+    """Whether the cluster's controller answers the broker at `address`, which passes this request on."""
+    wanted = DescribeQuorumRequest.TopicData
+    log = wanted(topic_name="__cluster_metadata", partitions=[wanted.PartitionData(partition_index=0)])
+    request = DescribeQuorumRequest(topics=[log])
+    answer = ask(address, request, DescribeQuorumResponse, DESCRIBE_QUORUM_VERSION, timeout_s=timeout_s)
+    return not answer.error_code and not answer.topics[0].partitions[0].error_code
 
 
 def check(answer: Any, cluster: str, what: str) -> None:

@@ -351,8 +351,7 @@ class LocalKafka(AccessHelpers):
         internal: Sequence[int | None] = ports[count:] or [None] * count
         self._close_proxies()
         plain = self._security is None or not self._security.has_tls
-        targets = ports[:count] if self._proxied else []
-        self._proxies = [NetworkProxy((HOST, port), reads_kafka=plain) for port in targets]
+        self._proxies = [NetworkProxy((HOST, port), reads_kafka=plain) for port in ports[:count] if self._proxied]
         proxies: Sequence[int | None] = [proxy.address[1] for proxy in self._proxies] or [None] * count
         alone = controller_port if count == 1 else None
         brokers = [
