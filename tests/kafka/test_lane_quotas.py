@@ -20,7 +20,6 @@ from evensplit.kafka.net.connection import Connection
 from evensplit.testing import LocalKafka
 from tests.support.lanes import lane, settings_of, spread, values, whole
 from tests.support.proxies import Detour, Tamper, rewritten
-from tests.support.quotas import limit_consumer
 
 pytestmark = pytest.mark.kafka
 
@@ -110,7 +109,7 @@ def test_quota_of_a_real_broker(
         one.create_topic(topic)
         expected = spread(one, topic, 4000)
     bytes_per_s = 60_000
-    limit_consumer(("127.0.0.1", limiting.broker(0).port), topic, bytes_per_s)
+    limiting.limit_client(topic, consumer_byte_rate=bytes_per_s)
     opened: list[str] = []
     open_connection = Connection.__init__
 

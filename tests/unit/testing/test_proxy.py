@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from contextlib import suppress
 
 import pytest
 
+from evensplit.errors import LocalKafkaError
+from evensplit.testing.network.metadata_memory import Conversation, MetadataMemory
 from evensplit.testing.network.proxy import NetworkProxy, Trouble
 
 SOON_S = 0.3
@@ -147,3 +150,43 @@ def test_a_broker_that_is_down_is_seen(echo: tuple[str, int]) -> None:
         assert client.recv(1) == b""
     with pytest.raises(OSError):
         socket.create_connection(proxy.address, 5)
+
+
+def test_open_connections_are_dropped_and_new_ones_taken(proxy: NetworkProxy) -> None:
+    with connected(proxy) as client:
+        proxy.drop_connections()
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+    connected(proxy).close()
+
+
+def framed(*parts: bytes) -> bytes:
+    whole = b"".join(parts)
+    return struct.pack(">i", len(whole)) + whole
+
+
+def asked(conversation: Conversation, key: int, correlation: int, rest: bytes) -> None:
+    request = framed(struct.pack(">hhi", key, 12, correlation), rest)
+    # In two pieces, as TCP may bring it.
+    assert conversation.request(request[:9]) + conversation.request(request[9:]) == request
+
+
+def test_stale_metadata_are_those_of_the_last_answer_to_the_same_request() -> None:
+    memory = MetadataMemory()
+    one, other = Conversation(memory), Conversation(memory)
+    for conversation, correlation, said in ((one, 1, b"oldest"), (other, 1, b"older")):
+        asked(conversation, 3, correlation, b"orders")
+        answer = framed(struct.pack(">i", correlation), said)
+        assert conversation.answer(answer, stale=False) == answer
+    asked(one, 3, 2, b"orders")
+    asked(one, 1, 3, b"a fetch")
+    asked(one, 3, 4, b"never asked before")
+    answers = [framed(struct.pack(">i", number), b"new") for number in (2, 3, 4)]
+    cut = b"".join(answers)
+    got = one.answer(cut[:7], stale=True) + one.answer(cut[7:], stale=True)
+    assert got == framed(struct.pack(">i", 2), b"older") + answers[1] + answers[2]
+
+
+def test_data_that_are_not_kafkas_have_no_stale_metadata(proxy: NetworkProxy) -> None:
+    with pytest.raises(LocalKafkaError, match="reads_kafka"):
+        proxy.trouble = Trouble(stale_metadata=True)

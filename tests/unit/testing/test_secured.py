@@ -47,7 +47,7 @@ def test_all_that_is_wrong_is_said_at_once_and_no_password() -> None:
         "protocol must be one of SSL, SASL_PLAINTEXT, SASL_SSL, not 'SASL_PLAIN'",
         "mechanisms must be of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, not 'GSSAPI'",
         "client_certificates must be one of none, requested, required, not 'maybe'",
-        "broker_certificate must be one of valid, expired, other-host, not 'none'",
+        "broker_certificate must be one of valid, renewed, expired, other-host, not 'none'",
         "session_lifetime_ms must be 1 or more, not 0",
         "a user needs a name without NUL characters, not ''",
         "user 'bob' needs a password",
@@ -139,7 +139,7 @@ def test_what_is_not_secured_says_so() -> None:
         secured.deny("alice", topic="a", operations=["raed"])
     with pytest.raises(LocalKafkaError, match="needs a topic or a group, and an operation"):
         secured.allow("alice")
-    with pytest.raises(LocalKafkaError, match="one of valid, expired, other-host, not 'stale'"):
+    with pytest.raises(LocalKafkaError, match="one of valid, renewed, expired, other-host, not 'stale'"):
         secured.present_certificate("stale")
 
 
@@ -154,6 +154,7 @@ def test_certificates_are_from_their_authorities_and_for_their_hosts(certificate
     ca, other = chain_of(certificates.ca), chain_of(certificates.other_ca)
     for which, hosts in (
         ("valid", ["localhost", "127.0.0.1"]),
+        ("renewed", ["localhost", "127.0.0.1"]),
         ("expired", ["localhost", "127.0.0.1"]),
         ("other-host", ["elsewhere.example"]),
     ):

@@ -13,8 +13,9 @@ from typing import Any
 
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.admin import requests
+from evensplit.testing.admin.changes import ChangeHelpers
 from evensplit.testing.admin.requests import Address, ask
-from evensplit.testing.admin.topics import REQUEST_TIMEOUT_S, TopicHelpers
+from evensplit.testing.admin.topics import REQUEST_TIMEOUT_S
 from evensplit.testing.secured.security import Secured
 
 # As in `admin`.
@@ -29,26 +30,25 @@ with warnings.catch_warnings():
         AlterUserScramCredentialsResponse,
         CreateAclsRequest,
         CreateAclsResponse,
+        DeleteAclsRequest,
+        DeleteAclsResponse,
         DescribeAclsRequest,
         DescribeAclsResponse,
         DescribeUserScramCredentialsRequest,
         DescribeUserScramCredentialsResponse,
-        IncrementalAlterConfigsRequest,
-        IncrementalAlterConfigsResponse,
     )
 
 SCRAM_VERSION = 0
 ACLS_VERSION = 3
-ALTER_CONFIGS_VERSION = 1
 # KIP-554's numbers, and the names of the hashes.
 SCRAM_TYPES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
-BROKER_RESOURCE = 4
-SET = 0
 # The fewest that Kafka takes.
 ITERATIONS = 4096
 
 
-def create_users(address: Address, users: Mapping[str, str], mechanism: str, *, timeout_s: float) -> Any:
+def create_users(
+    address: Address, users: Mapping[str, str], mechanism: str, iterations: int = ITERATIONS, *, timeout_s: float
+) -> Any:
     """Make or change SCRAM credentials; the answer's `results` carry `error_code` and `error_message`.
 
     A request may name a user once, whatever the mechanism.
@@ -61,22 +61,34 @@ def create_users(address: Address, users: Mapping[str, str], mechanism: str, *, 
             AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
                 name=name,
                 mechanism=number,
-                iterations=ITERATIONS,
+                iterations=iterations,
                 salt=salt,
-                salted_password=hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, ITERATIONS),
+                salted_password=hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations),
             )
         )
     request = AlterUserScramCredentialsRequest(deletions=[], upsertions=upsertions)
     return ask(address, request, AlterUserScramCredentialsResponse, SCRAM_VERSION, timeout_s=timeout_s)
 
 
-def knows_users(address: Address, users: Sequence[str], mechanisms: Sequence[str], *, timeout_s: float) -> bool:
-    """Whether the broker at `address` knows the credentials of all these users."""
+def knows_users(
+    address: Address,
+    users: Sequence[str],
+    mechanisms: Sequence[str],
+    iterations: int | None = None,
+    *,
+    timeout_s: float,
+) -> bool:
+    """Whether the broker at `address` knows the credentials of all these users; with so many `iterations`, if given."""
     request = DescribeUserScramCredentialsRequest(
         users=[DescribeUserScramCredentialsRequest.UserName(name=name) for name in users]
     )
     answer = ask(address, request, DescribeUserScramCredentialsResponse, SCRAM_VERSION, timeout_s=timeout_s)
-    known = {(each.user, info.mechanism) for each in answer.results for info in each.credential_infos}
+    known = {
+        (each.user, info.mechanism)
+        for each in answer.results
+        for info in each.credential_infos
+        if iterations is None or info.iterations == iterations
+    }
     return {(name, SCRAM_TYPES[mechanism][0]) for name in users for mechanism in mechanisms} <= known
 
 
@@ -136,8 +148,25 @@ def create_rules(address: Address, rules: Sequence[Rule], *, timeout_s: float) -
     return ask(address, CreateAclsRequest(creations=creations), CreateAclsResponse, ACLS_VERSION, timeout_s=timeout_s)
 
 
-def knows_rules(address: Address, rules: Sequence[Rule], *, timeout_s: float) -> bool:
-    """Whether the broker at `address` applies all these rules."""
+def delete_rules(address: Address, rules: Sequence[Rule], *, timeout_s: float) -> Any:
+    """The broker's answer; its `filter_results` carry `error_code` and `error_message`."""
+    filters = [
+        DeleteAclsRequest.DeleteAclsFilter(
+            resource_type_filter=rule.resource_type,
+            resource_name_filter=rule.resource_name,
+            pattern_type_filter=int(ACLResourcePatternType.LITERAL),
+            principal_filter=rule.principal,
+            host_filter="*",
+            operation=rule.operation,
+            permission_type=rule.permission,
+        )
+        for rule in rules
+    ]
+    return ask(address, DeleteAclsRequest(filters=filters), DeleteAclsResponse, ACLS_VERSION, timeout_s=timeout_s)
+
+
+def knows_rules(address: Address, rules: Sequence[Rule], there: bool, *, timeout_s: float) -> bool:
+    """Whether the broker at `address` applies all these rules, or (if they are not to be `there`) none of them."""
     request = DescribeAclsRequest(
         resource_type_filter=int(ACLResourceType.ANY),
         resource_name_filter=None,
@@ -156,19 +185,7 @@ def knows_rules(address: Address, rules: Sequence[Rule], *, timeout_s: float) ->
     wanted = {
         (rule.principal, rule.resource_type, rule.resource_name, rule.operation, rule.permission) for rule in rules
     }
-    return wanted <= known
-
-
-def change_setting(address: Address, node_id: int, name: str, value: str, *, timeout_s: float) -> Any:
-    """Change a setting of one broker; the answer's `responses` carry `error_code` and `error_message`."""
-    alterable = IncrementalAlterConfigsRequest.AlterConfigsResource
-    changed = alterable(
-        resource_type=BROKER_RESOURCE,
-        resource_name=str(node_id),
-        configs=[alterable.AlterableConfig(name=name, config_operation=SET, value=value)],
-    )
-    request = IncrementalAlterConfigsRequest(resources=[changed], validate_only=False)
-    return ask(address, request, IncrementalAlterConfigsResponse, ALTER_CONFIGS_VERSION, timeout_s=timeout_s)
+    return wanted <= known if there else wanted.isdisjoint(known)
 
 
 def presented(address: Address, *, timeout_s: float) -> str:
@@ -184,7 +201,7 @@ def presented(address: Address, *, timeout_s: float) -> str:
         return ssl.DER_cert_to_PEM_cert(connection.getpeercert(binary_form=True) or b"")
 
 
-class AccessHelpers(TopicHelpers):
+class AccessHelpers(ChangeHelpers):
     """Users and access rules for tests, besides topics. `security`: what the brokers require of clients."""
 
     def __init__(self, security: Secured | None) -> None:
@@ -217,13 +234,53 @@ class AccessHelpers(TopicHelpers):
         """Forbid it, whatever else allows it; otherwise as `allow`."""
         self._add_rules(rules_for(user, topic, group, operations, allowed=False))
 
-    def _add_rules(self, rules: list[Rule]) -> None:
+    def remove_rules(
+        self,
+        user: str,
+        *,
+        topic: str | None = None,
+        group: str | None = None,
+        operations: Sequence[str] = ("read", "describe"),
+        allowed: bool,
+    ) -> None:
+        """Take back what `allow` (`allowed=True`) or `deny` (`allowed=False`) did; on return every running broker has.
+
+        A rule that is not there does no harm. Raises as they do.
+        """
+        rules = rules_for(user, topic, group, operations, allowed=allowed)
+        what = self._about_rules(rules)
+        for result in self._ask(what, REQUEST_TIMEOUT_S, delete_rules, rules).filter_results:
+            requests.check(result, self.cluster_id, what)
+        self._wait_for_all(what, knows_rules, rules, False)
+
+    def change_password(self, user: str, password: str) -> None:
+        """Give a SCRAM user another password, or make a new user; on return every running broker knows it.
+
+        The old password opens no connection any more; those that are open stay. PLAIN keeps its own.
+        Raises `BrokerError` when Kafka refuses, `LocalKafkaError` without SCRAM, and when it is not done in time.
+        """
+        mechanisms = self._security.scram_mechanisms if self._security is not None else []
+        if not mechanisms:
+            raise LocalKafkaError("passwords can be changed with one of SCRAM's mechanisms in Secured(...) alone")
+        what = f"the password of user {user!r}"
+        for mechanism in mechanisms:
+            # Brokers tell everything of a password but itself, so a number of its own shows that it is known.
+            iterations = ITERATIONS + secrets.randbelow(ITERATIONS)
+            answer = self._ask(what, REQUEST_TIMEOUT_S, create_users, {user: password}, mechanism, iterations)
+            for result in answer.results:
+                requests.check(result, self.cluster_id, what)
+            self._wait_for_all(what, knows_users, [user], [mechanism], iterations)
+
+    def _about_rules(self, rules: Sequence[Rule]) -> str:
         if self._security is None or not self._security.acls:
             raise LocalKafkaError("brokers have access rules with security=Secured(..., acls=True) alone")
-        what = f"access rules for user {rules[0].user!r}"
+        return f"access rules for user {rules[0].user!r}"
+
+    def _add_rules(self, rules: list[Rule]) -> None:
+        what = self._about_rules(rules)
         for result in self._ask(what, REQUEST_TIMEOUT_S, create_rules, rules).results:
             requests.check(result, self.cluster_id, what)
-        self._wait_for_all(what, knows_rules, rules)
+        self._wait_for_all(what, knows_rules, rules, True)
 
     def create_users(self) -> None:
         """Create the SCRAM credentials; PLAIN has its users in the settings, OAUTHBEARER has none. For `LocalKafka`."""

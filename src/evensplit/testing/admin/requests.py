@@ -27,7 +27,10 @@ with warnings.catch_warnings():
         CreateTopicsResponse,
         DeleteTopicsRequest,
         DeleteTopicsResponse,
+        DescribeQuorumRequest,
+        DescribeQuorumResponse,
     )
+    from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 Address = tuple[str, int]
@@ -41,6 +44,10 @@ METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
 CREATE_PARTITIONS_VERSION = 3
 DELETE_TOPICS_VERSION = 6
+LIST_OFFSETS_VERSION = 7
+DESCRIBE_QUORUM_VERSION = 0
+LATEST = -1
+A_CONSUMER = -1
 
 
 def ask(address: Address, request: Any, response: Any, version: int, *, timeout_s: float) -> Any:
@@ -110,12 +117,36 @@ def delete_topic(address: Address, topic: str, *, timeout_s: float) -> Any:
     return ask(address, request, DeleteTopicsResponse, DELETE_TOPICS_VERSION, timeout_s=timeout_s).responses[0]
 
 
+def end_offset(address: Address, topic: str, partition: int, *, timeout_s: float) -> int:
+    """The offset after the last committed record; `address` is of the leader. -1 if another broker is asked."""
+    wanted = ListOffsetsRequest.ListOffsetsTopic
+    one = wanted.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=LATEST)
+    request = ListOffsetsRequest(
+        replica_id=A_CONSUMER, isolation_level=0, topics=[wanted(name=topic, partitions=[one])]
+    )
+    answer = ask(address, request, ListOffsetsResponse, LIST_OFFSETS_VERSION, timeout_s=timeout_s)
+    return int(answer.topics[0].partitions[0].offset)
+
+
+def controller_answers(address: Address, *, timeout_s: float) -> bool:
+    """Whether the cluster's controller answers the broker at `address`, which passes this request on."""
+    wanted = DescribeQuorumRequest.TopicData
+    log = wanted(topic_name="__cluster_metadata", partitions=[wanted.PartitionData(partition_index=0)])
+    request = DescribeQuorumRequest(topics=[log])
+    answer = ask(address, request, DescribeQuorumResponse, DESCRIBE_QUORUM_VERSION, timeout_s=timeout_s)
+    return not answer.error_code and not answer.topics[0].partitions[0].error_code
+
+
 def check(answer: Any, cluster: str, what: str) -> None:
     """Raise `BrokerError` when a broker's answer carries an error code."""
-    if answer.error_code:
-        said = f": {answer.error_message}" if answer.error_message else ""
-        detail = f"{describe_code(answer.error_code)}{said}"
-        raise BrokerError(cluster, f"{what}: {detail}", answer.error_code)
+    check_code(answer.error_code, cluster, what, answer.error_message)
+
+
+def check_code(code: int, cluster: str, what: str, message: str | None = None) -> None:
+    """Raise `BrokerError` for an error code."""
+    if code:
+        said = f": {message}" if message else ""
+        raise BrokerError(cluster, f"{what}: {describe_code(code)}{said}", code)
 
 
 def wait_until(condition: Callable[[float], bool], what: str, timeout_s: float) -> None:

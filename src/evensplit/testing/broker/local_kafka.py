@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from evensplit.errors import LocalKafkaError
-from evensplit.testing.admin import access, requests
+from evensplit.testing.admin import access, changes, requests
 from evensplit.testing.admin.access import AccessHelpers
 from evensplit.testing.admin.topics import REQUEST_TIMEOUT_S
 from evensplit.testing.broker.local_broker import LocalBroker, PortTakenError
@@ -282,10 +282,11 @@ class LocalKafka(AccessHelpers):
         what = f"present the certificate {which!r}"
         for broker in self._awake():
             address = (HOST, broker.internal_port)
-            answer = access.change_setting(
-                address, broker.node_id, of_listener(KEYSTORE), str(file), timeout_s=REQUEST_TIMEOUT_S
+            setting = {of_listener(KEYSTORE): str(file)}
+            answer = changes.change_settings(
+                address, changes.BROKER_RESOURCE, str(broker.node_id), setting, timeout_s=REQUEST_TIMEOUT_S
             )
-            requests.check(answer.responses[0], self._cluster_id, what)
+            requests.check(answer, self._cluster_id, what)
         expected = file.read_text()
 
         def all_do(left_s: float) -> bool:
@@ -349,7 +350,8 @@ class LocalKafka(AccessHelpers):
         controller_port, *ports = kept_ports(kept, 1 + count + (count if two_listeners else 0))
         internal: Sequence[int | None] = ports[count:] or [None] * count
         self._close_proxies()
-        self._proxies = [NetworkProxy((HOST, port)) for port in ports[:count]] if self._proxied else []
+        plain = self._security is None or not self._security.has_tls
+        self._proxies = [NetworkProxy((HOST, port), reads_kafka=plain) for port in ports[:count] if self._proxied]
         proxies: Sequence[int | None] = [proxy.address[1] for proxy in self._proxies] or [None] * count
         alone = controller_port if count == 1 else None
         brokers = [

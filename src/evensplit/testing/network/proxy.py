@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Self
 
+from evensplit.errors import LocalKafkaError
+from evensplit.testing.network.metadata_memory import Conversation, MetadataMemory
 from evensplit.testing.process.ports import HOST
 
 PIECE = 65_536
@@ -35,6 +37,8 @@ class Trouble:
     """The probability, 0 to 1, with which a piece of data is lost and its connection reset."""
     bytes_per_s_max: float = 0.0
     """So much gets through in each direction of a connection; 0: no limit."""
+    stale_metadata: bool = False
+    """Requests for metadata get the last answer from before, with a proxy that reads Kafka's protocol."""
 
 
 class NetworkProxy:
@@ -44,12 +48,14 @@ class NetworkProxy:
             proxy.trouble = Trouble(delay_s=0.2)
 
     `trouble` can be changed at any time, from any thread, and holds for connections that are open. Random choices come
-    from `seed`. `port`: to listen on; 0: a free one.
+    from `seed`. `port`: to listen on; 0: a free one. `reads_kafka`: the data are Kafka's protocol, without TLS, so that
+    metadata can be stale; for other data, `stale_metadata` raises `LocalKafkaError`.
     """
 
-    def __init__(self, target: tuple[str, int], *, seed: int = 0, port: int = 0) -> None:
+    def __init__(self, target: tuple[str, int], *, seed: int = 0, port: int = 0, reads_kafka: bool = False) -> None:
         self._target = target
         self._random = Random(seed)  # noqa: S311
+        self._memory = MetadataMemory() if reads_kafka else None
         self._trouble = Trouble()
         self._changed = asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -73,7 +79,18 @@ class NetworkProxy:
 
     @trouble.setter
     def trouble(self, trouble: Trouble) -> None:
+        if trouble.stale_metadata and self._memory is None:
+            raise LocalKafkaError("stale metadata need a proxy with reads_kafka=True, for brokers without TLS")
         self._do(self._change(trouble)).result(CLOSED_WITHIN_S)
+
+    @property
+    def metadata_remembered(self) -> int:
+        """To how many requests for metadata the answer is known, and can be stale."""
+        return len(self._memory.answers) if self._memory is not None else 0
+
+    def drop_connections(self) -> None:
+        """Close those that are open; new ones are taken as before."""
+        self._do(self._drop()).result(CLOSED_WITHIN_S)
 
     def close(self) -> None:
         """Close all connections, and listen no more. Twice does no harm."""
@@ -93,6 +110,9 @@ class NetworkProxy:
             self._abort_all()
         self._changed.set()
         self._changed = asyncio.Event()
+
+    async def _drop(self) -> None:
+        self._abort_all()
 
     async def _end(self) -> None:
         self._server.close()
@@ -126,9 +146,10 @@ class NetworkProxy:
         broker_reader, broker_writer = await asyncio.open_connection(*self._target)
         self._writers.add(broker_writer)
         try:
+            conversation = Conversation(self._memory) if self._memory is not None else None
             ways = (
-                self._pass_on(reader, broker_writer, requests=True),
-                self._pass_on(broker_reader, writer, requests=False),
+                self._pass_on(reader, broker_writer, conversation, requests=True),
+                self._pass_on(broker_reader, writer, conversation, requests=False),
             )
             done, waiting = await asyncio.wait(
                 [asyncio.create_task(way) for way in ways], return_when=asyncio.FIRST_COMPLETED
@@ -142,7 +163,14 @@ class NetworkProxy:
                 with suppress(OSError, RuntimeError):
                     one.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, requests: bool) -> None:
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        conversation: Conversation | None,
+        *,
+        requests: bool,
+    ) -> None:
         """Pass data on in one direction until a side has hung up."""
         while data := await reader.read(PIECE):
             trouble = self._trouble
@@ -156,5 +184,8 @@ class NetworkProxy:
                 await asyncio.sleep(wait_s)
             while self._trouble.requests_held if requests else self._trouble.answers_held:
                 await self._changed.wait()
+            if conversation is not None:
+                stale = self._trouble.stale_metadata
+                data = conversation.request(data) if requests else conversation.answer(data, stale=stale)
             writer.write(data)
             await writer.drain()

@@ -51,6 +51,7 @@ def fill(target: Certificates) -> None:
     here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(HOST))]
     brokers = {
         "valid": _issue(ca, "broker", here),
+        "renewed": _issue(ca, "broker", here),
         "expired": _issue(ca, "broker", here, expired=True),
         "other-host": _issue(ca, "broker", [x509.DNSName(OTHER_HOST)]),
     }

@@ -15,7 +15,7 @@ from pathlib import Path
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.process.java import find_java
 
-BROKER_CERTIFICATES = ("valid", "expired", "other-host")
+BROKER_CERTIFICATES = ("valid", "renewed", "expired", "other-host")
 CONVERSION_TIMEOUT_S = 60.0
 # Keytool takes passwords from the environment, which other users of the machine cannot see.
 PASSWORD_VARIABLE = "EVENSPLIT_STORE_PASSWORD"  # noqa: S105
@@ -99,7 +99,7 @@ class Certificates:
         return self.directory / "other-client.pem"
 
     def broker_pem(self, which: str) -> Path:
-        """Key and certificate of the brokers: "valid", "expired" or "other-host"."""
+        """Key and certificate of the brokers: "valid", "renewed", "expired" or "other-host"."""
         return self.directory / f"broker-{which}.pem"
 
     def _converted(self, source: Path) -> Path:

@@ -36,8 +36,8 @@ class Secured:
     `unsecured_token`, for any name: it tests a client's side and secures nothing.
     `client_certificates`: with TLS, "none", "requested" (checked if there is one) or "required". Without SASL, the
     user is the certificate's common name: `client` for those of `LocalKafka.certificates`.
-    `broker_certificate`: with TLS, "valid" (for 127.0.0.1 and localhost), or one that no client should accept:
-    "expired", or "other-host", which is for another host's name.
+    `broker_certificate`: with TLS, "valid" (for 127.0.0.1 and localhost), "renewed" (another one that is
+    valid), or one that no client should accept: "expired", or "other-host", which is for another host's name.
     `acls`: users may do only what `LocalKafka.allow` lets them do; without it, everything. Needs to know users: SASL,
     or certificates that are required.
     `session_lifetime_ms`: with SASL, how long a client may stay before it must authenticate again (KIP-368); None:
