@@ -24,7 +24,8 @@ from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
 from evensplit.spark.options.spec import OPTIONS, notes
 from tests.sim.planted import PLANTED
-from tests.sim.planted_fetches import PLANTED_FETCHES
+from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
+from tests.sim.planting import Planted
 from tools import made
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,7 +92,7 @@ column *seen in* names the system that had such a bug: an issue of Flink's Kafka
 an earlier evensplit. One of the [laws](../explanation/laws.md) in the column *law* is the first to be broken. *Seeds
 needed* is how many seeds are run at most if the first one is 0. Runs of the part `enumerator` have 400 events."""
 
-ALL_PLANTED = (*PLANTED.values(), *PLANTED_FETCHES.values())
+ALL_PLANTED: tuple[Planted | PlantedFetch, ...] = (*PLANTED.values(), *PLANTED_FETCHES.values())
 
 COLUMNS_HEAD = """\
 This page lists the columns of the rows in their order, which is always the same. The first seven are those of Spark's
@@ -292,9 +293,11 @@ def _metric_row(metric: Metric) -> str:
 
 def planted_bugs_page() -> str:
     """The bugs that the simulator has to find."""
+    planted: tuple[tuple[str, Mapping[str, Planted | PlantedFetch]], ...]
+    planted = (("enumerator", PLANTED), ("fetch", PLANTED_FETCHES))
     rows = [
         f"| `{name}` | {bug.says} | {bug.like} | {part} | {', '.join(bug.laws)} | {bug.seed} | {bug.seed + 1} |"
-        for part, bugs in (("enumerator", PLANTED), ("fetch", PLANTED_FETCHES))
+        for part, bugs in planted
         for name, bug in sorted(bugs.items(), key=lambda item: (not item[1].like, item[0]))
     ]
     head = ("| bug | what it does | seen in | part | law | seed | seeds needed |", "|---|---|---|---|---|---|---|")

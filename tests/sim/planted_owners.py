@@ -223,9 +223,9 @@ BUGS: Mapping[str, Planted] = {
         "restricted readers are dealt to anew", ("S6",), another_policy("balanced", "fair", restricted=True), seed=55
     ),
     "balanced-anew-per-cluster": Planted(
-        "each cluster is dealt anew", ("S6",), another_policy("balanced", "fair", scope="per-cluster"), seed=81
+        "each cluster is dealt anew", ("S6",), another_policy("balanced", "fair", scope="per-cluster"), seed=82
     ),
-    "sticky-moves": Planted("what is valid moves", ("S6",), another_policy("sticky", "balanced"), seed=289),
+    "sticky-moves": Planted("what is valid moves", ("S6",), another_policy("sticky", "balanced"), seed=290),
     "sticky-moves-restricted": Planted(
         "what is valid moves, of restricted readers",
         ("S6",),
@@ -249,7 +249,7 @@ BUGS: Mapping[str, Planted] = {
     ),
     "scope-ignored": Planted("clusters are balanced together", ("S5", "S6"), assigning_by(scope_ignored), seed=3),
     "stale-generation": Planted(
-        "an old report is believed", ("S5", "S6"), by_step(stale_generation), seed=171, like="FLINK-40710"
+        "an old report is believed", ("S5", "S6"), by_step(stale_generation), seed=174, like="FLINK-40710"
     ),
     "before-all-registered": Planted("splits go to the first readers", ("S5",), by_step(before_all_registered)),
     "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first), seed=39),

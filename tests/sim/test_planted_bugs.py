@@ -6,7 +6,7 @@ import pytest
 
 from evensplit.testing.sim import SimulationFailed, simulate
 from tests.sim.planted import PLANTED
-from tests.sim.planted_fetches import PLANTED_FETCHES
+from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
 from tests.sim.planting import Planted
 
 EVENTS = 400
@@ -25,7 +25,7 @@ def test_the_simulator_finds_it(name: str) -> None:
 
 
 def test_every_bug_is_found_within_500_seeds() -> None:
-    bugs = (*PLANTED.values(), *PLANTED_FETCHES.values())
+    bugs: tuple[Planted | PlantedFetch, ...] = (*PLANTED.values(), *PLANTED_FETCHES.values())
     assert len(bugs) >= 40
     assert max(planted.seed for planted in bugs) < 500
 
