@@ -293,17 +293,18 @@ def _metric_row(metric: Metric) -> str:
 
 def planted_bugs_page() -> str:
     """The bugs that the simulator has to find."""
-    planted: tuple[tuple[str, Mapping[str, Planted | PlantedFetch]], ...]
-    planted = (("enumerator", PLANTED), ("fetch", PLANTED_FETCHES))
-    rows = [
-        f"| `{name}` | {bug.says} | {bug.like} | {part} | {', '.join(bug.laws)} | {bug.seed} | {bug.seed + 1} |"
-        for part, bugs in planted
-        for name, bug in sorted(bugs.items(), key=lambda item: (not item[1].like, item[0]))
-    ]
+    rows = [*_planted_rows("enumerator", PLANTED), *_planted_rows("fetch", PLANTED_FETCHES)]
     head = ("| bug | what it does | seen in | part | law | seed | seeds needed |", "|---|---|---|---|---|---|---|")
     made_from = MADE.format(source="`planted*.py` in `tests/sim`")
     count = f"There are {len(rows)}; each is found within {max(bug.seed for bug in ALL_PLANTED) + 1} seeds."
     return "\n".join((PLANTED_HEAD, "", count, "", made_from, "", *head, *rows)) + "\n"
+
+
+def _planted_rows(part: str, bugs: Mapping[str, Planted] | Mapping[str, PlantedFetch]) -> Iterator[str]:
+    """Those that were seen elsewhere come first."""
+    for name in sorted(bugs, key=lambda name: (not bugs[name].like, name)):
+        bug = bugs[name]
+        yield f"| `{name}` | {bug.says} | {bug.like} | {part} | {', '.join(bug.laws)} | {bug.seed} | {bug.seed + 1} |"
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
