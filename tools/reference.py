@@ -23,6 +23,9 @@ from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
 from evensplit.spark.options.spec import OPTIONS, notes
+from tests.sim.planted import PLANTED
+from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
+from tests.sim.planting import Planted
 from tools import made
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,6 +82,17 @@ ES-101: `evensplit explain ES-101` tells its cause and its cure
 
 In a program, it is `error.id`. All errors are classes in `evensplit.errors` ([the Python API](api.md)), and
 `except EvenSplitError` catches all of them."""
+
+PLANTED_HEAD = """\
+# Planted bugs
+
+This page lists the bugs that are planted into the source, one at a time, to show that its simulator finds bugs. Each is
+a small change of the rules, and the test suite fails unless the simulator finds it with the seed in the table. The
+column *seen in* names the system that had such a bug: an issue of Flink's Kafka connector, Spark's own Kafka source, or
+an earlier evensplit. One of the [laws](../explanation/laws.md) in the column *law* is the first to be broken. *Seeds
+needed* is how many seeds are run at most if the first one is 0. Runs of the part `enumerator` have 400 events."""
+
+ALL_PLANTED: tuple[Planted | PlantedFetch, ...] = (*PLANTED.values(), *PLANTED_FETCHES.values())
 
 COLUMNS_HEAD = """\
 This page lists the columns of the rows in their order, which is always the same. The first seven are those of Spark's
@@ -277,12 +291,29 @@ def _metric_row(metric: Metric) -> str:
     return f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |"
 
 
+def planted_bugs_page() -> str:
+    """The bugs that the simulator has to find."""
+    rows = [*_planted_rows("enumerator", PLANTED), *_planted_rows("fetch", PLANTED_FETCHES)]
+    head = ("| bug | what it does | seen in | part | law | seed | seeds needed |", "|---|---|---|---|---|---|---|")
+    made_from = MADE.format(source="`planted*.py` in `tests/sim`")
+    count = f"There are {len(rows)}; each is found within {max(bug.seed for bug in ALL_PLANTED) + 1} seeds."
+    return "\n".join((PLANTED_HEAD, "", count, "", made_from, "", *head, *rows)) + "\n"
+
+
+def _planted_rows(part: str, bugs: Mapping[str, Planted] | Mapping[str, PlantedFetch]) -> Iterator[str]:
+    """Those that were seen elsewhere come first."""
+    for name in sorted(bugs, key=lambda name: (not bugs[name].like, name)):
+        bug = bugs[name]
+        yield f"| `{name}` | {bug.says} | {bug.like} | {part} | {', '.join(bug.laws)} | {bug.seed} | {bug.seed + 1} |"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "options.md": options_page,
     "errors.md": errors_page,
     "columns.md": columns_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
+    "planted-bugs.md": planted_bugs_page,
 }
 
 

@@ -102,20 +102,36 @@ def skips_declared_again(state: EnumeratorState, event: Event) -> Step:
 
 
 BUGS: Mapping[str, Planted] = {
-    "pending-forgotten": Planted("the checkpoint lacks what nobody owns", ("S10",), Rules(encode=pending_forgotten)),
+    "pending-forgotten": Planted(
+        "the checkpoint lacks what nobody owns", ("S10",), Rules(encode=pending_forgotten), like="FLINK-40469"
+    ),
     "unchecked": Planted("a damaged checkpoint is believed", ("S10",), Rules(decode=unchecked), seed=81),
-    "one-too-far": Planted("a batch goes beyond the log", ("S12",), Rules(plan_ends=one_too_far)),
-    "firsts-dropped": Planted("a gap in the log hides where splits began", ("S15",), by_step(firsts_dropped)),
+    "one-too-far": Planted("a batch goes beyond the log", ("S12",), Rules(plan_ends=one_too_far), seed=1),
+    "firsts-dropped": Planted(
+        "a gap in the log hides where splits began",
+        ("S15",),
+        by_step(firsts_dropped),
+        like="evensplit, before: offsets logged with gaps",
+        seed=1,
+    ),
     "losses-dropped": Planted("a gap in the log hides losses", ("S9",), by_step(losses_dropped), seed=49),
     "read-from-forgotten": Planted(
         "nobody knows what the last batch read", ("S9",), by_step(read_from_forgotten), seed=2
     ),
     "read-from-kept": Planted("what was read earlier is read now", ("S9",), by_step(read_from_kept), seed=2),
-    "skips-unnoticed": Planted("nobody looks for what tasks skip", ("S9",), by_step(skips_unnoticed), seed=2),
+    "skips-unnoticed": Planted(
+        "nobody looks for what tasks skip",
+        ("S9",),
+        by_step(skips_unnoticed),
+        seed=2,
+        like="evensplit, before: skips forgotten over a restart",
+    ),
     "skips-declared-again": Planted("skips are declared twice", ("S9",), by_step(skips_declared_again), seed=2),
     "skips-of-deleted": Planted(
-        "a deletion under a task is silent", ("S9",), by_step(skips_of_deleted_unnoticed), seed=21
+        "a deletion under a task is silent", ("S9",), by_step(skips_of_deleted_unnoticed), seed=2
     ),
-    "firsts-skipped": Planted("the first range of a split is not read", ("S15",), Rules(plan_batch=firsts_skipped)),
+    "firsts-skipped": Planted(
+        "the first range of a split is not read", ("S15",), Rules(plan_batch=firsts_skipped), seed=1
+    ),
 }
 """Name -> bug."""

@@ -169,19 +169,33 @@ def finished_again(state: EnumeratorState, event: Event) -> Step:
 BUGS: Mapping[str, Planted] = {
     "pruned-on-partial": Planted("a partial answer removes", ("S4", "S7", "S9"), by_step(pruned_on_partial), seed=7),
     "ids-joined": Planted("a/b-c and a-b/c are one", ("S1",), by_step(ids_joined), seed=2),
-    "silent-recreation": Planted("a new topic goes on at old offsets", ("S9",), by_step(silent_recreation), seed=3),
+    "silent-recreation": Planted(
+        "a new topic goes on at old offsets",
+        ("S9",),
+        by_step(silent_recreation),
+        seed=3,
+        like="Spark: a topic created anew is read from the old offset",
+    ),
     "loss-not-reported": Planted("loss is silent", ("S9",), by_step(loss_not_reported)),
     "loss-not-written": Planted("a loss is in no checkpoint", ("S9",), by_step(loss_not_written)),
     "loss-said-twice": Planted("one loss is two in the checkpoint", ("S9",), by_step(loss_said_twice), seed=9),
     "loss-between-batches": Planted("a loss between batches is dropped", ("S9",), by_step(loss_between_batches)),
     "truncated-at-first-sight": Planted(
-        "a stale end is a truncation", ("S9",), by_step(truncated_at_first_sight), seed=3
+        "a stale end is a truncation",
+        ("S9",),
+        by_step(truncated_at_first_sight),
+        seed=3,
+        like="evensplit, before: a stale end believed",
     ),
     "looked-at-again": Planted("one stale answer counts as several", ("S9",), by_step(looked_at_again), seed=3),
     "truncation-ignored": Planted("a truncation is waited out", ("S9",), by_step(truncation_ignored), seed=135),
     "stale-end-believed": Planted("a stale end hides unread records", ("S9",), by_step(stale_end_believed)),
     "recreated-at-old": Planted(
-        "a new topic is read from old offsets", ("S2", "S3", "S4"), by_step(recreated_at_the_old_position), seed=3
+        "a new topic is read from old offsets",
+        ("S2", "S3", "S4"),
+        by_step(recreated_at_the_old_position),
+        seed=3,
+        like="Spark: a topic created anew is read from the old offset",
     ),
     "aged-out-unnoticed": Planted(
         "records that aged out are passed over", ("S9",), by_step(aged_out_unnoticed), seed=48
@@ -190,6 +204,6 @@ BUGS: Mapping[str, Planted] = {
     "false-alarm": Planted("what was read is declared lost", ("S9",), by_step(false_alarm)),
     "refusal-ignored": Planted("another cluster's answer is taken in", ("S15",), by_step(refusal_ignored), seed=3),
     "twin-unnoticed": Planted("a cluster is read under two names", ("S15",), by_step(twin_unnoticed), seed=3),
-    "finished-again": Planted("a finished split is read again", ("S1",), by_step(finished_again), seed=23),
+    "finished-again": Planted("a finished split is read again", ("S1",), by_step(finished_again), seed=6),
 }
 """Name -> bug."""

@@ -24,13 +24,14 @@ Swap = tuple[str, Any, Any]
 class PlantedFetch:
     """A bug. `laws`: those of which any may be the first that it breaks. `swaps`: what takes the place of what.
 
-    `seed`: the first one to be tried.
+    `seed`: the one that finds it, the first from 0. `like`: as in `Planted`.
     """
 
     says: str
     laws: tuple[str, ...]
     swaps: tuple[Swap, ...]
     seed: int = 0
+    like: str = ""
 
     def planted(self) -> AbstractContextManager[object]:
         """It is there for as long as this is entered."""
@@ -123,19 +124,24 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         seed=7,
     ),
     "aborted-delivered": PlantedFetch(
-        "aborted transactions are delivered", ("F2",), (("apply_response", _no_aborted, fetcher),)
+        "aborted transactions are delivered", ("F2",), (("apply_response", _no_aborted, fetcher),), seed=1
     ),
     "uncommitted-asked": PlantedFetch(
         "what is asked for under read_committed is read_uncommitted",
         ("F2",),
         (("fetch_request", _ask_uncommitted, fetcher),),
+        seed=1,
     ),
     "cut-batch-passed": PlantedFetch(
-        "a record batch that is cut off is passed over", ("F1", "F4"), (("walk", _later_position, response),)
+        "a record batch that is cut off is passed over", ("F1", "F4"), (("walk", _later_position, response),), seed=1
     ),
     "remote-passed": PlantedFetch("remote storage is passed over", ("F1",), (("settle", _settled, Routing),), seed=106),
     "out-of-range-believed": PlantedFetch(
-        "an offset out of range is lost", ("F3", "F4"), (("check_loss", _lost_at_once, Routing),), seed=12
+        "an offset out of range is lost",
+        ("F3", "F4"),
+        (("check_loss", _lost_at_once, Routing),),
+        seed=12,
+        like="evensplit, before: one broker's word believed",
     ),
     "lost-to-the-end": PlantedFetch(
         "more is passed over than was deleted", ("F3",), (("lose", _lost_to_the_end, Routing),), seed=143
@@ -144,13 +150,18 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
         "less is said to be skipped than is", ("F1",), (("pass_over", _skipped_less, problems),), seed=45
     ),
     "names-believed": PlantedFetch(
-        "a topic's id is not looked at", ("F2", "F4"), (("_leader_of", _home_by_name, Routing),), seed=108
+        "a topic's id is not looked at",
+        ("F2", "F4"),
+        (("_leader_of", _home_by_name, Routing),),
+        seed=108,
+        like="evensplit, before: a topic created anew within a batch",
     ),
     "names-not-compared": PlantedFetch(
         "what was read by name is not looked at afterwards",
         ("F2",),
         (("compare_names", lambda *_, **__: None, Fetcher),),
-        seed=974,
+        seed=381,
+        like="evensplit, before: a topic created anew within a batch",
     ),
     "one-word-enough": PlantedFetch(
         "what one broker does not know is gone",
@@ -160,15 +171,22 @@ PLANTED_FETCHES: Mapping[str, PlantedFetch] = {
             ("_sought_s", lambda self, read: 0.0, Routing),
             ("left_s", lambda self, read: 0.0, Routing),
         ),
+        like="evensplit, before: one broker's word believed",
+        seed=1,
     ),
     "epochs-not-compared": PlantedFetch(
         "leader epochs of record batches are not looked at",
         ("F2", "F3", "F4"),
         (("_of_this_log", _of_any_log, response),),
         seed=7,
+        like="evensplit, before: an unclean election",
     ),
     "never-overdue": PlantedFetch(
-        "no error comes of it", ("F5",), (("raise_if_overdue", _never_overdue, Routing),), seed=13
+        "no error comes of it",
+        ("F5",),
+        (("raise_if_overdue", _never_overdue, Routing),),
+        seed=13,
+        like="evensplit, before: silence without an error",
     ),
     "half-the-time": PlantedFetch("errors come too early", ("F4",), (("left_s", _half_the_time, Routing),), seed=12),
     "quota-ignored": PlantedFetch(

@@ -13,6 +13,7 @@ from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver import coordinator
 from evensplit.spark.driver.agenda import Agenda
+from evensplit.spark.poll.pace import Pace
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing.sim import Rules
 from tests.sim.planting import Planted, swapped
@@ -39,6 +40,14 @@ def same_state_again(
 
 _state = EvenSplitStreamReader._state
 
+
+def rests_as_it_hung(pace: Pace, least_s: float, factor: float, most_s: float) -> float:
+    """A cluster that hung is left alone for many times as long."""
+    return DUE_IN_S(pace, least_s, factor, most_s) + (3_600.0 if pace.ended_at > 0 else 0.0)
+
+
+DUE_IN_S = Pace.due_in_s
+
 BUGS: Mapping[str, Planted] = {
     "news-missed": Planted(
         "an idle query sees nothing new",
@@ -46,6 +55,14 @@ BUGS: Mapping[str, Planted] = {
         Rules(),
         seed=4,
         host=in_host("has_news", lambda *_, **__: False, Agenda),
+    ),
+    "rests-for-an-hour": Planted(
+        "a cluster is left alone for an hour",
+        ("liveness",),
+        Rules(),
+        seed=4,
+        host=in_host("due_in_s", rests_as_it_hung, Pace),
+        like="evensplit, before: a cluster that hung is read late",
     ),
     "range-dropped": Planted(
         "a task lacks a range",

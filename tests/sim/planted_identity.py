@@ -58,17 +58,47 @@ def short_in_no_time(state: EnumeratorState, event: Event) -> Step:
 
 BUGS: Mapping[str, Planted] = {
     "new-id-at-once": Planted(
-        "one old answer makes a topic another one", ("S9", "S15"), by_step(new_id_at_once), seed=3
+        "one old answer makes a topic another one",
+        ("S9", "S15"),
+        by_step(new_id_at_once),
+        seed=3,
+        like="evensplit, before: a listing with a former topic id",
     ),
     "new-id-in-no-time": Planted("two answers at once do so", ("S9", "S15"), by_step(new_id_in_no_time), seed=103),
     "former-id-believed": Planted(
-        "a topic has a former id again", ("S9", "S15"), by_step(former_id_believed), seed=144
+        "a topic has a former id again",
+        ("S9", "S15"),
+        by_step(former_id_believed),
+        seed=144,
+        like="evensplit, before: a listing with a former topic id",
     ),
-    "renamed-anew": Planted("a cluster with a new name is read anew", ("S15",), by_step(renamed_anew), seed=52),
-    "epochs-ignored": Planted("a log that was replaced is read on", ("S9",), by_step(epochs_ignored), seed=62),
+    "renamed-anew": Planted(
+        "a cluster with a new name is read anew",
+        ("S15",),
+        by_step(renamed_anew),
+        seed=52,
+        like="evensplit, before: a renamed cluster read anew",
+    ),
+    "epochs-ignored": Planted(
+        "a log that was replaced is read on",
+        ("S9",),
+        by_step(epochs_ignored),
+        seed=62,
+        like="evensplit, before: an unclean election",
+    ),
     "former-leader-believed": Planted(
-        "a former leader is believed", ("S9",), by_step(former_leader_believed), seed=167
+        "a former leader is believed",
+        ("S9",),
+        by_step(former_leader_believed),
+        seed=167,
+        like="evensplit, before: frozen metadata believed",
     ),
-    "short-in-no-time": Planted("three quick answers cut a log off", ("S9",), by_step(short_in_no_time), seed=225),
+    "short-in-no-time": Planted(
+        "three quick answers cut a log off",
+        ("S9",),
+        by_step(short_in_no_time),
+        seed=225,
+        like="evensplit, before: a stale end believed",
+    ),
 }
 """Name -> bug."""

@@ -174,6 +174,18 @@ def not_revoked(state: EnumeratorState, event: Event) -> Step:
     return Step(done.state, tuple(effect for effect in done.effects if type(effect) is not Revoke))
 
 
+def removed_not_revoked(state: EnumeratorState, event: Event) -> Step:
+    """Who reads a split is not told when it is removed, and goes on to hold it."""
+    done = step(state, event)
+    return changed(
+        done,
+        keep=lambda effect: (
+            not isinstance(effect, Revoke)
+            or (effect.split in done.state.splits and done.state.splits[effect.split].removed_at_ms is None)
+        ),
+    )
+
+
 def ordered_twice(state: EnumeratorState, event: Event) -> Step:
     """A message that comes twice is obeyed twice."""
     done = step(state, event)
@@ -192,16 +204,28 @@ def stale_epoch(state: EnumeratorState, event: Event) -> Step:
 
 
 BUGS: Mapping[str, Planted] = {
-    "counter": Planted("Flink: known splits % readers", ("S6",), assigning_by(by_counter), seed=2),
-    "from-scratch": Planted("every change deals all splits anew", ("S5", "S6"), assigning_by(from_scratch)),
-    "with-each-event": Planted("owners follow each event of a batch", ("S5", "S6"), by_step(WithEachEvent()), seed=665),
+    "counter": Planted(
+        "Flink: known splits % readers",
+        ("S6",),
+        assigning_by(by_counter),
+        seed=2,
+        like="Flink's global mode (pull request 223)",
+    ),
+    "from-scratch": Planted("every change deals all splits anew", ("S5", "S6"), assigning_by(from_scratch), seed=1),
+    "with-each-event": Planted(
+        "owners follow each event of a batch",
+        ("S5", "S6"),
+        by_step(WithEachEvent()),
+        seed=135,
+        like="evensplit, before: owners decided with each event",
+    ),
     "balanced-anew": Planted(
-        "restricted readers are dealt to anew", ("S6",), another_policy("balanced", "fair", restricted=True), seed=246
+        "restricted readers are dealt to anew", ("S6",), another_policy("balanced", "fair", restricted=True), seed=55
     ),
     "balanced-anew-per-cluster": Planted(
-        "each cluster is dealt anew", ("S6",), another_policy("balanced", "fair", scope="per-cluster"), seed=81
+        "each cluster is dealt anew", ("S6",), another_policy("balanced", "fair", scope="per-cluster"), seed=82
     ),
-    "sticky-moves": Planted("what is valid moves", ("S6",), another_policy("sticky", "balanced"), seed=289),
+    "sticky-moves": Planted("what is valid moves", ("S6",), another_policy("sticky", "balanced"), seed=290),
     "sticky-moves-restricted": Planted(
         "what is valid moves, of restricted readers",
         ("S6",),
@@ -212,7 +236,7 @@ BUGS: Mapping[str, Planted] = {
         "what is valid moves within a cluster",
         ("S6",),
         another_policy("sticky", "balanced", scope="per-cluster"),
-        seed=374,
+        seed=16,
     ),
     "fair-remembers": Planted(
         "a fresh deal looks at the past", ("S6",), another_policy("fair", "balanced", scope="global"), seed=103
@@ -224,11 +248,23 @@ BUGS: Mapping[str, Planted] = {
         seed=51,
     ),
     "scope-ignored": Planted("clusters are balanced together", ("S5", "S6"), assigning_by(scope_ignored), seed=3),
-    "stale-generation": Planted("an old report is believed", ("S5", "S6"), by_step(stale_generation), seed=171),
+    "stale-generation": Planted(
+        "an old report is believed", ("S5", "S6"), by_step(stale_generation), seed=174, like="FLINK-40710"
+    ),
     "before-all-registered": Planted("splits go to the first readers", ("S5",), by_step(before_all_registered)),
-    "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first), seed=400),
+    "levelled-at-first": Planted("a first assignment moves splits", ("S5",), by_step(levelled_at_first), seed=39),
     "back-by-hash": Planted("splits given back collapse", ("S2", "S5", "S6"), by_step(back_by_hash), seed=3),
-    "not-revoked": Planted("two readers have one split", ("S2",), by_step(not_revoked)),
+    "not-revoked": Planted("two readers have one split", ("S2",), by_step(not_revoked), like="FLINK-40710"),
+    "removed-not-revoked": Planted(
+        "who reads what is removed keeps it", ("S2",), by_step(removed_not_revoked), like="FLINK-39514"
+    ),
+    "skew-kept": Planted(
+        "loads are not levelled after a removal",
+        ("S6",),
+        another_policy("balanced", "sticky"),
+        like="FLINK-39980",
+        seed=63,
+    ),
     "ordered-twice": Planted(
         "a registration that comes twice is obeyed twice", ("S2", "S5", "S13"), by_step(ordered_twice), seed=3
     ),

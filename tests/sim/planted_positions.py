@@ -61,12 +61,16 @@ def retained_without_position(state: EnumeratorState, event: Event) -> Step:
 
 
 BUGS: Mapping[str, Planted] = {
-    "resolved-twice": Planted("a start moves", ("S3", "S4"), by_step(resolved_twice), seed=59),
+    "resolved-twice": Planted(
+        "a start moves", ("S3", "S4"), by_step(resolved_twice), seed=59, like="Spark: a start that is resolved twice"
+    ),
     "resolved-after-restart": Planted(
-        "a start is looked up again", ("S3", "S4"), by_step(resolved_after_restart), seed=11
+        "a start is looked up again", ("S3", "S4"), by_step(resolved_after_restart), seed=11, like="FLINK-38453"
     ),
     "later-by-strategy": Planted("new partitions start by the strategy", ("S4",), by_step(later_by_strategy), seed=3),
     "adopted-at-earliest": Planted("a reported position is not used", ("S3",), by_step(adopted_at_earliest), seed=16),
-    "retained-without-position": Planted("what returns begins again", ("S3",), by_step(retained_without_position)),
+    "retained-without-position": Planted(
+        "what returns begins again", ("S3",), by_step(retained_without_position), like="FLINK-39837", seed=1
+    ),
 }
 """Name -> bug."""

@@ -28,7 +28,10 @@ class Planted:
     rules: Rules
     """The rules with the bug; the real ones where it is in the host."""
     seed: int = 0
-    """The first seed to be tried."""
+    """The seed that finds it: the first one from 0, where that is known."""
+    like: str = ""
+    """The fault that it stands for, where it was seen elsewhere: an issue of Flink's, a trait of Spark's source, or a
+    fault that evensplit once had."""
     host: Callable[[], AbstractContextManager[None]] = nullcontext
     """Puts the bug into the host that ships, for as long as a simulation runs."""
 

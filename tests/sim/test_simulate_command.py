@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
-from evensplit.cli import simulate as command
+from evensplit.cli import night
 from evensplit.cli.group import evensplit
 from evensplit.testing.sim import Report, SimulationFailed, simulate
+from evensplit.testing.sim.fetch import simulate_fetch
 from tests.sim.planted import PLANTED
 
 
@@ -38,7 +41,7 @@ def test_a_broken_law_is_told_with_its_story(monkeypatch: pytest.MonkeyPatch) ->
     def planted(seed: int, events: int) -> Report:
         return simulate(seed, events, PLANTED["later-by-strategy"].rules)
 
-    monkeypatch.setattr(command, "simulate", planted)
+    monkeypatch.setattr(night, "simulate", planted)
     done = CliRunner().invoke(evensplit, ["simulate", "--seed", "3", "--events", "400"])
     assert done.exit_code == 1
     with pytest.raises(SimulationFailed) as caught:
@@ -53,3 +56,27 @@ def test_nonsense_is_refused() -> None:
     done = CliRunner().invoke(evensplit, ["simulate", "--seeds", "0"])
     assert done.exit_code == 2
     assert "0 is not in the range" in done.output
+
+
+def test_a_night_counts_what_was_done_and_goes_on_after_a_broken_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planted(seed: int, events: int) -> Report:
+        return simulate(seed, events, PLANTED["later-by-strategy"].rules if seed == 3 else None)
+
+    monkeypatch.setattr(night, "simulate", planted)
+    asked = ["simulate", "--part", "all", "--seed", "3", "--seeds", "2", "--minutes", "9", "--processes", "1"]
+    done = CliRunner().invoke(evensplit, [*asked, "--events", "400", "--format", "json"])
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    host, fetch = told["parts"]
+    assert not told["held"]
+    assert [one["law"] for one in host["found"]] == ["S4"]
+    assert host["found"][0]["again"] == "again: evensplit simulate --seed 3 --events 400"
+    assert (host["seeds"], host["events"]) == (2, simulate(4, 400).events)
+    assert fetch["events"] == sum(simulate_fetch(seed).events for seed in (3, 4)) > 50
+    assert fetch["found"] == []
+
+
+def test_a_night_ends_when_its_time_is_over() -> None:
+    done = CliRunner().invoke(evensplit, ["simulate", "--part", "fetch", "--minutes", "0.001", "--processes", "1"])
+    assert done.exit_code == 0, done.output
+    assert "fetch" in done.output

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import partial
-from itertools import islice, zip_longest
-from multiprocessing import get_context
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from itertools import count, zip_longest
+from typing import Any
 
 import click
 from rich.box import SIMPLE
 from rich.console import Console, Group
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.cli.usage import ending, form_option, progress_bar
-from evensplit.testing.sim import FAULTS, Report, SimulationFailed, simulate
-from evensplit.testing.sim.fetch import FetchReport, simulate_fetch
+from evensplit.cli.night import Done, Job, Tally, run_all, until
+from evensplit.cli.usage import end_with, ending, form_option, progress_bar
+from evensplit.testing.sim import FAULTS, Report, SimulationFailed
+from evensplit.testing.sim.fetch import FetchReport
 
-AT_ONCE = 4
-"""Seeds given to each process ahead; few, so that a failure ends the run soon."""
-
-_Report = TypeVar("_Report")
+PARTS = ("enumerator", "fetch")
 
 
 @click.command(
@@ -34,13 +29,18 @@ _Report = TypeVar("_Report")
 )
 @click.option(
     "--part",
-    type=click.Choice(("enumerator", "fetch")),
+    type=click.Choice((*PARTS, "all")),
     default="enumerator",
     show_default=True,
-    help="What is run: the enumerator, or what reads records in tasks.",
+    help="What is run: the enumerator, what reads records in tasks, or each seed with both.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds to run.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="How many seeds to run. Default: 1, or as many as --minutes allows."
+)
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), help="Run seeds until so many minutes are over."
+)
 @click.option(
     "--events",
     type=click.IntRange(min=1),
@@ -50,7 +50,9 @@ _Report = TypeVar("_Report")
 )
 @click.option("--processes", type=click.IntRange(min=1), help="Runs in parallel. Default: the number of CPUs.")
 @form_option
-def simulate_command(part: str, seed: int, seeds: int, events: int, processes: int | None, form: str) -> None:
+def simulate_command(
+    part: str, seed: int, seeds: int | None, minutes: float | None, events: int, processes: int | None, form: str
+) -> None:
     """Test the enumerator, or the reader, in a simulation with faults.
 
     Clusters give wrong answers, readers crash, messages get lost, the driver dies at any point and its checkpoint is
@@ -60,60 +62,77 @@ def simulate_command(part: str, seed: int, seeds: int, events: int, processes: i
 
     With --part fetch, the reader of the tasks runs over simulated brokers and connections. A single seed prints all
     that happened.
+
+    With --minutes or --part all, a broken law does not end the command. What was done is counted, and what was found is
+    printed at the end, with the commands that repeat it.
     """
     console = Console()
-    numbers, at_once = range(seed, seed + seeds), processes or os.cpu_count() or 1
-    reports: list[Report] = []
-    fetches: list[FetchReport] = []
-    try:
-        with progress_bar("seeds", hidden=seeds == 1) as bar:
-            bar.add_task("seeds", total=seeds)
-            if part == "fetch":
-                fetches = _run(simulate_fetch, numbers, at_once, bar)
+    counted = minutes is not None or part == "all"
+    if seeds is None and minutes is None:
+        seeds = 1
+    numbers = count(seed) if seeds is None else range(seed, seed + seeds)
+    parts = PARTS if part == "all" else (part,)
+    jobs = (Job(one, number, events, traced=seeds == 1) for number in numbers for one in parts)
+    total = None if seeds is None else seeds * len(parts)
+    at_once = min(processes or os.cpu_count() or 1, total or os.cpu_count() or 1)
+    with progress_bar("seeds", hidden=total == 1) as bar:
+        done = bar.track(run_all(until(jobs, minutes), at_once), total=total)
+        if counted:
+            _print_tallies({one: Tally(one, seed) for one in parts}, done, console, form)
+            return
+        try:
+            reports = _reports(done)
+        except SimulationFailed as failed:
+            if form == "json":
+                click.echo(json.dumps(_failure(failed), indent=1))
             else:
-                reports = _run(partial(simulate, events=events), numbers, at_once, bar)
-    except SimulationFailed as failed:
-        if form == "json":
-            click.echo(json.dumps(_failure(failed), indent=1))
-        else:
-            console.print(_story(failed))
-        raise click.exceptions.Exit(1) from failed
+                console.print(_story(failed))
+            raise click.exceptions.Exit(1) from failed
+    _print_reports(reports, console, form)
+
+
+def _reports(done: Iterable[Done]) -> list[Report | FetchReport]:
+    """A report for each seed, in the order of the seeds. Raises the first failure that comes."""
+    reports: list[Report | FetchReport] = []
+    for one in done:
+        if isinstance(one.outcome, SimulationFailed):
+            raise one.outcome
+        reports.append(one.outcome)
+    return sorted(reports, key=lambda report: report.seed)
+
+
+def _print_reports(found: Sequence[Report | FetchReport], console: Console, form: str) -> None:
+    reports = [one for one in found if isinstance(one, Report)]
+    fetches = [one for one in found if isinstance(one, FetchReport)]
     if form == "json":
-        click.echo(json.dumps(_plain_fetches(fetches) if fetches else _plain(seed, reports), indent=1))
+        click.echo(json.dumps(_plain_fetches(fetches) if fetches else _plain(reports), indent=1))
     elif fetches:
-        if seeds == 1:
+        if len(fetches) == 1:
             click.echo("\n".join(fetches[0].trace))
         console.print(_summary_of_fetches(fetches))
     else:
         console.print(_summary(reports))
 
 
-def _run(simulated: Callable[[int], _Report], seeds: Sequence[int], processes: int, bar: Progress) -> list[_Report]:
-    """A report for each seed, in the order of the seeds. The first failure that comes ends the others."""
-    reports: dict[int, _Report] = {}
-    task = bar.task_ids[0]
-    if len(seeds) == 1 or processes == 1:
-        for seed in seeds:
-            reports[seed] = simulated(seed)
-            bar.advance(task)
-        return list(reports.values())
-    # Started anew rather than forked: a copy of a process with threads, as the bar has them, can hang.
-    pool = ProcessPoolExecutor(min(processes, len(seeds)), mp_context=get_context("spawn"))
-    try:
-        waiting: dict[Future[_Report], int] = {}
-        left = iter(seeds)
-        while True:
-            waiting.update(
-                (pool.submit(simulated, seed), seed) for seed in islice(left, AT_ONCE * processes - len(waiting))
-            )
-            if not waiting:
-                return [reports[seed] for seed in seeds]
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                reports[waiting.pop(future)] = future.result()
-                bar.advance(task)
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _print_tallies(tallies: dict[str, Tally], done: Iterable[Done], console: Console, form: str) -> None:
+    """Count what is done, print it with what was found, and end with 1 if a law was broken."""
+    begun_s = time.monotonic()
+    for one in done:
+        tallies[one.job.part].add(one)
+    hours = (time.monotonic() - begun_s) / 3600
+    found = [failed for tally in tallies.values() for failed in tally.found]
+    if form == "json":
+        parts = [tally.plain() for tally in tallies.values()]
+        click.echo(json.dumps({"held": not found, "hours": round(hours, 3), "parts": parts}, indent=1))
+    else:
+        table = Table("part", "first seed", "seeds", "events", "CPU hours", "broken laws", box=SIMPLE)
+        for name, tally in tallies.items():
+            cells = (f"{tally.seeds:,}", f"{tally.events:,}", f"{tally.cpu_s / 3600:.2f}", str(len(tally.found)))
+            table.add_row(name, str(tally.first_seed), *cells)
+        console.print(table)
+        for failed in found:
+            console.print(Text(f"{failed.where}: {failed.detail}", "red"), Text(failed.again, "bold"), sep="\n")
+    end_with(not found)
 
 
 def _story(failed: SimulationFailed) -> Group:
@@ -139,7 +158,7 @@ def _failure(failed: SimulationFailed) -> dict[str, Any]:
     }
 
 
-def _plain(seed: int, reports: Sequence[Report]) -> dict[str, Any]:
+def _plain(reports: Sequence[Report]) -> dict[str, Any]:
     kinds: Counter[str] = Counter()
     checks: Counter[str] = Counter()
     for report in reports:
@@ -147,7 +166,7 @@ def _plain(seed: int, reports: Sequence[Report]) -> dict[str, Any]:
         checks.update(report.checks)
     return {
         "held": True,
-        "firstSeed": seed,
+        "firstSeed": reports[0].seed,
         "seeds": len(reports),
         "events": sum(report.events for report in reports),
         "batches": sum(report.batches for report in reports),

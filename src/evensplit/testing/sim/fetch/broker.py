@@ -51,6 +51,7 @@ class SimulatedBroker:
 
     def take(self, socket: SimulatedSocket, frame: bytes) -> None:
         """Answer a request, or do not."""
+        self._cluster.messages += 1
         key, version, number = struct.unpack(">hhi", frame[:8])
         api = next(one for one in _APIS if one.key == key)
         if socket not in self._standing.sockets:
@@ -78,6 +79,7 @@ class SimulatedBroker:
 
     def _answer(self, socket: SimulatedSocket, api: Api[Any], data: bytes, wait_us: int) -> None:
         cluster, random = self._cluster, self._random
+        cluster.messages += 1
         if cluster.strikes("cut", 0.06):
             at, how = random.randrange(len(data)), random.choice(("closed", "reset"))
             cluster.note(f"broker {self.number}: {api.name} is cut off after {at} of {len(data)} bytes ({how})")

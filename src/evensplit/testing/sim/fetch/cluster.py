@@ -89,6 +89,8 @@ class Cluster:
         self.troubled_until_us = 0
         """When the last fault is over, as far as it is one that passes."""
         self.happened: Counter[str] = Counter()
+        self.messages = 0
+        """Requests that came and answers that were begun."""
         self.trace: list[str] = []
         self.logs: dict[tuple[str, int], list[Log]] = {}
         """All that partitions ever had, one after the other."""

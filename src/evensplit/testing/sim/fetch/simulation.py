@@ -49,6 +49,9 @@ class FetchReport:
     """What one run did. `ends`: how its reads ended. `trace`: its schedule, a line each. `digest` is of all of that."""
 
     seed: int
+    events: int
+    """Messages between the reader and brokers, a request or an answer each, and faults."""
+
     digest: int
     rows: int
     skipped: int
@@ -245,7 +248,9 @@ class FetchSimulation:
         faults = {name: self.cluster.happened[name] for name in FAULTS}
         seconds = self.clock.now_us / 1e6
         digest = zlib.crc32("\n".join(trace).encode())
-        return FetchReport(self.seed, digest, self._rows, self._skipped, seconds, faults, dict(self._ends), trace)
+        events = self.cluster.messages + sum(faults.values())
+        ends = dict(self._ends)
+        return FetchReport(self.seed, events, digest, self._rows, self._skipped, seconds, faults, ends, trace)
 
 
 class _Losses(logging.Handler):
