@@ -18,7 +18,7 @@ from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.net.connection import Connection
 from evensplit.testing import LocalBroker, LocalKafka
-from evensplit.testing.admin import access, requests
+from evensplit.testing.admin import changes, requests
 from tests.support.lanes import SMALL, settings_of, spread, values, whole
 from tests.support.records import Draft, produce
 from tests.support.replicas import all_in_sync
@@ -200,8 +200,9 @@ def set_pace(kafka: LocalKafka, broker: LocalBroker, bytes_per_s: int) -> None:
     name = "follower.replication.throttled.rate"
     address = ("127.0.0.1", broker.internal_port)
     before = len(broker.log.read_text())
-    answer = access.change_setting(address, broker.node_id, name, str(bytes_per_s), timeout_s=30)
-    requests.check(answer.responses[0], kafka.cluster_id, name)
+    broker_id, setting = str(broker.node_id), {name: str(bytes_per_s)}
+    answer = changes.change_settings(address, changes.BROKER_RESOURCE, broker_id, setting, timeout_s=30)
+    requests.check(answer, kafka.cluster_id, name)
     applied = f"{name} -> {bytes_per_s}"
     wait_for(lambda: applied in broker.log.read_text()[before:], what=f"broker {broker.node_id} goes by {applied}")
 
