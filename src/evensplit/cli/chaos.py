@@ -31,7 +31,7 @@ FAULTS_SHOWN_MAX = 6
         "nothing was lost, repeated or held up",
         "something was, or the run could not be made",
         "evensplit chaos --minutes 10 --seed 7",
-        "evensplit chaos --nemesis broker-kill --nemesis cut --spark local --query parquet",
+        "evensplit chaos --nemesis broker-kill --nemesis cut --spark local",
         'evensplit chaos --job "python my_job.py" --query parquet',
         "evensplit chaos --check chaos-7",
     )

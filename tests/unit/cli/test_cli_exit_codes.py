@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from evensplit.cli import simulate as simulate_module
+from evensplit.cli import night
 from evensplit.cli.group import COMMANDS, evensplit
 from evensplit.cli.live import log_ends
 from evensplit.errors import ClusterUnreachable
@@ -32,6 +32,11 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         2: ("assign", "assign CASES --policy none"),
     },
     "broker": {1: ("broker",), 2: ("broker --brokers 0",)},
+    "chaos": {
+        0: ("chaos --list",),
+        1: ("chaos --check DIRECTORY", "chaos --nemesis none"),
+        2: ("chaos --minutes none", "chaos -o readers"),
+    },
     "completion": {0: ("completion bash",), 2: ("completion tcsh",)},
     "dashboard": {
         1: (
@@ -112,7 +117,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
             raise SimulationFailed(seed, "S1", 3, events, "it happened", ("it",))
         return simulate(seed, events)
 
-    monkeypatch.setattr(simulate_module, "simulate", simulated)
+    monkeypatch.setattr(night, "simulate", simulated)
     (tmp_path / "cases.json").write_text('{"id": "one", "topics": {"t": 4}, "members": {"a": ["t"]}}')
     (tmp_path / "no-cases.json").write_text("[]")
     return {

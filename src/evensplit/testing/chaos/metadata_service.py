@@ -33,7 +33,8 @@ LIES: Mapping[str, tuple[int, bytes]] = {
 class MetadataService:
     """An HTTP server on 127.0.0.1, for as long as the `with` block lasts.
 
-    It lists each cluster with the topics that the workload has there, those that are deleted for a while, too.
+    It lists each cluster with the topics that the workload has there, those that are deleted for a while, too. Safe to
+    use from several threads.
     """
 
     def __init__(self, recorder: Recorder, clusters: Mapping[str, ChaosCluster], workload: Workload) -> None:
@@ -48,6 +49,7 @@ class MetadataService:
         self._recorder = recorder
         self._clusters = clusters
         self._workload = workload
+        self._lock = threading.Lock()
         self._names: dict[str, str] = {name: name for name in clusters}
         self._document = b"[]"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -82,27 +84,30 @@ class MetadataService:
 
     def publish(self) -> None:
         """List the clusters as they are now: with their servers, topics and logins."""
-        listed = [
-            {
-                "clusterId": name,
-                "bootstrapServers": self._clusters[cluster].servers,
-                "topics": [topic.name for topic in self._workload.topics(cluster)],
-                "properties": self._clusters[cluster].source_properties(),
-            }
-            for cluster, name in self._names.items()
-        ]
-        self._document = json.dumps([{"streamId": STREAM, "clusterMetadataList": listed}]).encode()
+        with self._lock:
+            listed = [
+                {
+                    "clusterId": name,
+                    "bootstrapServers": self._clusters[cluster].servers,
+                    "topics": [topic.name for topic in self._workload.topics(cluster)],
+                    "properties": self._clusters[cluster].source_properties(),
+                }
+                for cluster, name in self._names.items()
+            ]
+            self._document = json.dumps([{"streamId": STREAM, "clusterMetadataList": listed}]).encode()
 
     def rename(self, cluster: str, name: str) -> None:
         """List a cluster under another name from now on, and again if it was not listed."""
-        self._names[cluster] = name
+        with self._lock:
+            self._names[cluster] = name
         # Recorded first: rows may have the name as soon as it is listed.
         self._recorder.record(ClusterNamed(cluster=cluster, name=name))
         self.publish()
 
     def remove(self, cluster: str) -> str:
         """List a cluster no longer; the name that it had."""
-        name = self._names.pop(cluster)
+        with self._lock:
+            name = self._names.pop(cluster)
         self.publish()
         self._recorder.record(ClusterRemoved(cluster=cluster))
         return name
