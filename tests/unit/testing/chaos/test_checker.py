@@ -181,6 +181,15 @@ def test_a_planted_fault_is_found_as_its_kind(tmp_path: Path, plant: Callable[[R
     assert found == {kind}
 
 
+@pytest.mark.parametrize("topic, held", [("brief", True), ("plain", False)])
+def test_a_repeated_batch_may_lack_what_was_deleted_in_the_meantime(tmp_path: Path, topic: str, held: bool) -> None:
+    run = faultless()
+    rows = [Row(**vars(row)) for row in run.rows(QUERY, 14) if row.topic != topic]
+    run.batches[QUERY][14].append(("again", 155.0, rows))
+    verdict = check(run.write(tmp_path))
+    assert {finding.kind for finding in verdict.findings} == (set() if held else {"repeated batch differs"})
+
+
 def test_an_end_with_a_fault_that_explains_it_is_held(tmp_path: Path) -> None:
     run = faultless()
     run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error="[ES-201] ClusterUnreachable: east"))

@@ -61,11 +61,30 @@ def _judge_repeated_batches(
 ) -> None:
     for later in np.flatnonzero(~first).tolist():
         earlier = int(np.searchsorted(batch, batch[later]))
-        ours, theirs = (_as_multiset(rows.where(rows.attempt == one)) for one in (earlier, later))
+        before, after = (rows.where(rows.attempt == one) for one in (earlier, later))
+        # Records that were deleted in the meantime cannot come again.
+        kept = np.isin(before.number, after.number) | ~_may_be_gone(context, before, attempts[later].at_s)
+        ours, theirs = _as_multiset(before.where(kept)), _as_multiset(after)
         if not np.array_equal(ours, theirs):
             what = f"batch {batch[later]}: {ours.shape[1]} rows, and {theirs.shape[1]} other ones when it was repeated"
             at_s = attempts[later].at_s
             context.find("repeated batch differs", what, query, at_s if at_s == at_s else -1.0)
+
+
+def _may_be_gone(context: Context, rows: Delivery, at_s: float) -> Any:
+    """Which rows are of records that the log need not have any more at a time."""
+    ledger = context.ledger
+    if not ledger.size:
+        return np.zeros(len(rows.number), bool)
+    known = (rows.number >= 0) & (rows.number < ledger.size)
+    number = np.where(known, rows.number, 0)
+    deleted_s = np.array([ledger.deleted_s.get(place[:3], np.inf) for place in ledger.places] + [np.inf])
+    gone = (deleted_s[rows.place] <= at_s) | (ledger.of_kind("compacted") | ledger.of_kind("unclean"))[number]
+    for one in ledger.removals:
+        place = (one.cluster, one.topic, one.incarnation, one.partition)
+        if one.at_s <= at_s and place in ledger.places:
+            gone |= (rows.place == ledger.places.index(place)) & (rows.offset < one.before_offset)
+    return known & gone
 
 
 def _as_multiset(rows: Delivery) -> Any:
