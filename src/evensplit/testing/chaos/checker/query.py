@@ -181,6 +181,14 @@ def judge_missing(context: Context, query: str, delivered: Any) -> None:
     context.find_records("part of a transaction", what, query, absent, ledger.sent_s[absent])
 
 
+def _stretches(numbers: Any, at_s: Any, apart_s: float) -> list[Any]:
+    """Numbers of records in the order of their times, cut where nothing happens for longer than `apart_s`."""
+    if not len(numbers):
+        return []
+    numbers = numbers[np.argsort(at_s[numbers], kind="stable")]
+    return np.split(numbers, np.flatnonzero(np.diff(at_s[numbers]) > apart_s) + 1)
+
+
 def _judge_lateness(context: Context, query: str, delivered_s: Any) -> None:
     due_s, deadline_s = context.ledger.due_s, context.duty.deadline_s
     known = ~np.isnan(delivered_s) & ~np.isnan(due_s)
@@ -188,10 +196,12 @@ def _judge_lateness(context: Context, query: str, delivered_s: Any) -> None:
     late = known & (delivered_s > deadline_s)
     dead = late & (delivered_s > np.maximum(due_s, calm_s) + LIVENESS_S)
     for kind, some in (("liveness", dead), ("stalled", late & ~dead)):
-        at = np.flatnonzero(some)
-        most = float(np.max(delivered_s[at] - deadline_s[at])) if len(at) else 0.0
-        what = f"were delivered too late, up to {most:.1f} s after the latest allowed time"
-        context.find_records(kind, what, query, at, delivered_s[at])
+        for at in _stretches(np.flatnonzero(some), delivered_s, context.bound_s):
+            places = len(np.unique(context.ledger.place[at]))
+            most = float(np.max(delivered_s[at] - deadline_s[at]))
+            what = f"{len(at):,} records of {places} partitions were delivered up to {most:.1f} s after the latest "
+            what += f"allowed time, e.g. number {at[0]}"
+            context.find(kind, what, query, float(delivered_s[at[0]]))
     latency = (delivered_s - due_s)[known]
     if len(latency):
         context.figures.setdefault("delivery latency (s)", {})[query] = {
