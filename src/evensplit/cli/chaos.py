@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -127,6 +128,8 @@ def _plan(
 
 def _run(plan: Plan, console: Console) -> Path:
     """Make the run, and show how it stands: live on a terminal, else a line a minute."""
+    # SIGTERM, too, has to end all that was started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _shown(console) as show:
         return run(plan, show)
 

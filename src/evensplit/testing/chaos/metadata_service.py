@@ -98,18 +98,18 @@ class MetadataService:
 
     def rename(self, cluster: str, name: str) -> None:
         """List a cluster under another name from now on, and again if it was not listed."""
-        with self._lock:
-            self._names[cluster] = name
         # Recorded first: rows may have the name as soon as it is listed.
         self._recorder.record(ClusterNamed(cluster=cluster, name=name))
+        with self._lock:
+            self._names[cluster] = name
         self.publish()
 
     def remove(self, cluster: str) -> str:
         """List a cluster no longer; the name that it had."""
         with self._lock:
             name = self._names.pop(cluster)
-        self.publish()
         self._recorder.record(ClusterRemoved(cluster=cluster))
+        self.publish()
         return name
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -138,6 +138,7 @@ def _live(
     def look(phase: str) -> None:
         standing.phase, standing.now_s = phase, recorder.now_s
         standing.written, standing.acknowledged = workload.written, workload.acknowledged
+        sinks.check()
         standing.delivered, standing.batches = sinks.rows(), sinks.batches()
         show(standing)
         time.sleep(LOOK_EVERY_S)

@@ -50,6 +50,8 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "64",
     # Old batches of the log are of no use here, and each commit lists all of them.
     "spark.sql.streaming.minBatchesToRetain": "50",
+    # They are read five times a second.
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
 
 

@@ -44,10 +44,16 @@ class MemoryWatcher:
 
 
 def proportional_mib(pid: int) -> float | None:
-    """The memory of a process, with its share of what it has in common with others; None if it has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return None
-    sizes = [int(line.split()[1]) for line in lines if line.startswith("Pss:")]
-    return round(sizes[0] / 1024, 1) if sizes else None
+    """The memory of a process, with its share of what it has in common with others; None if it has ended.
+
+    Where Linux does not tell the share, all of what it has in common.
+    """
+    for name, label in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
+        try:
+            lines = Path(f"/proc/{pid}/{name}").read_text().splitlines()
+        except OSError:
+            continue
+        sizes = [int(line.split()[1]) for line in lines if line.startswith(label)]
+        if sizes:
+            return round(sizes[0] / 1024, 1)
+    return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copytree, which
+from tempfile import TemporaryDirectory
 
 from evensplit.testing.chaos.job.task import Task
 
@@ -15,8 +16,11 @@ SIZE_MIB = 96
 
 
 def may_mount() -> bool:
-    """Whether this process may mount file systems: on Linux, as root."""
-    return which("mount") is not None and hasattr(os, "geteuid") and os.geteuid() == 0
+    """Whether this process may mount file systems, as root on Linux may, unless it is in a container."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return False
+    with TemporaryDirectory() as place:
+        return _succeeds("mount", "-t", "tmpfs", "evensplit-chaos", place) and _succeeds("umount", place)
 
 
 @contextmanager

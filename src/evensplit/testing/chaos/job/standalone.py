@@ -71,10 +71,15 @@ class StandaloneCluster:
         kill_session(self._processes[1 + worker].pid)
 
     def restart_worker(self, worker: int) -> None:
-        """Start a killed worker again; on return the master counts on it."""
-        alive = self.alive()
+        """Start a killed worker again; on return the master counts on it, and no longer on the killed one."""
+        known = {one["id"] for one in self._state()["workers"]}
         self._processes[1 + worker] = self._start_worker(worker)
-        self._wait_for_workers(alive + 1)
+
+        def is_known(_: float) -> bool:
+            alive = [one["id"] for one in self._state()["workers"] if one["state"] == "ALIVE"]
+            return len(alive) >= self._count and not known.issuperset(alive)
+
+        wait_until(is_known, f"Spark's master knows worker {worker}", START_TIMEOUT_S)
 
     def processes(self) -> list[tuple[str, int]]:
         """Role (`executor`, `executor python`) and pid of each process that a worker has started."""

@@ -17,6 +17,8 @@ from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job.task import Task
 
 EVERY_S = 0.5
+LATEST = 40
+"""So many batches back it looks for new attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class SinkWatcher:
         self._recorder = recorder
         self._seen: dict[str, set[Path]] = {query: set() for query in task.queries}
         self._rows: dict[str, dict[int, int]] = {query: {} for query in task.queries}
+        self._files: dict[str, set[Path]] = {query: set() for query in task.queries}
         self._numbers: set[int] = set()
+        self._failure: Exception | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -68,34 +72,36 @@ class SinkWatcher:
             for one in sorted(self._new(query), key=lambda one: one.batch):
                 self._take(query, one)
 
+    def check(self) -> None:
+        """Raise the error that has ended the watching, if one has."""
+        if self._failure is not None:
+            raise self._failure
+
     def _watch(self) -> None:
         while not self._closing.wait(EVERY_S):
-            self.look()
+            try:
+                self.look()
+            except Exception as error:
+                # The thread of the run raises it.
+                self._failure = error
+                return
 
     def _new(self, query: str) -> Iterator[Attempt]:
         """The batches that are whole now and were not at the last look."""
         sink, seen = self._task.sink(query), self._seen[query]
-        for marker in sink.glob("batch-*/attempt-*/_SUCCESS"):
-            if marker not in seen:
-                seen.add(marker)
-                place = marker.parent
-                files = tuple(sorted(place.glob("*.parquet")))
-                yield Attempt(int(place.parent.name.removeprefix("batch-")), place.name, files)
-        for log in (sink / "_spark_metadata").glob("[0-9]*"):
-            # Compacted logs repeat what is in the others, which stay for ten minutes.
-            if log.name.isdigit() and log not in seen:
+        for place in _latest(sink, "batch-"):
+            for marker in place.glob("attempt-*/_SUCCESS"):
+                if marker not in seen:
+                    seen.add(marker)
+                    files = tuple(sorted(marker.parent.glob("*.parquet")))
+                    yield Attempt(int(place.name.removeprefix("batch-")), marker.parent.name, files)
+        for log in _latest(sink / "_spark_metadata", ""):
+            if log not in seen:
                 seen.add(log)
-                yield Attempt(int(log.name), "", tuple(_added(log)))
-            elif log.name.endswith(".compact") and log not in seen:
-                seen.add(log)
-                yield Attempt(int(log.name.removesuffix(".compact")), "", tuple(self._last_of(sink, log)))
-
-    def _last_of(self, sink: Path, log: Path) -> Iterator[Path]:
-        """The files of a compacted log that no earlier log names: those of its own batch."""
-        known = {
-            file for one in self._seen[sink.name] if one.parent == log.parent and one != log for file in _added(one)
-        }
-        return (file for file in _added(log) if file not in known)
+                # A compacted log repeats all files before its own.
+                added = [file for file in _added(log) if file not in self._files[query]]
+                self._files[query].update(added)
+                yield Attempt(int(log.name.removesuffix(".compact")), "", tuple(added))
 
     def _take(self, query: str, one: Attempt) -> None:
         rows = sum(pq.read_metadata(file).num_rows for file in one.files)
@@ -113,6 +119,17 @@ class SinkWatcher:
                 rows=rows,
             )
         )
+
+
+def _latest(directory: Path, prefix: str) -> list[Path]:
+    """The entries for the latest batches, in their order: older ones do not change any more."""
+    try:
+        names = [entry.name for entry in directory.iterdir()]
+    except FileNotFoundError:
+        return []
+    numbers = {name: name.removeprefix(prefix).removesuffix(".compact") for name in names if name.startswith(prefix)}
+    known = sorted((int(number), name) for name, number in numbers.items() if number.isdecimal())
+    return [directory / name for _, name in known[-LATEST:]]
 
 
 def _added(log: Path) -> list[Path]:

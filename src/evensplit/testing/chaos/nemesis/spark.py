@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
 
@@ -80,19 +80,17 @@ def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
 
 @nemesis("source-kill", "spark", "SIGKILL of the Python process in which the source plans", lasts_s=(0.0, 1.0))
 def source_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
-    yield _one_killed("the source's process", lambda: arena.job.source_pids(), dice)
-    wait_until(lambda _: bool(arena.job.source_pids()), "the source runs again", BACK_WITHIN_S)
+    yield from _one_killed("the source's process", arena.job.source_pids, dice)
 
 
 @nemesis("python-worker-kill", "spark", "SIGKILL of a Python process that runs tasks", lasts_s=(0.0, 1.0))
 def python_worker_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
-    yield _one_killed("a Python process of tasks", lambda: _of_role(arena, "executor python"), dice)
+    yield from _one_killed("a Python process of tasks", lambda: _of_role(arena, "executor python"), dice)
 
 
 @nemesis("executor-kill", "spark", "SIGKILL of an executor", lasts_s=(0.0, 1.0), needs="standalone")
 def executor_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
-    yield _one_killed("an executor", lambda: _of_role(arena, "executor"), dice)
-    wait_until(lambda _: bool(_of_role(arena, "executor")), "an executor runs again", BACK_WITHIN_S)
+    yield from _one_killed("an executor", lambda: _of_role(arena, "executor"), dice)
 
 
 @nemesis("worker-kill", "spark", "SIGKILL of a worker with its executors", needs="standalone")
@@ -142,20 +140,15 @@ def _of_role(arena: Arena, role: str) -> list[int]:
     return [pid for one, pid in found if one == role]
 
 
-def _one_killed(what: str, pids: object, dice: Random) -> Harm:
-    """Kill one of several processes, as soon as there is one."""
-    assert callable(pids)
-    found: list[int] = []
-
-    def one_is_there(_: float) -> bool:
-        found[:] = sorted(pids())
-        return bool(found)
-
-    wait_until(one_is_there, f"{what} is there", FOUND_WITHIN_S)
-    pid = dice.choice(found)
+def _one_killed(what: str, pids: Callable[[], list[int]], dice: Random) -> Iterator[Harm]:
+    """Kill one of several processes, as soon as there is one; over when there is one that was not there before."""
+    wait_until(lambda _: bool(pids()), f"{what} is there", FOUND_WITHIN_S)
+    before = sorted(pids())
+    pid = dice.choice(before)
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    return Harm(f"SIGKILL of {what}, process {pid}")
+    yield Harm(f"SIGKILL of {what}, process {pid}")
+    wait_until(lambda _: bool(set(pids()).difference(before)), f"another process instead of {what}", BACK_WITHIN_S)
 
 
 NEMESES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from evensplit.errors import ChaosError
 from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
 from evensplit.testing.chaos.workload.topics import PLAIN, SHORT_LIVED, TRANSACTIONAL
@@ -16,8 +17,8 @@ HOUR_MS = 3_600_000
 def _deleted(arena: Arena, dice: Random, *, drained: bool) -> Iterator[Harm]:
     topic = dice.choice(arena.workload.topics(kind=SHORT_LIVED))
     life = arena.workload.life
-    life.delete(topic, drained=drained)
     try:
+        life.delete(topic, drained=drained)
         how = "when all of it has been read" if drained else "with what is unread"
         yield Harm(f"{topic.name} of {topic.cluster} is deleted, {how}", (topic.cluster,))
     finally:
@@ -44,8 +45,7 @@ def topic_grown(arena: Arena, dice: Random) -> Iterator[Harm]:
     topics = arena.workload.topics(kind=PLAIN) + arena.workload.topics(kind=TRANSACTIONAL)
     small = [topic for topic in topics if topic.partitions < PARTITIONS_MAX]
     if not small:
-        yield Harm(f"no topic gets more partitions, since all have {PARTITIONS_MAX}")
-        return
+        raise ChaosError(f"no topic can get more partitions, since all have {PARTITIONS_MAX}")
     topic = dice.choice(small)
     partitions = min(PARTITIONS_MAX, topic.partitions + dice.randint(1, 3))
     arena.workload.life.grow(topic, partitions)

@@ -1,0 +1,142 @@
+"""What watches a job: its sinks are read as they grow, and its process is started again whenever it has ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evensplit.testing.chaos.history.events import BatchDelivered, JobEnded, JobStarted
+from evensplit.testing.chaos.history.recorder import Recorder, read_history
+from evensplit.testing.chaos.job.process import JobProcess
+from evensplit.testing.chaos.job.task import Task
+from evensplit.testing.chaos.job.watch import SinkWatcher
+from tests.support.waiting import wait_for
+
+
+def task_in(directory: Path, *queries: str) -> Task:
+    return Task(
+        master="local[2]",
+        source="evensplit",
+        options={},
+        queries=queries,
+        directory=directory,
+        history=directory / "history",
+        began_s=0.0,
+    )
+
+
+def put(file: Path, *numbers: int) -> Path:
+    """A file of a sink with records of these numbers."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"value": [f"{number}|east|t|1|0|".encode() for number in numbers]}), file)
+    return file
+
+
+def log(sink: Path, name: str, *files: Path) -> None:
+    """A log of Spark's file sink."""
+    directory = sink / "_spark_metadata"
+    directory.mkdir(exist_ok=True)
+    lines = [json.dumps({"path": file.as_uri(), "action": "add"}) for file in files]
+    (directory / name).write_text("\n".join(["v1", *lines]))
+
+
+def delivered(directory: Path) -> list[tuple[str, int, int]]:
+    events = read_history(directory / "history")
+    return [(one.query, one.batch, one.rows) for one in events if isinstance(one, BatchDelivered)]
+
+
+def test_only_whole_attempts_of_a_batch_count_and_a_repeated_one_counts_once(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "foreach-batch")
+    place = task.sink("foreach-batch") / "batch-0"
+    with Recorder(task.history, "run", 0.0) as recorder:
+        watcher = SinkWatcher(task, recorder)
+        watcher.look()
+        put(place / "attempt-1" / "a.parquet", 0, 1)
+        watcher.look()
+        assert (watcher.rows(), watcher.has(0)) == ({"foreach-batch": 0}, False)
+        (place / "attempt-1" / "_SUCCESS").touch()
+        watcher.look()
+        assert (watcher.rows(), watcher.has(0), watcher.has(2)) == ({"foreach-batch": 2}, True, False)
+        put(place / "attempt-2" / "a.parquet", 0, 1)
+        (place / "attempt-2" / "_SUCCESS").touch()
+        watcher.look()
+        watcher.look()
+        assert (watcher.rows(), watcher.batches()) == ({"foreach-batch": 2}, {"foreach-batch": 1})
+    assert delivered(tmp_path) == [("foreach-batch", 0, 2), ("foreach-batch", 0, 2)]
+
+
+def test_the_files_of_sparks_sink_count_as_its_log_has_them(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "parquet")
+    sink = task.sink("parquet")
+    with Recorder(task.history, "run", 0.0) as recorder:
+        watcher = SinkWatcher(task, recorder)
+        first = put(sink / "one.parquet", 0, 1)
+        watcher.look()
+        log(sink, "0", first)
+        watcher.look()
+        second = put(sink / "two with spaces.parquet", 2)
+        log(sink, "1.compact", first, second)
+        watcher.look()
+        assert watcher.rows() == {"parquet": 3}
+    assert delivered(tmp_path) == [("parquet", 0, 2), ("parquet", 1, 1)]
+
+
+def test_a_sink_that_cannot_be_read_ends_the_run(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "foreach-batch")
+    attempt = task.sink("foreach-batch") / "batch-0" / "attempt-1"
+    attempt.mkdir(parents=True)
+    (attempt / "a.parquet").write_bytes(b"no parquet")
+    (attempt / "_SUCCESS").touch()
+    with Recorder(task.history, "run", 0.0) as recorder:
+        watcher = SinkWatcher(task, recorder)
+        with pytest.raises(pa.ArrowInvalid):
+            watcher.look()
+
+
+JOB = """
+import time
+from evensplit.testing.chaos import Task
+task = Task.from_environment()
+with (task.directory / "starts").open("a") as file:
+    file.write(task.options.get("readers", "none") + "\\n")
+time.sleep(600)
+"""
+
+
+def test_a_job_is_started_again_whenever_it_has_ended_with_the_options_it_is_to_have(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "parquet")
+    starts = tmp_path / "starts"
+    command = (sys.executable, "-c", JOB)
+
+    def started(count: int) -> list[str]:
+        return (
+            wait_for(
+                lambda: lines if starts.exists() and len(lines := starts.read_text().splitlines()) == count else None,
+                what=f"start {count} of the job",
+            )
+            or []
+        )
+
+    with Recorder(task.history, "run", 0.0) as recorder, JobProcess(command, task, recorder) as job:
+        started(1)
+        first = job.kill()
+        started(2)
+        job.wait_for_another(first, 60)
+        job.restart(options={"readers": "3"})
+        assert started(3) == ["none", "none", "3"]
+        job.restart()
+        assert started(4)[-1] == "none"
+        assert [role for role, _ in job.processes()] == ["driver python"]
+    events = read_history(task.history)
+    assert [one.settings.get("options", {}) for one in events if isinstance(one, JobStarted)] == [
+        {},
+        {},
+        {"readers": "3"},
+        {},
+    ]
+    assert [one.expected for one in events if isinstance(one, JobEnded)] == [True] * 4
