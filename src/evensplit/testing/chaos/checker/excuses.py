@@ -34,7 +34,9 @@ EVENSPLIT: tuple[Excuse, ...] = (
     ),
     Excuse(
         r"failed \d+ times|ExecutorLostFailure|Python worker exited|Python streaming source runner|"
-        r"Connection reset|Broken pipe|EOFException|SparkContext was shut down|Cannot run program",
+        r"Connection reset|Broken pipe|EOFException|SparkContext was shut down|Cannot run program|"
+        # Spark's words for the end of the source's process, and of a job within a batch that Python writes.
+        r"\(no cause message\)|raised by the Python Proxy",
         (*_PROCESSES, *_BROKERS, *_NETWORK),
         "processes of Spark that are killed end the query if Spark does not repeat their work, docs/reliability.md",
     ),
