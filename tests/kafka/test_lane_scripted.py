@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from evensplit.core.model import Range, SplitId
-from evensplit.errors import ClusterUnreachable, DataLossError
+from evensplit.errors import ClusterError, ClusterUnreachable, DataLossError
+from evensplit.kafka.fetch import routing
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
@@ -261,6 +262,35 @@ def test_a_topic_that_was_denied_for_a_moment_only_is_not_gone(pool: Pool) -> No
             read(cluster, pool, timeout_ms=2000, skip_lost=True)
         assert denials > 2
         assert f"these brokers did not confirm it: {cluster.servers[0]}" in str(caught.value)
+
+
+def test_what_all_brokers_deny_is_gone_before_the_time_is_over(
+    two: ScriptedCluster, pool: Pool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole batch waits for it, and the next task for its place."""
+    monkeypatch.setattr(routing, "GONE_AFTER_S", 0.5)
+    two.tell(Told(OLD))
+    two.brokers[0].on_fetch = lambda _: two.tell(None)
+    begun_s = time.monotonic()
+    assert read(two, pool, timeout_ms=60_000, skip_lost=True) == []
+    assert 0.5 < time.monotonic() - begun_s < 0.5 + SLACK_S
+    assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]
+
+
+def test_what_one_broker_still_knows_is_not_gone_before_the_time_is_over(
+    two: ScriptedCluster, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routing, "GONE_AFTER_S", 0.5)
+    two.tell(Told(OLD))
+
+    def forget(offset: int) -> None:
+        two.brokers[0].told = None
+
+    two.brokers[0].on_fetch = forget
+    begun_s = time.monotonic()
+    with pytest.raises(ClusterError, match="within 2000 ms"):
+        read(two, pool, timeout_ms=2000, skip_lost=True)
+    assert time.monotonic() - begun_s >= 2
 
 
 class Large(Log):

@@ -205,6 +205,19 @@ def test_a_loss_is_not_sure_when_no_broker_was_heard_near_the_end_of_the_time() 
     assert (search.unsure(2.0), search.until_s(2.0)) == ([], 3.0)
 
 
+def test_for_how_long_a_partition_was_denied() -> None:
+    search = Search(1.0)
+    search.hear(told(A), 4.0, denied=True)
+    assert search.denied_s() == 0
+    search.hear(told(B), 5.0, denied=True)
+    assert search.denied_s() == 4.0
+    search.hear(told(A), 6.0, denied=False)
+    assert search.denied_s() == 0
+    search.hear(told(A), 7.0, denied=True)
+    search.hear(told(B), 7.5, denied=True)
+    assert search.denied_s() == 0.5
+
+
 def test_a_partition_that_was_there_in_the_meantime_is_looked_for_anew() -> None:
     search = Search(1.0)
     for broker in (A, B):

@@ -1,6 +1,7 @@
 """Finds the leader of each partition that is read, and decides when a partition or its records are lost.
 
-That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over.
+That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over, or
+all of them have denied it for `GONE_AFTER_S`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from evensplit.kafka.wire.error_codes import (
     describe_code,
     is_retriable,
 )
+
+
+GONE_AFTER_S = 5.0
+"""A partition that all brokers deny for so long is gone. Until the time for the read is over, the rest of the batch would
+wait for nothing, and so would other batches for the task's place. It is more than the grace for a broker that starts."""
 
 
 class Waiting:
@@ -327,16 +333,19 @@ class Routing:
 
     def raise_if_overdue(self, read: PartitionRead) -> None:
         """Raise the trouble of `read` if it has lasted too long; a loss may be passed over instead."""
-        trouble = read.trouble
+        trouble, search = read.trouble, read.search
+        if isinstance(trouble, DataLossError) and search is not None and search.denied_s() >= GONE_AFTER_S:
+            self.lose(read, trouble)
+            return
         if trouble is None or self.left_s(read) > 0:
             return
         timeout_ms = self._settings[read.split.cluster].progress_timeout_ms
         if not isinstance(trouble, DataLossError):
             raise problems.overdue(read, trouble, timeout_ms)
         # If something else took up the time, the partition has not been looked for yet.
-        if read.search is None or self._sought_s(read) > 0:
+        if search is None or self._sought_s(read) > 0:
             return
-        brokers = read.search.unsure(self._grace_s(read))
+        brokers = search.unsure(self._grace_s(read))
         if brokers:
             raise problems.unheard(read, trouble, brokers, timeout_ms)
         self.lose(read, trouble)

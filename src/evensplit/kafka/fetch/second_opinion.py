@@ -50,6 +50,10 @@ class Search:
         """
         return self.unheard() or ([] if self._was_heard_late(grace_s) else sorted(self._brokers))
 
+    def denied_s(self) -> float:
+        """For how long all brokers have said that it is gone, up to the last answer; 0 while one may still know it."""
+        return self.last_s - self.since_s if self._denied and not self.unheard() else 0.0
+
     def until_s(self, grace_s: float) -> float:
         """Until when the partition is looked for: for `grace_s`, longer if it comes and goes or no broker answers."""
         lasts_s = grace_s if self._was_heard_late(grace_s) else 2 * grace_s

@@ -101,7 +101,7 @@ class FetchSimulation:
         self.settings = ClientSettings(
             servers,
             client_rack=random.choice(("", "r")),
-            request_timeout_ms=random.choice((4_000, 9_000)),
+            request_timeout_ms=random.choice((4_000, 30_000)),
             poll_timeout_ms=random.choice((None, 6_000)),
             retry_backoff_ms=random.choice((20, 100)),
             max_partition_fetch_bytes=random.choice((300, 3_000, 100_000)),
