@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options
-from evensplit.testing.chaos.plan import QUERIES, Plan, read_schedule
+from evensplit.testing.chaos.plan import Plan, read_schedule
 from evensplit.testing.chaos.run import Standing, run
 
 FAULTS_SHOWN_MAX = 6
@@ -50,7 +50,11 @@ FAULTS_SHOWN_MAX = 6
     help="A master and two workers, or all in the driver.",
 )
 @click.option(
-    "--query", "queries", multiple=True, metavar="NAME", help=f"A query of the job. Default: {', '.join(QUERIES)}."
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="NAME",
+    help="A query of the job. Default: foreach-batch and deduplicated, or parquet and counted, as the seed says.",
 )
 @click.option("--job", metavar="COMMAND", help="A job of your own (see the testing guide). Default: one of ours.")
 @click.option(
@@ -116,7 +120,7 @@ def _plan(
     return Plan(
         directory=directory or Path(f"chaos-{seed}"),
         nemeses=nemeses,
-        queries=queries or QUERIES,
+        queries=queries,
         job=tuple(shlex.split(job)) if job is not None else (),
         options=options_of(given),
         records_per_s=rate,

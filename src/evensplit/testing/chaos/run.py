@@ -25,7 +25,7 @@ from evensplit.testing.chaos.job.watch import SinkWatcher
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.nemesis.base import Nemesis
 from evensplit.testing.chaos.nemesis.registry import usable
-from evensplit.testing.chaos.plan import Plan, plain, write_schedule
+from evensplit.testing.chaos.plan import QUERIES, Plan, plain, write_schedule
 from evensplit.testing.chaos.schedule import Planned, make_schedule
 from evensplit.testing.chaos.workload.topics import LAYOUT, UNCLEAN_TOPIC
 from evensplit.testing.chaos.workload.workload import Workload
@@ -76,7 +76,8 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
     Ctrl-C, after which the history ends with the reason. Raises `ChaosError` for a plan that cannot be, or a job
     without a first batch, and `LocalKafkaError` if brokers do not start.
     """
-    plan = replace(plan, directory=plan.directory.absolute())
+    queries = plan.queries or QUERIES[plan.seed % len(QUERIES)]
+    plan = replace(plan, directory=plan.directory.absolute(), queries=queries)
     nemeses, schedule = _what_happens(plan)
     plan.directory.mkdir(parents=True, exist_ok=True)
     if any(plan.directory.iterdir()):

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 AGAIN_AFTER_S = 1.0
-ERROR_CHARACTERS_MAX = 4_000
+ERROR_CHARACTERS_MAX = 20_000
+PLANS = "=== Streaming Query ==="
+"""Where, in the text of a query's error, its offsets and its plans begin."""
 LOOK_EVERY_S = 0.2
 
 # Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python.
@@ -153,7 +155,8 @@ class Job:
 
 
 def shortened(error: str) -> str:
-    """The text of an error without its middle, where Java's stack is."""
+    """The text of an error without offsets and plans, which follow it, and without its middle if it is still too long."""
+    error = error.partition(PLANS)[0].rstrip()
     if len(error) <= ERROR_CHARACTERS_MAX:
         return error
     half = ERROR_CHARACTERS_MAX // 2
