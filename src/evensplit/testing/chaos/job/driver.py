@@ -28,8 +28,9 @@ PLANS = "=== Streaming Query ==="
 """Where, in the text of a query's error, its offsets and its plans begin."""
 LOOK_EVERY_S = 0.2
 
-# Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python.
-JAVA = "-XX:+UseSerialGC -XX:+AlwaysPreTouch"
+# Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python. What takes long
+# to compile does not pay off in processes that are killed after minutes.
+JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -XX:+AlwaysPreTouch"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
