@@ -14,8 +14,6 @@ only.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -31,18 +29,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.peer.abilities import find_abilities, running_broker
 from bench.peer.data import compression
-from bench.peer.jars import connector_jars
 from bench.peer.measure import Bench
 from bench.peer.outcome import Outcome, Results, read
 from bench.peer.plan import FULL, QUICK, SIZES, Scale, Workload, chosen, workloads
-from bench.peer.processes import ROOT, Hosts
+from bench.peer.processes import ROOT, Hosts, machine
 from bench.peer.report import line, tables, write_docs
 from bench.run import BROKER
+from evensplit.testing.process.spark_kafka_jars import SPARK, connector_jars
 
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 LOGS = ROOT / "build" / "peer-logs"
-SPARK = "4.2.0"
 
 
 def main() -> int:
@@ -161,15 +158,6 @@ def progress_bar(console: Console) -> Progress:
     """On a terminal; elsewhere each finished workload is a line, and there is no bar."""
     columns = (BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def machine() -> str:
-    """The machine and versions of a run."""
-    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return (
-        f"{os.cpu_count()} processors ({platform.machine()}), {memory_gib:.0f} GiB, "
-        f"Python {platform.python_version()}, PySpark {version('pyspark')}"
-    )
 
 
 if __name__ == "__main__":

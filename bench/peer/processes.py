@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import platform
 import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,15 @@ ROOT = Path(__file__).parents[2]
 LIMIT_S = 900.0
 END_TIMEOUT_S = 30.0
 LAST_LINES = 25
+
+
+def machine() -> str:
+    """The machine and versions of a run."""
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return (
+        f"{os.cpu_count()} processors ({platform.machine()}), {memory_gib:.0f} GiB, "
+        f"Python {platform.python_version()}, PySpark {version('pyspark')}"
+    )
 
 
 class Worker:

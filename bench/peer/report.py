@@ -28,16 +28,16 @@ def write_docs(results: Results, docs: Path) -> None:
     """Put tables and plot into the pages. Raises ValueError if the page lacks a marker, or they are in wrong order."""
     page = docs / PAGE
     text = f"![Rows per second of each workload]({PICTURE})\n\n{tables(results)}"
-    page.write_text(between(page.read_text(), text))
+    page.write_text(between(page.read_text(), text, BEGIN, END))
     (docs / PICTURE).write_text(plot(results))
 
 
-def between(page: str, text: str) -> str:
-    """`page` with `text` between the markers."""
-    begin, end = page.find(BEGIN), page.find(END)
-    if not 0 <= begin < end:
-        raise ValueError(f"{PAGE} must have the lines {BEGIN!r} and, after it, {END!r}: they say where tables go")
-    return f"{page[: begin + len(BEGIN)]}\n{text}\n{page[end:]}"
+def between(page: str, text: str, begin: str, end: str) -> str:
+    """`page` with `text` between the markers `begin` and `end`."""
+    first, last = page.find(begin), page.find(end)
+    if not 0 <= first < last:
+        raise ValueError(f"the page must have the lines {begin!r} and, after it, {end!r}: they say where tables go")
+    return f"{page[: first + len(begin)]}\n{text}\n{page[last:]}"
 
 
 def line(outcome: Outcome) -> str:

@@ -29,7 +29,7 @@ class Peer:
     """A process that runs queries one after the other. `log`: where it says everything else."""
 
     def __init__(self, log: Path) -> None:
-        from bench.peer.jars import connector_jars
+        from evensplit.testing.process.spark_kafka_jars import connector_jars
 
         if not PYTHON.exists():
             raise FileNotFoundError(f"there is no {PYTHON}: `make test-slow` makes it (tools.peer_environment)")

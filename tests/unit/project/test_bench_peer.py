@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.peer.data import compression, evenly, mostly_first, records
-from bench.peer.jars import JARS, Jar, check, ivy_file
 from bench.peer.measure import turns
 from bench.peer.outcome import Outcome, Results, compare, percentile, ratios, read, verdict
 from bench.peer.plan import (
@@ -35,6 +34,7 @@ from bench.peer.plan import (
 from bench.peer.plot import GRID_LINES_MAX, grid_step, plot
 from bench.peer.report import BEGIN, END, between, line, tables, write_docs
 from evensplit.errors import LocalKafkaError
+from evensplit.testing.process.spark_kafka_jars import JARS, Jar, check, ivy_file
 
 SVG = "{http://www.w3.org/2000/svg}"
 CAN_ALL = Abilities()
@@ -271,10 +271,10 @@ def test_figures_are_shown_in_the_order_of_the_plan() -> None:
 
 
 def test_the_page_keeps_what_is_outside_the_markers(tmp_path: Path) -> None:
-    assert between(f"a\n{BEGIN}\nold\n{END}\nb\n", "new") == f"a\n{BEGIN}\nnew\n{END}\nb\n"
+    assert between(f"a\n{BEGIN}\nold\n{END}\nb\n", "new", BEGIN, END) == f"a\n{BEGIN}\nnew\n{END}\nb\n"
     for page in ("a", f"{END}\n{BEGIN}", BEGIN):
         with pytest.raises(ValueError, match="must have the lines"):
-            between(page, "new")
+            between(page, "new", BEGIN, END)
     (tmp_path / "performance.md").write_text(f"# Title\n{BEGIN}\n{END}\nend\n")
     for rate in (4e5, 5e5):
         write_docs(results(outcome(Kind.RATE, [], ours=[rate], spark=[1e5])), tmp_path)
@@ -288,7 +288,7 @@ def test_the_page_keeps_what_is_outside_the_markers(tmp_path: Path) -> None:
 
 def test_the_markers_are_in_the_page() -> None:
     page = (Path(__file__).parents[3] / "docs" / "performance.md").read_text()
-    assert between(page, "x").count("x") >= 1
+    assert between(page, "x", BEGIN, END).count("x") >= 1
 
 
 def test_the_picture_has_a_bar_for_each_within_its_frame() -> None:

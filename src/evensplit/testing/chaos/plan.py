@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Plan:
     """The command of a job of your own; empty: the one that comes with this package."""
     options: Mapping[str, str] | None = None
     """Options of the source, above those that a run sets."""
+    session: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark, above those of the job."""
     records_per_s: float = 200.0
     """How many records are written each second, by all writers together."""
     schedule: tuple[Planned, ...] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -10,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from evensplit import __version__
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.clusters import ChaosCluster, start_clusters
 from evensplit.testing.chaos.faults import Faults
 from evensplit.testing.chaos.history.events import FaultsStopped, JobReady, RunBegan, RunEnded, WritingStopped
 from evensplit.testing.chaos.history.recorder import Recorder
+from evensplit.testing.chaos.job import spark_source
 from evensplit.testing.chaos.job.memory import MemoryWatcher
 from evensplit.testing.chaos.job.process import JobProcess
 from evensplit.testing.chaos.job.room import may_mount, room_for_checkpoints
@@ -27,7 +28,6 @@ from evensplit.testing.chaos.nemesis.base import Nemesis
 from evensplit.testing.chaos.nemesis.registry import usable
 from evensplit.testing.chaos.plan import QUERIES, Plan, plain, write_schedule
 from evensplit.testing.chaos.schedule import Planned, make_schedule
-from evensplit.testing.chaos.workload.topics import LAYOUT, UNCLEAN_TOPIC
 from evensplit.testing.chaos.workload.workload import Workload
 
 FIRST_BATCH_WITHIN_S = 240.0
@@ -79,6 +79,8 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
     queries = plan.queries or QUERIES[plan.seed % len(QUERIES)]
     plan = replace(plan, directory=plan.directory.absolute(), queries=queries)
     nemeses, schedule = _what_happens(plan)
+    if plan.source == "kafka":
+        plan = replace(plan, session={**spark_source.settings(), **plan.session})
     plan.directory.mkdir(parents=True, exist_ok=True)
     if any(plan.directory.iterdir()):
         raise ChaosError(f"{plan.directory} is not empty; give a directory that is, or does not exist")
@@ -89,8 +91,9 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
         nemeses=tuple(nemeses),
         schedule=plain(schedule),
         spark=plan.spark,
+        source=plan.source,
         queries=plan.queries,
-        versions={name: version(name) for name in ("evensplit", "pyspark", "confluent-kafka")},
+        versions={"evensplit": __version__, **{name: version(name) for name in ("pyspark", "confluent-kafka")}},
     )
     recorder.record(began)
     write_schedule(plan.directory / "schedule.json", schedule)
@@ -110,7 +113,9 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
 
 def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
     """The nemeses of a run, by name, and its schedule."""
-    there = {plan.spark}
+    if plan.job and plan.source == "kafka":
+        raise ChaosError("a job of your own chooses its source itself: give a job, or the source `kafka`, not both")
+    there = {plan.spark, plan.source}
     if plan.source == "evensplit":
         there.add("metadata")
     if may_mount():
@@ -189,6 +194,7 @@ def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, Sin
         directory=plan.directory,
         history=plan.directory / "history",
         began_s=recorder.began_s,
+        session=plan.session,
     )
     stack.enter_context(room_for_checkpoints(task))
     sinks = stack.enter_context(SinkWatcher(task, recorder))
@@ -206,15 +212,5 @@ def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: Metadat
     if plan.source == "evensplit":
         options |= {"discoveryInterval": "5s", **metadata.options()}
     else:
-        topics = ",".join(sorted({topic for topic, *_ in (*LAYOUT, UNCLEAN_TOPIC)}))
-        options["clusters"] = json.dumps(
-            {
-                name: {
-                    "kafka.bootstrap.servers": one.servers,
-                    "subscribePattern": topics.replace(",", "|"),
-                    **{f"kafka.{key}": value for key, value in one.source_properties().items() if key != "client.id"},
-                }
-                for name, one in clusters.items()
-            }
-        )
+        options |= spark_source.options(clusters)
     return {**options, **(plan.options or {})}

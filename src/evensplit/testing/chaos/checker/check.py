@@ -13,7 +13,7 @@ from evensplit.testing.chaos.checker.counted import judge_counted
 from evensplit.testing.chaos.checker.delivery import delivery_of
 from evensplit.testing.chaos.checker.endings import judge_endings, judge_memory
 from evensplit.testing.chaos.checker.excused import duty_of
-from evensplit.testing.chaos.checker.excuses import EVENSPLIT
+from evensplit.testing.chaos.checker.excuses import EXCUSES
 from evensplit.testing.chaos.checker.faults import faults_of
 from evensplit.testing.chaos.checker.ledger import ledger_of
 from evensplit.testing.chaos.checker.query import judge_query
@@ -30,12 +30,12 @@ from evensplit.testing.chaos.history.events import (
 from evensplit.testing.chaos.history.recorder import read_history
 
 
-def check(directory: Path, *, excuses: Sequence[Excuse] = EVENSPLIT, bound_s: float = 30.0) -> Verdict:
+def check(directory: Path, *, excuses: Sequence[Excuse] | None = None, bound_s: float = 30.0) -> Verdict:
     """Judge the run in a directory with `history/*.jsonl` and `sink/<query>`.
 
-    `excuses`: errors with which a query may end by itself. `bound_s`: how long delivery may take, after a record is
-    acknowledged and the faults that overlap with this time are over. The same directory gives the same verdict.
-    `ChaosError` if the directory holds no run.
+    `excuses`: errors with which a query may end by itself; None: those of the source that the run read with.
+    `bound_s`: how long delivery may take, after a record is acknowledged and the faults that overlap with this time are
+    over. The same directory gives the same verdict. `ChaosError` if the directory holds no run.
     """
     events = read_history(directory / "history")
     end_s = events[-1].at_s if events else 0.0
@@ -45,7 +45,8 @@ def check(directory: Path, *, excuses: Sequence[Excuse] = EVENSPLIT, bound_s: fl
     ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=0.0)
     np.maximum(ledger.due_s, ready_s, out=ledger.due_s)
     calm_s = min((one.at_s for one in events if isinstance(one, FaultsStopped)), default=None)
-    queries = next((one.queries for one in events if isinstance(one, RunBegan)), ())
+    told = ((one.queries, one.source) for one in events if isinstance(one, RunBegan))
+    queries, source = next(told, ((), "evensplit"))
     names = {one.name: one.cluster for one in events if isinstance(one, ClusterNamed)}
     context = Context(events, faults, ledger, duty_of(ledger, faults, bound_s), names, end_s, calm_s, bound_s)
     figures: dict[str, Any] = context.figures
@@ -59,7 +60,7 @@ def check(directory: Path, *, excuses: Sequence[Excuse] = EVENSPLIT, bound_s: fl
             judge_query(context, query, attempts, delivery_of(attempts, ledger, names))
     if not queries:
         context.not_judged.append("delivery: the history names no query")
-    judge_endings(context, excuses)
+    judge_endings(context, EXCUSES[source] if excuses is None else excuses)
     judge_memory(context)
     by_nemesis: dict[str, int] = {}
     for fault in faults:

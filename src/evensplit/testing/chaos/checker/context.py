@@ -31,10 +31,10 @@ class Context:
     figures: dict[str, Any] = field(default_factory=dict)
     not_judged: list[str] = field(default_factory=list)
 
-    def find(self, kind: str, what: str, where: str, at_s: float) -> None:
+    def find(self, kind: str, what: str, where: str, at_s: float, count: int = 1) -> None:
         """Add a finding, with the faults around its time."""
         some = around(self.faults, at_s, self.bound_s)
-        self.findings.append(Finding(kind, what, where, round(float(at_s), 3), tuple(one.what for one in some)))
+        self.findings.append(Finding(kind, what, where, round(float(at_s), 3), tuple(one.what for one in some), count))
 
     def find_records(self, kind: str, what: str, query: str, numbers: Any, at_s: Any) -> None:
         """Add one finding for each partition in which records have broken a promise."""
@@ -50,4 +50,5 @@ class Context:
                 cluster, topic, incarnation, partition = self.ledger.places[one]
                 where = f"{cluster} {topic}-{partition} (incarnation {incarnation})"
             at = -1.0 if np.isnan(at_s[first]) else at_s[first]
-            self.find(kind, f"{len(here)} records {what}, e.g. number {numbers[first]}", f"{query}: {where}", at)
+            found = f"{len(here)} records {what}, e.g. number {numbers[first]}"
+            self.find(kind, found, f"{query}: {where}", at, len(here))

@@ -201,7 +201,7 @@ def _judge_lateness(context: Context, query: str, delivered_s: Any) -> None:
             most = float(np.max(delivered_s[at] - deadline_s[at]))
             what = f"{len(at):,} records of {places} partitions were delivered up to {most:.1f} s after the latest "
             what += f"allowed time, e.g. number {at[0]}"
-            context.find(kind, what, query, float(delivered_s[at[0]]))
+            context.find(kind, what, query, float(delivered_s[at[0]]), len(at))
     latency = (delivered_s - due_s)[known]
     if len(latency):
         context.figures.setdefault("delivery latency (s)", {})[query] = {

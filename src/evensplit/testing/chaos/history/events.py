@@ -28,6 +28,8 @@ class RunBegan(Event):
     """The faults to come, as `Planned` has them."""
     spark: str
     """`local` or `standalone`."""
+    source: str = "evensplit"
+    """The format that the job reads: `evensplit`, or `kafka` for Spark's own source."""
     queries: tuple[str, ...]
     """The names of the job's queries."""
     versions: dict[str, str] = field(default_factory=dict)
@@ -256,6 +258,7 @@ class BatchPlanned(Event):
     rows: int
     duration_ms: int
     start: str
+    """The offset of the source; of Spark's own source a line for each cluster, as `end` has."""
     end: str
 
 

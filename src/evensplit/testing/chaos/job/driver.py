@@ -142,15 +142,14 @@ class Job:
         for one in query.recentProgress:
             if one.batchId > self._seen[name] and one.numInputRows:
                 self._seen[name] = one.batchId
-                source = one.sources[0]
                 self._recorder.record(
                     BatchPlanned(
                         query=name,
                         batch=one.batchId,
                         rows=one.numInputRows,
                         duration_ms=one.durationMs.get("triggerExecution", 0),
-                        start=source.startOffset or "",
-                        end=source.endOffset or "",
+                        start="\n".join(source.startOffset or "" for source in one.sources),
+                        end="\n".join(source.endOffset or "" for source in one.sources),
                     )
                 )
 

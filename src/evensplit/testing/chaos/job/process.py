@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import IO, Any, Self
 
 from evensplit.errors import ChaosError
-from evensplit.testing.chaos.history.events import JobEnded, JobStarted
+from evensplit.testing.chaos.history.events import JobEnded, JobStarted, QueryStarted
 from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job.task import Task
 from evensplit.testing.process.sessions import command_line, kill_session, session_members
@@ -115,6 +115,14 @@ class JobProcess:
     def source_pids(self) -> list[int]:
         """The Python processes in which Spark runs the reader of the source, one for each query."""
         return [pid for pid in session_members(self.pid) if SOURCE in command_line(pid)]
+
+    def reads(self) -> bool:
+        """Whether the process of the job that runs now has begun to read."""
+        if self.task.source == "evensplit":
+            return bool(self.source_pids())
+        # Spark's own source has no process, but our job says when a query has started.
+        history = self.task.history / f"driver-{self.pid}.jsonl"
+        return history.exists() and QueryStarted.__name__ in history.read_text()
 
     def _start(self) -> None:
         changed = self._changed

@@ -36,7 +36,8 @@ class Nemesis:
     do: Callable[[Arena, Random], AbstractContextManager[Harm]]
     """Begin the fault on entering, end it on leaving. On return from either, it has happened."""
     needs: str = ""
-    """`standalone` if it needs that kind of Spark, `mount` if it needs the right to mount; empty if nothing."""
+    """`standalone` if it needs that kind of Spark, `mount` if it needs the right to mount, `evensplit` if it needs that
+    source, `metadata` if it needs one that asks the metadata service; empty if nothing."""
 
 
 def nemesis(

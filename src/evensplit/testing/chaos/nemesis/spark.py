@@ -35,6 +35,12 @@ OPTIONS = {
 }
 """Option -> values that a job is started again with."""
 
+SHARED_OPTIONS = {
+    *("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"),
+    *("kafka.fetch.max.wait.ms", "kafka.max.partition.fetch.bytes"),
+}
+"""Those that Spark's own source has too."""
+
 SESSION = {
     "spark.sql.adaptive.enabled": ("true", "false"),
     "spark.sql.streaming.adaptiveQueryExecution.enabled": ("true", "false"),
@@ -48,7 +54,7 @@ SESSION = {
 
 def _a_driver_is_back(arena: Arena, former: int) -> None:
     """Wait for a new driver whose source runs."""
-    arena.job.wait_for_another(former, BACK_WITHIN_S, lambda: bool(arena.job.source_pids()))
+    arena.job.wait_for_another(former, BACK_WITHIN_S, arena.job.reads)
 
 
 @nemesis("driver-kill", "spark", "SIGKILL of the driver with all its processes", lasts_s=(0.0, 1.0), ends_driver=True)
@@ -67,6 +73,8 @@ def driver_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
 )
 def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
     options = {name: dice.choice(values) for name, values in OPTIONS.items()}
+    if arena.job.task.source != "evensplit":
+        options = {name: value for name, value in options.items() if name in SHARED_OPTIONS}
     session = {name: dice.choice(values) for name, values in SESSION.items()}
     former = arena.job.restart(options=options, session=session)
     try:
@@ -78,12 +86,24 @@ def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
         _a_driver_is_back(arena, former)
 
 
-@nemesis("source-kill", "spark", "SIGKILL of the Python process in which the source plans", lasts_s=(0.0, 1.0))
+@nemesis(
+    "source-kill",
+    "spark",
+    "SIGKILL of the Python process in which the source plans",
+    lasts_s=(0.0, 1.0),
+    needs="evensplit",
+)
 def source_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     yield from _one_killed("the source's process", arena.job.source_pids, dice)
 
 
-@nemesis("python-worker-kill", "spark", "SIGKILL of a Python process that runs tasks", lasts_s=(0.0, 1.0))
+@nemesis(
+    "python-worker-kill",
+    "spark",
+    "SIGKILL of a Python process that runs tasks",
+    lasts_s=(0.0, 1.0),
+    needs="evensplit",
+)
 def python_worker_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     yield from _one_killed("a Python process of tasks", lambda: _of_role(arena, "executor python"), dice)
 

@@ -36,6 +36,8 @@ def report_page(directory: Path, verdict: Verdict) -> bytes:
     began = next((one for one in events if isinstance(one, ev.RunBegan)), None)
     faults = faults_of(events, end_s)
     repeat = f"evensplit chaos --minutes {began.minutes:g} --seed {began.seed}" if began else ""
+    if began and began.source != "evensplit":
+        repeat += f" --source {began.source}"
     colour = "held" if verdict.held else "broken"
     body = [
         f'<h1 class="{colour}">{escape(verdict.sentence)}</h1>',

@@ -9,7 +9,10 @@ from pathlib import Path
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.process.jars import fetch_jars
 
-NAME = "spark-sql-kafka-4.2.0"
+SPARK = "4.2.0"
+"""The version of Spark that the jars belong to."""
+
+NAME = f"spark-sql-kafka-{SPARK}"
 
 
 @dataclass(frozen=True, slots=True)
