@@ -28,6 +28,11 @@ EVENSPLIT: tuple[Excuse, ...] = (
     ),
     Excuse(r"\bAuthenticationError\b|ES-205", _ACCESS, "rotating credentials, docs/howto/security.md"),
     Excuse(
+        r"which is listed as well, so records could be read twice",
+        ("cluster-twice",),
+        "a cluster under two names, docs/howto/regions.md",
+    ),
+    Excuse(
         r"No space left on device",
         ("checkpoint-full",),
         "the checkpoint's file system keeps what is written to it, docs/reliability.md",

@@ -10,14 +10,25 @@ from evensplit.testing.chaos.metadata_service import LIES
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
 
 
+def _out(arena: Arena, *clusters: str) -> Iterator[Harm]:
+    arena.metadata.remove(*clusters)
+    try:
+        yield Harm(f"{' and '.join(clusters)} {'is' if len(clusters) == 1 else 'are'} not in the metadata", clusters)
+    finally:
+        for cluster in clusters:
+            arena.metadata.rename(cluster, cluster)
+
+
 @nemesis("cluster-out", "metadata", "A cluster leaves the metadata, and comes back", lasts_s=(5, 25), needs="metadata")
 def cluster_out(arena: Arena, dice: Random) -> Iterator[Harm]:
-    cluster = dice.choice([*arena.clusters])
-    name = arena.metadata.remove(cluster)
-    try:
-        yield Harm(f"{cluster} is not in the metadata", (cluster,))
-    finally:
-        arena.metadata.rename(cluster, name)
+    yield from _out(arena, dice.choice([*arena.clusters]))
+
+
+@nemesis(
+    "clusters-out", "metadata", "All clusters leave the metadata, and come back", lasts_s=(5, 25), needs="metadata"
+)
+def clusters_out(arena: Arena, dice: Random) -> Iterator[Harm]:
+    yield from _out(arena, *arena.clusters)
 
 
 @nemesis("cluster-renamed", "metadata", "A cluster has another name for a while", lasts_s=(5, 25), needs="metadata")
@@ -27,6 +38,17 @@ def cluster_renamed(arena: Arena, dice: Random) -> Iterator[Harm]:
     arena.metadata.rename(cluster, name)
     try:
         yield Harm(f"{cluster} is called {name} in the metadata", (cluster,))
+    finally:
+        arena.metadata.rename(cluster, cluster)
+
+
+@nemesis("cluster-twice", "metadata", "The metadata name a cluster twice", lasts_s=(5, 25), needs="metadata")
+def cluster_twice(arena: Arena, dice: Random) -> Iterator[Harm]:
+    cluster = dice.choice([*arena.clusters])
+    name = f"{cluster}-again"
+    arena.metadata.list_again(cluster, name)
+    try:
+        yield Harm(f"{cluster} is called {name} in the metadata as well", (cluster,))
     finally:
         arena.metadata.rename(cluster, cluster)
 
@@ -58,4 +80,12 @@ def metadata_lying(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.metadata.lie = ""
 
 
-NEMESES = (cluster_out, cluster_renamed, metadata_down, metadata_slow, metadata_lying)
+NEMESES = (
+    cluster_out,
+    clusters_out,
+    cluster_renamed,
+    cluster_twice,
+    metadata_down,
+    metadata_slow,
+    metadata_lying,
+)
