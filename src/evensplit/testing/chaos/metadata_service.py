@@ -8,12 +8,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from evensplit.testing.chaos.clusters import ChaosCluster
 from evensplit.testing.chaos.history.events import ClusterNamed, ClusterRemoved
 from evensplit.testing.chaos.history.recorder import Recorder
-from evensplit.testing.chaos.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.workload.workload import Workload
 
 STREAM = "chaos"
 LIES: Mapping[str, tuple[int, bytes]] = {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import TYPE_CHECKING
 
-from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.metadata_service import LIES
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
+
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.arena import Arena
 
 
 def _out(arena: Arena, *clusters: str) -> Iterator[Harm]:

@@ -7,12 +7,15 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
+from typing import TYPE_CHECKING
 
 from evensplit.errors import ChaosError
 from evensplit.testing.admin.requests import wait_until
-from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.job.sinks import HANG
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
+
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.arena import Arena
 
 BACK_WITHIN_S = 120.0
 FOUND_WITHIN_S = 30.0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import TYPE_CHECKING
 
 from evensplit.errors import ChaosError
-from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
 from evensplit.testing.chaos.workload.topics import PLAIN, SHORT_LIVED, TRANSACTIONAL, Topic
+
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.arena import Arena
 
 PARTITIONS_MAX = 12
 HOUR_MS = 3_600_000
