@@ -132,13 +132,14 @@ def _live(
     """The life of a run. What is entered into `stack` is ended by the caller, in reverse order."""
     standing = Standing("starting the brokers, the metadata service and Spark", faults_total=len(schedule))
     show(standing)
-    arena, sinks = _arena(plan, recorder, stack)
+    arena, sinks, memory = _arena(plan, recorder, stack)
     workload = arena.workload
 
     def look(phase: str) -> None:
         standing.phase, standing.now_s = phase, recorder.now_s
         standing.written, standing.acknowledged = workload.written, workload.acknowledged
-        sinks.check()
+        for watching in (sinks, arena.job, memory):
+            watching.check()
         standing.delivered, standing.batches = sinks.rows(), sinks.batches()
         show(standing)
         time.sleep(LOOK_EVERY_S)
@@ -170,7 +171,7 @@ def _live(
     workload.read_logs()
 
 
-def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher]:
+def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher, MemoryWatcher]:
     """Start all parts of a run, with the job as the last one, and what watches them."""
     clusters = stack.enter_context(start_clusters(plan.directory / "kafka", recorder))
     workload = Workload(recorder, clusters, plan.seed, plan.records_per_s)
@@ -195,8 +196,8 @@ def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, Sin
     stack.callback(workload.stop)
     workload.start()
     job = stack.enter_context(JobProcess(plan.job, task, recorder))
-    stack.enter_context(MemoryWatcher(job, spark, recorder))
-    return Arena(plan.directory, recorder, clusters, metadata, workload, job, spark), sinks
+    memory = stack.enter_context(MemoryWatcher(job, spark, recorder))
+    return Arena(plan.directory, recorder, clusters, metadata, workload, job, spark), sinks, memory
 
 
 def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: MetadataService) -> dict[str, str]:
