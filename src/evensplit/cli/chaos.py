@@ -209,11 +209,12 @@ def _check(directory: Path, form: str, console: Console) -> bool:
 
 
 def _list() -> Table:
+    from evensplit.testing.chaos.nemesis.base import NEEDS
     from evensplit.testing.chaos.nemesis.registry import NEMESES
 
     table = Table(box=SIMPLE)
     for name in ("nemesis", "acts on", "what it does", "needs"):
         table.add_column(name)
     for name, one in NEMESES.items():
-        table.add_row(name, one.kind.resource, one.meaning, one.needs)
+        table.add_row(name, one.kind.resource, one.meaning, NEEDS[one.needs])
     return table

@@ -25,6 +25,7 @@ from evensplit.testing.chaos.job.watch import SinkWatcher
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.nemesis.base import Nemesis
 from evensplit.testing.chaos.nemesis.registry import usable
+from evensplit.testing.chaos.nemesis.spark import held_sinks
 from evensplit.testing.chaos.plan import Plan, plain, write_schedule
 from evensplit.testing.chaos.schedule import Planned, make_schedule
 from evensplit.testing.chaos.workload.topics import LAYOUT, UNCLEAN_TOPIC
@@ -111,7 +112,9 @@ def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
     """The nemeses of a run, by name, and its schedule."""
     there = {plan.spark}
     if plan.source == "evensplit":
-        there.add("metadata")
+        there.add("evensplit")
+    if not plan.job and held_sinks(plan.queries):
+        there.add("held-sink")
     if may_mount():
         there.add("mount")
     if plan.schedule is None:

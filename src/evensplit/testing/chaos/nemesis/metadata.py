@@ -22,19 +22,19 @@ def _out(arena: Arena, *clusters: str) -> Iterator[Harm]:
             arena.metadata.rename(cluster, cluster)
 
 
-@nemesis("cluster-out", "metadata", "A cluster leaves the metadata, and comes back", lasts_s=(5, 25), needs="metadata")
+@nemesis("cluster-out", "metadata", "A cluster leaves the metadata, and comes back", lasts_s=(5, 25), needs="evensplit")
 def cluster_out(arena: Arena, dice: Random) -> Iterator[Harm]:
     yield from _out(arena, dice.choice([*arena.clusters]))
 
 
 @nemesis(
-    "clusters-out", "metadata", "All clusters leave the metadata, and come back", lasts_s=(5, 25), needs="metadata"
+    "clusters-out", "metadata", "All clusters leave the metadata, and come back", lasts_s=(5, 25), needs="evensplit"
 )
 def clusters_out(arena: Arena, dice: Random) -> Iterator[Harm]:
     yield from _out(arena, *arena.clusters)
 
 
-@nemesis("cluster-renamed", "metadata", "A cluster has another name for a while", lasts_s=(5, 25), needs="metadata")
+@nemesis("cluster-renamed", "metadata", "A cluster has another name for a while", lasts_s=(5, 25), needs="evensplit")
 def cluster_renamed(arena: Arena, dice: Random) -> Iterator[Harm]:
     cluster = dice.choice([*arena.clusters])
     name = f"{cluster}-{dice.randrange(1_000)}"
@@ -45,7 +45,7 @@ def cluster_renamed(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.metadata.rename(cluster, cluster)
 
 
-@nemesis("cluster-twice", "metadata", "The metadata name a cluster twice", lasts_s=(5, 25), needs="metadata")
+@nemesis("cluster-twice", "metadata", "The metadata name a cluster twice", lasts_s=(5, 25), needs="evensplit")
 def cluster_twice(arena: Arena, dice: Random) -> Iterator[Harm]:
     cluster = dice.choice([*arena.clusters])
     name = f"{cluster}-again"
@@ -56,7 +56,7 @@ def cluster_twice(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.metadata.rename(cluster, cluster)
 
 
-@nemesis("metadata-down", "metadata", "The metadata service gives no answer", lasts_s=(5, 25), needs="metadata")
+@nemesis("metadata-down", "metadata", "The metadata service gives no answer", lasts_s=(5, 25), needs="evensplit")
 def metadata_down(arena: Arena, dice: Random) -> Iterator[Harm]:
     arena.metadata.is_down = True
     try:
@@ -65,7 +65,7 @@ def metadata_down(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.metadata.is_down = False
 
 
-@nemesis("metadata-slow", "metadata", "The metadata service takes seconds", lasts_s=(5, 25), needs="metadata")
+@nemesis("metadata-slow", "metadata", "The metadata service takes seconds", lasts_s=(5, 25), needs="evensplit")
 def metadata_slow(arena: Arena, dice: Random) -> Iterator[Harm]:
     arena.metadata.slow_s = round(dice.uniform(0.5, 8.0), 1)
     try:
@@ -74,7 +74,7 @@ def metadata_slow(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.metadata.slow_s = 0.0
 
 
-@nemesis("metadata-lying", "metadata", "The metadata service answers nonsense", lasts_s=(5, 25), needs="metadata")
+@nemesis("metadata-lying", "metadata", "The metadata service answers nonsense", lasts_s=(5, 25), needs="evensplit")
 def metadata_lying(arena: Arena, dice: Random) -> Iterator[Harm]:
     arena.metadata.lie = dice.choice([*LIES])
     try:
