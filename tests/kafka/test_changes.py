@@ -91,12 +91,15 @@ def test_settings_of_a_topic(three: LocalKafka, topic: str) -> None:
 def test_records_are_deleted_through_proxies(three: LocalKafka, topic: str) -> None:
     three.create_topic(topic, replication_factor=3)
     fill(three, topic)
+    assert three.end_offsets(topic) == {0: RECORDS}
     three.delete_records(topic, {0: 10})
     assert bounds(three, topic) == (10, RECORDS)
     with pytest.raises(BrokerError):
         three.delete_records(topic, {0: RECORDS + 1})
     with pytest.raises(LocalKafkaError, match="have a leader"):
         three.delete_records(topic, {7: 1})
+    with pytest.raises(LocalKafkaError, match="does not know it"):
+        three.end_offsets(f"no-{topic}")
 
 
 def test_replicas_and_leaders_are_moved(three: LocalKafka, topic: str) -> None:
@@ -126,6 +129,7 @@ def test_the_controller_goes_and_comes_back(three: LocalKafka, secured: LocalKaf
     three.controller.kill()
     assert not three.controller.is_running
     three.controller.start()
+    assert requests.controller_answers(three.addresses()[0], timeout_s=30)
     three.create_topic("after-the-controller", replication_factor=3)
     with pytest.raises(LocalKafkaError, match="alone"):
         _ = secured.controller

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.box import SIMPLE
@@ -22,9 +22,12 @@ from rich.text import Text
 
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options
 from evensplit.testing.chaos.plan import Plan, read_schedule
-from evensplit.testing.chaos.run import Standing, run
+
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.run import Standing
 
 FAULTS_SHOWN_MAX = 6
+NEEDED = ("confluent_kafka", "pyspark")
 
 
 @click.command(
@@ -132,6 +135,12 @@ def _plan(
 
 def _run(plan: Plan, console: Console) -> Path:
     """Make the run, and show how it stands: live on a terminal, else a line a minute."""
+    try:
+        from evensplit.testing.chaos.run import run
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        raise click.ClickException(f"a run needs {error.name}: pip install 'evensplit[spark,testing]'") from error
     # SIGTERM, too, has to end all that was started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _shown(console) as show:
@@ -203,11 +212,12 @@ def _check(directory: Path, form: str, console: Console) -> bool:
 
 
 def _list() -> Table:
+    from evensplit.testing.chaos.nemesis.base import NEEDS
     from evensplit.testing.chaos.nemesis.registry import NEMESES
 
     table = Table(box=SIMPLE)
     for name in ("nemesis", "acts on", "what it does", "needs"):
         table.add_column(name)
     for name, one in NEMESES.items():
-        table.add_row(name, one.kind.resource, one.meaning, one.needs)
+        table.add_row(name, one.kind.resource, one.meaning, NEEDS[one.needs])
     return table

@@ -6,6 +6,7 @@ from evensplit.testing.broker.local_broker import LocalBroker
 from evensplit.testing.broker.local_kafka import LocalKafka
 from evensplit.testing.broker.prepared import Prepared, prepare
 from evensplit.testing.fake_kafka import FakeKafka
+from evensplit.testing.network.proxy import NetworkProxy, Trouble
 from evensplit.testing.process.jars import Progress, resolve_jars
 from evensplit.testing.secured.certificates import Certificates
 from evensplit.testing.secured.security import Secured, unsecured_token
@@ -16,10 +17,12 @@ __all__ = [
     "FakeKafka",
     "LocalBroker",
     "LocalKafka",
+    "NetworkProxy",
     "Prepared",
     "Progress",
     "Secured",
     "TopicHelpers",
+    "Trouble",
     "prepare",
     "resolve_jars",
     "unsecured_token",

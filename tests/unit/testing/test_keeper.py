@@ -15,6 +15,7 @@ import pytest
 
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.process.keeper import Child, Keeper
+from evensplit.testing.process.sessions import session_members
 from tests.support.waiting import wait_for
 
 SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
@@ -91,6 +92,28 @@ def test_signals(keeper: Keeper) -> None:
     assert child.wait(0.05) is None
     assert child.send(signal.SIGKILL) is True
     assert child.wait(20) == -signal.SIGKILL
+
+
+def test_a_process_has_the_environment_that_it_is_given(keeper: Keeper) -> None:
+    code = "import os; print(sorted(os.environ))"
+    child = keeper.spawn([sys.executable, "-I", "-c", code], output=keeper.directory / "output", environment={"A": "b"})
+    assert child.wait(20) == 0
+    assert "'A'" in (keeper.directory / "output").read_text()
+    assert "PATH" not in (keeper.directory / "output").read_text()
+
+
+def test_all_of_a_session_ends_with_its_keeper(tmp_path: Path) -> None:
+    with Keeper(tmp_path) as keeper:
+        output = keeper.directory / "output"
+        # Like Spark's daemon of Python workers, it is in a process group of its own.
+        code = f"import subprocess; print(subprocess.Popen({SLEEP!r}, process_group=0).pid, flush=True)"
+        code += "; import time; time.sleep(600)"
+        child = keeper.spawn([sys.executable, "-c", code], output=output, session=True)
+        started = int(wait_for(output.read_text, what="its child started"))
+        assert is_alive(started)
+        assert sorted(session_members(child.pid)) == sorted([child.pid, started])
+    assert not is_alive(started)
+    assert not is_alive(child.pid)
 
 
 def test_a_program_that_is_not_there_is_an_error_and_the_keeper_goes_on(keeper: Keeper) -> None:

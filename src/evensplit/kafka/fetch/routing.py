@@ -1,7 +1,7 @@
 """Finds the leader of each partition that is read, and decides when a partition or its records are lost.
 
-That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over, or
-all of them have denied it for `GONE_AFTER_S`.
+That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over
+or all of them have denied it for `GONE_AFTER_S`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from evensplit.kafka.wire.error_codes import (
     is_retriable,
 )
 
-
 GONE_AFTER_S = 5.0
-"""A partition that all brokers deny for so long is gone. Until the time for the read is over, the rest of the batch would
-wait for nothing, and so would other batches for the task's place. It is more than the grace for a broker that starts."""
+"""A partition that all brokers deny for so long is gone. Until the time for the read is over, the rest of the batch
+would wait for nothing, and so would other batches for the task's place. It is more than a broker that starts needs."""
 
 
 class Waiting:

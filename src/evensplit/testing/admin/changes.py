@@ -151,16 +151,34 @@ class ChangeHelpers(TopicHelpers):
         leaders = self._leaders(name, what, timeout_s)
         for address in {leaders.get(partition) for partition in before}:
             if address is None:
-                raise LocalKafkaError(
-                    f"{what}: of partitions {sorted(before)}, those in {sorted(leaders)} have a leader"
-                )
+                led = sorted(partition for partition, leader in leaders.items() if leader is not None)
+                raise LocalKafkaError(f"{what}: of partitions {sorted(before)}, those in {led} have a leader")
             its = {partition: offset for partition, offset in before.items() if leaders[partition] == address}
             try:
                 answers = delete_records(address, name, its, timeout_s=timeout_s)
             except OSError as error:
-                raise LocalKafkaError(f"{what}: no answer from {address} within {timeout_s:g} s: {error}") from error
+                raise _no_answer(what, address, timeout_s) from error
             for answer in answers:
                 requests.check_code(answer.error_code, self.cluster_id, f"{what}, partition {answer.partition_index}")
+
+    def end_offsets(self, name: str, *, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[int, int]:
+        """The offset after the last committed record of each partition, as its leader has it.
+
+        Raises `LocalKafkaError` when a partition has no leader, or another one than its brokers say at the moment.
+        """
+        what = f"look up the ends of topic {name!r}"
+        found: dict[int, int] = {}
+        for partition, address in sorted(self._leaders(name, what, timeout_s).items()):
+            if address is not None:
+                try:
+                    found[partition] = requests.end_offset(address, name, partition, timeout_s=timeout_s)
+                except OSError as error:
+                    raise _no_answer(what, address, timeout_s) from error
+            if found.get(partition, -1) < 0:
+                raise LocalKafkaError(f"{what}: partition {partition} has no leader at the moment")
+        if not found:
+            raise LocalKafkaError(f"{what}: the broker that was asked does not know it")
+        return found
 
     def reassign(
         self, name: str, replicas: Mapping[int, Sequence[int]], *, timeout_s: float = REQUEST_TIMEOUT_S
@@ -225,16 +243,16 @@ class ChangeHelpers(TopicHelpers):
 
         requests.wait_until(known, what, timeout_s)
 
-    def _leaders(self, name: str, what: str, timeout_s: float) -> dict[int, Address]:
-        """The address of the leader of each partition that has one."""
+    def _leaders(self, name: str, what: str, timeout_s: float) -> dict[int, Address | None]:
+        """The address of the leader of each partition; None where there is none."""
 
         def found(address: Address, *, timeout_s: float) -> Any:
             return requests.metadata(address, [name], timeout_s=timeout_s)
 
         answer = self._ask(what, timeout_s, found)
         addresses = {one.node_id: (one.host, one.port) for one in answer.brokers}
-        return {
-            one.partition_index: addresses[one.leader_id]
-            for one in answer.topics[0].partitions
-            if one.leader_id in addresses
-        }
+        return {one.partition_index: addresses.get(one.leader_id) for one in answer.topics[0].partitions}
+
+
+def _no_answer(what: str, address: Address, timeout_s: float) -> LocalKafkaError:
+    return LocalKafkaError(f"{what}: no answer from {address} within {timeout_s:g} s")

@@ -370,20 +370,20 @@ class LocalKafka(AccessHelpers):
             node.forget_death()
             if node.pid is None:
                 node.launch(self._keeper, self._prepared, self._jvm_options)
-        requests.wait_until(self._all_know_each_other, f"{self!r} is ready", self._start_timeout_s)
+        requests.wait_until(self._is_ready, f"{self!r} is ready", self._start_timeout_s)
 
-    def _all_know_each_other(self, left_s: float) -> bool:
-        awake = self._awake()
+    def _is_ready(self, left_s: float) -> bool:
+        awake, attempt_s = self._awake(), min(left_s, requests.ATTEMPT_TIMEOUT_S)
         for node in [*self._controllers, *awake]:
             node.check_alive()
         expected = {(broker.node_id, broker.internal_port) for broker in awake}
         for broker in awake:
-            known = requests.metadata(
-                (HOST, broker.internal_port), [], timeout_s=min(left_s, requests.ATTEMPT_TIMEOUT_S)
-            )
+            known = requests.metadata((HOST, broker.internal_port), [], timeout_s=attempt_s)
             if known.cluster_id != self._cluster_id or not expected <= {(b.node_id, b.port) for b in known.brokers}:
                 return False
-        return True
+        # A controller is asked through a broker.
+        asked = bool(awake and self._controllers) and not self._controllers[0].is_paused
+        return not asked or requests.controller_answers((HOST, awake[0].internal_port), timeout_s=attempt_s)
 
     def _awake(self) -> list[LocalBroker]:
         return [broker for broker in self._started() if broker.pid is not None and not broker.is_paused]

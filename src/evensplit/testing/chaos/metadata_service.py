@@ -8,12 +8,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from evensplit.testing.chaos.clusters import ChaosCluster
 from evensplit.testing.chaos.history.events import ClusterNamed, ClusterRemoved
 from evensplit.testing.chaos.history.recorder import Recorder
-from evensplit.testing.chaos.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.workload.workload import Workload
 
 STREAM = "chaos"
 LIES: Mapping[str, tuple[int, bytes]] = {
@@ -50,14 +52,15 @@ class MetadataService:
         self._clusters = clusters
         self._workload = workload
         self._lock = threading.Lock()
-        self._names: dict[str, str] = {name: name for name in clusters}
+        self._listed: dict[str, str] = {name: name for name in clusters}
+        """Name in the metadata -> the cluster that has it."""
         self._document = b"[]"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:
-        for cluster, name in self._names.items():
+        for name, cluster in self._listed.items():
             self._recorder.record(ClusterNamed(cluster=cluster, name=name))
         self.publish()
         self._thread.start()
@@ -92,25 +95,33 @@ class MetadataService:
                     "topics": [topic.name for topic in self._workload.topics(cluster)],
                     "properties": self._clusters[cluster].source_properties(),
                 }
-                for cluster, name in self._names.items()
+                for name, cluster in self._listed.items()
             ]
             self._document = json.dumps([{"streamId": STREAM, "clusterMetadataList": listed}]).encode()
 
     def rename(self, cluster: str, name: str) -> None:
-        """List a cluster under another name from now on, and again if it was not listed."""
+        """List a cluster under this name alone from now on, also if it was not listed."""
+        self._list(cluster, name, instead=True)
+
+    def list_again(self, cluster: str, name: str) -> None:
+        """List a cluster under one more name from now on."""
+        self._list(cluster, name, instead=False)
+
+    def remove(self, *clusters: str) -> None:
+        """List some clusters no longer."""
+        with self._lock:
+            self._listed = {name: one for name, one in self._listed.items() if one not in clusters}
+        for cluster in clusters:
+            self._recorder.record(ClusterRemoved(cluster=cluster))
+        self.publish()
+
+    def _list(self, cluster: str, name: str, *, instead: bool) -> None:
         # Recorded first: rows may have the name as soon as it is listed.
         self._recorder.record(ClusterNamed(cluster=cluster, name=name))
         with self._lock:
-            self._names[cluster] = name
+            others = {its: one for its, one in self._listed.items() if not instead or one != cluster}
+            self._listed = {**others, name: cluster}
         self.publish()
-
-    def remove(self, cluster: str) -> str:
-        """List a cluster no longer; the name that it had."""
-        with self._lock:
-            name = self._names.pop(cluster)
-        self._recorder.record(ClusterRemoved(cluster=cluster))
-        self.publish()
-        return name
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         service = self

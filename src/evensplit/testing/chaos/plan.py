@@ -12,8 +12,8 @@ from evensplit.errors import ChaosError
 from evensplit.testing.chaos.schedule import Planned
 
 QUERIES = (("foreach-batch", "deduplicated"), ("parquet", "counted"))
-"""What our own job runs unless it is told otherwise, in turn by the seed: a sink without state and one with. All four at
-once keep two processors busy with nothing but batches, and then every fault is followed by a standstill."""
+"""What our own job runs unless it is told otherwise, in turn by the seed: a sink without state and one with. All four
+at once keep two processors busy with nothing but batches, and then every fault is followed by a standstill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Plan:
     source: str = "evensplit"
     """The format to read: `evensplit`, or `kafka` for Spark's own source."""
     queries: tuple[str, ...] = ()
-    """The queries of the job, by the names of their sinks; empty: two that the seed chooses of `QUERIES`."""
+    """The queries of the job, by their names; if none are given, two that the seed chooses of `QUERIES`."""
     job: tuple[str, ...] = ()
     """The command of a job of your own; empty: the one that comes with this package."""
     options: Mapping[str, str] | None = None
@@ -44,6 +44,10 @@ class Plan:
     """How many records are written each second, by all writers together."""
     schedule: tuple[Planned, ...] | None = None
     """Faults to repeat, instead of those that the seed would make."""
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            object.__setattr__(self, "queries", QUERIES[self.seed % len(QUERIES)])
 
 
 def read_schedule(file: Path) -> tuple[Planned, ...]:

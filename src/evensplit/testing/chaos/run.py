@@ -26,7 +26,8 @@ from evensplit.testing.chaos.job.watch import SinkWatcher
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.nemesis.base import Nemesis
 from evensplit.testing.chaos.nemesis.registry import usable
-from evensplit.testing.chaos.plan import QUERIES, Plan, plain, write_schedule
+from evensplit.testing.chaos.nemesis.spark import held_sinks
+from evensplit.testing.chaos.plan import Plan, plain, write_schedule
 from evensplit.testing.chaos.schedule import Planned, make_schedule
 from evensplit.testing.chaos.workload.workload import Workload
 
@@ -76,8 +77,7 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
     Ctrl-C, after which the history ends with the reason. Raises `ChaosError` for a plan that cannot be, or a job
     without a first batch, and `LocalKafkaError` if brokers do not start.
     """
-    queries = plan.queries or QUERIES[plan.seed % len(QUERIES)]
-    plan = replace(plan, directory=plan.directory.absolute(), queries=queries)
+    plan = replace(plan, directory=plan.directory.absolute())
     nemeses, schedule = _what_happens(plan)
     if plan.source == "kafka":
         plan = replace(plan, session={**spark_source.settings(), **plan.session})
@@ -116,8 +116,8 @@ def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
     if plan.job and plan.source == "kafka":
         raise ChaosError("a job of your own chooses its source itself: give a job, or the source `kafka`, not both")
     there = {plan.spark, plan.source}
-    if plan.source == "evensplit":
-        there.add("metadata")
+    if not plan.job and held_sinks(plan.queries):
+        there.add("held-sink")
     if may_mount():
         there.add("mount")
     if plan.schedule is None:
@@ -138,13 +138,14 @@ def _live(
     """The life of a run. What is entered into `stack` is ended by the caller, in reverse order."""
     standing = Standing("starting the brokers, the metadata service and Spark", faults_total=len(schedule))
     show(standing)
-    arena, sinks = _arena(plan, recorder, stack)
+    arena, sinks, memory = _arena(plan, recorder, stack)
     workload = arena.workload
 
     def look(phase: str) -> None:
         standing.phase, standing.now_s = phase, recorder.now_s
         standing.written, standing.acknowledged = workload.written, workload.acknowledged
-        sinks.check()
+        for watching in (sinks, arena.job, memory):
+            watching.check()
         standing.delivered, standing.batches = sinks.rows(), sinks.batches()
         show(standing)
         time.sleep(LOOK_EVERY_S)
@@ -176,7 +177,7 @@ def _live(
     workload.read_logs()
 
 
-def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher]:
+def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher, MemoryWatcher]:
     """Start all parts of a run, with the job as the last one, and what watches them."""
     clusters = stack.enter_context(start_clusters(plan.directory / "kafka", recorder))
     workload = Workload(recorder, clusters, plan.seed, plan.records_per_s)
@@ -202,8 +203,8 @@ def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, Sin
     stack.callback(workload.stop)
     workload.start()
     job = stack.enter_context(JobProcess(plan.job, task, recorder))
-    stack.enter_context(MemoryWatcher(job, spark, recorder))
-    return Arena(plan.directory, recorder, clusters, metadata, workload, job, spark), sinks
+    memory = stack.enter_context(MemoryWatcher(job, spark, recorder))
+    return Arena(plan.directory, recorder, clusters, metadata, workload, job, spark), sinks, memory
 
 
 def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: MetadataService) -> dict[str, str]:

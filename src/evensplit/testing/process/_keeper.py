@@ -15,10 +15,14 @@ processes in order.
 
 Protocol: one JSON object per line. Requests on standard input, one answer each on standard output, in order:
 
-    {"do": "spawn", "argv": [...], "output": path, "cwd": path}  ->  {"pid": 123}
+    {"do": "spawn", "argv": [...], "output": path, "cwd": path,
+     "environment": {...}, "session": false}                     ->  {"pid": 123}
     {"do": "signal", "pid": 123, "signal": 9}                    ->  {"sent": true}     false: it had ended
     {"do": "poll", "pid": 123}                                   ->  {"code": null}     or its exit code
     {"do": "exit"}                                               ->  {"removed": true}  everything is gone
+
+`environment` may be null: the keeper's own. With `session`, the process leads a session, all of which ends with the
+keeper unless its leader was seen to have ended before.
 
 Each request has an `id` as well, which its answer repeats. The first line, `{"id": 0, "directory": path}`, is
 written unasked. A request that fails is answered `{"error": text}`.
@@ -30,6 +34,7 @@ import contextlib
 import ctypes
 import json
 import os
+import runpy
 import select
 import shutil
 import signal
@@ -66,6 +71,7 @@ class Keeper:
     def __init__(self, parent_directory: str, owner: int) -> None:
         self._owner = owner
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._sessions: set[int] = set()
         self._arm = death_with_keeper()
         self._unread = b""
         self.directory = tempfile.mkdtemp(prefix="evensplit-", dir=parent_directory)
@@ -91,7 +97,9 @@ class Keeper:
                 answer = {"error": f"{type(error).__name__}: {error}"}
             self._answer(number, answer)
 
-    def _spawn(self, argv: list[str], output: str, cwd: str) -> dict[str, Any]:
+    def _spawn(
+        self, argv: list[str], output: str, cwd: str, environment: dict[str, str] | None, session: bool
+    ) -> dict[str, Any]:
         with Path(output).open("ab") as file:
             process = subprocess.Popen(
                 argv,
@@ -99,9 +107,13 @@ class Keeper:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
+                env=environment,
+                start_new_session=session,
                 preexec_fn=self._arm,
             )
         self._processes[process.pid] = process
+        if session:
+            self._sessions.add(process.pid)
         return {"pid": process.pid}
 
     def _signal(self, pid: int, signal: int) -> dict[str, Any]:
@@ -112,10 +124,18 @@ class Keeper:
         return {"sent": True}
 
     def _poll(self, pid: int) -> dict[str, Any]:
-        return {"code": self._processes[pid].poll()}
+        code = self._processes[pid].poll()
+        if code is not None:
+            # Its number may become that of another session.
+            self._sessions.discard(pid)
+        return {"code": code}
 
     def clean_up(self) -> None:
-        """Kill every process, wait for each, remove the directory."""
+        """Kill every process and session, wait for each process, remove the directory."""
+        if self._sessions:
+            kill_session = runpy.run_path(str(Path(__file__).with_name("sessions.py")))["kill_session"]
+            for session in self._sessions:
+                kill_session(session)
         for process in self._processes.values():
             process.kill()
         deadline = time.monotonic() + KILL_TIMEOUT_S

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -54,9 +55,23 @@ class Keeper:
         """Whether this is the process that made it, and not one forked off that."""
         return os.getpid() == self._owner
 
-    def spawn(self, argv: list[str], *, output: Path, cwd: Path | None = None) -> Child:
-        """Start a process whose standard output and error are appended to the file `output`."""
-        answer = self.ask("spawn", argv=argv, output=str(output), cwd=str(cwd or self.directory))
+    def spawn(
+        self,
+        argv: list[str],
+        *,
+        output: Path,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        session: bool = False,
+    ) -> Child:
+        """Start a process whose standard output and error are appended to the file `output`.
+
+        `environment`: its variables; None: those of this process. `session`: it leads a session of its own, and all
+        that it starts ends with the keeper, too. Linux only.
+        """
+        given = dict(environment) if environment is not None else None
+        place = str(cwd or self.directory)
+        answer = self.ask("spawn", argv=argv, output=str(output), cwd=place, environment=given, session=session)
         return Child(self, int(answer["pid"]))
 
     def close(self) -> None:

@@ -14,4 +14,5 @@ def test_a_long_error_has_its_beginning_and_its_end() -> None:
     error = "begin" + "x" * 2 * ERROR_CHARACTERS_MAX + "end"
     found = shortened(error)
     assert len(found) <= ERROR_CHARACTERS_MAX + 3
-    assert found.startswith("begin") and found.endswith("end")
+    assert found.startswith("begin")
+    assert found.endswith("end")

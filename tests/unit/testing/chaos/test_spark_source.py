@@ -87,10 +87,11 @@ def test_each_cluster_is_read_with_options_of_its_own() -> None:
 
 
 def test_it_takes_part_in_no_fault_of_metadata_and_of_python_processes() -> None:
-    there = usable((), frozenset({"kafka", "standalone", "mount"}))
+    there = usable((), frozenset({"kafka", "standalone", "mount", "held-sink"}))
     assert {*NEMESES}.difference(there) == {
         *("source-kill", "python-worker-kill", "password-rotated"),
-        *("cluster-out", "cluster-renamed", "metadata-down", "metadata-slow", "metadata-lying"),
+        *("cluster-out", "clusters-out", "cluster-renamed", "cluster-twice"),
+        *("metadata-down", "metadata-slow", "metadata-lying"),
     }
 
 

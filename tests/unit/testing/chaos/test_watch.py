@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,12 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evensplit.errors import LocalKafkaError
 from evensplit.testing.chaos.history.events import BatchDelivered, JobEnded, JobStarted
 from evensplit.testing.chaos.history.recorder import Recorder, read_history
 from evensplit.testing.chaos.job.process import JobProcess
 from evensplit.testing.chaos.job.task import Task
 from evensplit.testing.chaos.job.watch import SinkWatcher
+from evensplit.testing.process.sessions import command_line
 from tests.support.waiting import wait_for
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def task_in(directory: Path, *queries: str) -> Task:
@@ -140,3 +145,64 @@ def test_a_job_is_started_again_whenever_it_has_ended_with_the_options_it_is_to_
         {},
     ]
     assert [one.expected for one in events if isinstance(one, JobEnded)] == [True] * 4
+
+
+def test_a_kill_between_two_processes_of_a_job_is_of_the_second_one(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "parquet")
+    with Recorder(task.history, "run", 0.0) as recorder, JobProcess((sys.executable, "-c", JOB), task, recorder) as job:
+        first = job.kill()
+        # It may not have been noticed yet, or it may be the pause before the next start.
+        wait_for(lambda: ended(task), what="the end of the first process")
+        second = job.kill()
+        wait_for(lambda: len(ended(task)) == 2, what="the end of the second process")
+        job.wait_for_another(second, 60)
+    assert first != second
+    assert [(one.pid, one.expected) for one in ended(task)[:2]] == [(first, True), (second, True)]
+
+
+def ended(task: Task) -> list[JobEnded]:
+    return [one for one in read_history(task.history) if isinstance(one, JobEnded)]
+
+
+def test_what_watches_a_job_does_not_end_unseen(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "parquet")
+    command = tmp_path / "job"
+    command.write_text(f"#!{sys.executable}\n{JOB}")
+    command.chmod(0o755)
+    with Recorder(task.history, "run", 0.0) as recorder, JobProcess((str(command),), task, recorder) as job:
+        job.check()
+        command.unlink()
+        job.kill()
+
+        def failure() -> str:
+            try:
+                job.check()
+            except LocalKafkaError as error:
+                return str(error)
+            return ""
+
+        assert "No such file" in wait_for(failure, what="the error of the next start")
+
+
+OWNER = """
+import json, sys, time
+from pathlib import Path
+from evensplit.testing.chaos.history.recorder import Recorder
+from evensplit.testing.chaos.job.process import JobProcess
+from tests.unit.testing.chaos.test_watch import JOB, task_in
+task = task_in(Path(sys.argv[1]), "parquet")
+with Recorder(task.history, "run", 0.0) as recorder, JobProcess((sys.executable, "-c", JOB), task, recorder) as job:
+    print(job.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_job_does_not_outlive_a_run_that_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as owner:
+        assert owner.stdout is not None
+        job = int(owner.stdout.readline())
+        assert command_line(job)
+        owner.kill()
+    wait_for(lambda: not command_line(job), what="the end of the job")

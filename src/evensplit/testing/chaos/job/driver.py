@@ -28,8 +28,8 @@ PLANS = "=== Streaming Query ==="
 """Where, in the text of a query's error, its offsets and its plans begin."""
 LOOK_EVERY_S = 0.2
 
-# Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python. What takes long
-# to compile does not pay off in processes that are killed after minutes.
+# Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python. Code that
+# takes long to compile does not pay off in processes that are killed after minutes.
 JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -XX:+AlwaysPreTouch"
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -155,7 +155,7 @@ class Job:
 
 
 def shortened(error: str) -> str:
-    """The text of an error without offsets and plans, which follow it, and without its middle if it is still too long."""
+    """The text of an error without the plans that follow it, and without its middle if it is still too long."""
     error = error.partition(PLANS)[0].rstrip()
     if len(error) <= ERROR_CHARACTERS_MAX:
         return error

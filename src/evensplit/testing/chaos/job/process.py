@@ -4,82 +4,89 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.history.events import JobEnded, JobStarted, QueryStarted
 from evensplit.testing.chaos.history.recorder import Recorder
+from evensplit.testing.chaos.job.repeated import Repeated
 from evensplit.testing.chaos.job.task import Task
+from evensplit.testing.process.keeper import Child, Keeper
 from evensplit.testing.process.sessions import command_line, kill_session, session_members
 
 OURS = (sys.executable, "-m", "evensplit.testing.chaos.job.driver")
 AGAIN_AFTER_S = 1.0
 LOOK_EVERY_S = 0.1
 STOP_WITHIN_S = 30.0
+KILL_WITHIN_S = 60.0
+RUNS_WITHIN_S = 30.0
 SOURCE = "python_streaming_source_runner"
 """In the command line of the Python process in which Spark runs the reader of a Python source."""
 
 
-class JobProcess:
+class JobProcess(Repeated):
     """Keeps a job running for as long as the `with` block lasts. Safe to use from several threads.
 
-    `command`: of the job; empty: ours. It leads a session of its own, in which all that it starts is found. Its output
-    is in `job.log`.
+    `command`: of the job; empty: ours. It leads a session of its own, in which all that it starts is found, and which
+    ends with this process, however that ends. Its output is in `job.log`.
     """
 
     def __init__(self, command: Sequence[str], task: Task, recorder: Recorder) -> None:
+        super().__init__(self._look_after, LOOK_EVERY_S)
         self._command = tuple(command) or OURS
         self.task = task
         """Its task, without the changes of `restart`."""
         self._recorder = recorder
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] | None = None
+        self._keeper: Keeper | None = None
         self._lock = threading.RLock()
+        self._running: Child | None = None
+        """None between the end of one process, which is recorded, and the start of the next one."""
+        self._pid = 0
+        self._again_s = 0.0
+        """When the next process starts, by `time.monotonic()`, if none runs."""
         self._expected: set[int] = set()
         self._changed: dict[str, Any] = {}
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._look_after, daemon=True)
 
     def __enter__(self) -> Self:
-        self._log = (self.task.directory / "job.log").open("ab")
-        self._start()
-        self._thread.start()
-        return self
+        self._keeper = Keeper()
+        try:
+            self._start()
+        except BaseException:
+            self._keeper.close()
+            raise
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
-        self._thread.join()
-        with self._lock:
-            process = self._process
-            if process is not None:
-                self._expected.add(process.pid)
-                kill_session(process.pid)
-                process.wait(60)
-                self._ended(process)
-        assert self._log is not None
-        self._log.close()
+        assert self._keeper is not None
+        try:
+            super().__exit__()
+            with self._lock:
+                process = self._running
+                if process is not None:
+                    self._expected.add(process.pid)
+                    kill_session(process.pid)
+                    process.wait(KILL_WITHIN_S)
+                    self._look_after()
+        finally:
+            self._keeper.close()
 
     @property
     def pid(self) -> int:
         """The process of the job that runs now, or was the last one to."""
         with self._lock:
-            assert self._process is not None
-            return self._process.pid
+            return self._pid
 
     def kill(self) -> int:
         """End the job, and all that it has started, with SIGKILL; the pid it had. A second later it starts again."""
-        with self._lock:
-            pid = self.pid
-            self._expected.add(pid)
-            kill_session(pid)
-            return pid
+        with self._one_that_runs() as process:
+            kill_session(process.pid)
+            return process.pid
 
     def restart(self, *, options: Mapping[str, str] | None = None, session: Mapping[str, str] | None = None) -> int:
         """End the job in order, and have it started again with these changes; the pid it had.
@@ -87,14 +94,10 @@ class JobProcess:
         `options` (of the source) and `session` (settings of Spark) stand above those of the task until the next call.
         A job that has not ended after 30 s is killed.
         """
-        with self._lock:
-            process = self._process
-            assert process is not None
+        with self._one_that_runs() as process:
             self._changed = {"options": dict(options or {}), "session": dict(session or {})}
-            self._expected.add(process.pid)
-            process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_WITHIN_S)
+            process.send(signal.SIGTERM)
+            process.wait(STOP_WITHIN_S)
             kill_session(process.pid)
             return process.pid
 
@@ -117,12 +120,26 @@ class JobProcess:
         return [pid for pid in session_members(self.pid) if SOURCE in command_line(pid)]
 
     def reads(self) -> bool:
-        """Whether the process of the job that runs now has begun to read."""
+        """Whether each query has begun to read in the process of the job that runs now."""
         if self.task.source == "evensplit":
-            return bool(self.source_pids())
+            return len(self.source_pids()) >= len(self.task.queries)
         # Spark's own source has no process, but our job says when a query has started.
         history = self.task.history / f"driver-{self.pid}.jsonl"
-        return history.exists() and QueryStarted.__name__ in history.read_text()
+        return history.exists() and history.read_text().count(QueryStarted.__name__) >= len(self.task.queries)
+
+    @contextmanager
+    def _one_that_runs(self) -> Iterator[Child]:
+        """The process of the job, as soon as one runs: its end is expected. No other starts before the block ends."""
+        deadline = time.monotonic() + RUNS_WITHIN_S
+        while time.monotonic() < deadline:
+            with self._lock:
+                process = self._running
+                if process is not None and process.poll() is None:
+                    self._expected.add(process.pid)
+                    yield process
+                    return
+            time.sleep(LOOK_EVERY_S)
+        raise ChaosError(f"no process of the job ran within {RUNS_WITHIN_S:g} s: see job.log")
 
     def _start(self) -> None:
         changed = self._changed
@@ -140,39 +157,28 @@ class JobProcess:
             "MALLOC_ARENA_MAX": "2",
             **task.environment(),
         }
-        assert self._log is not None
-        process = subprocess.Popen(
-            self._command,
+        assert self._keeper is not None
+        self._running = self._keeper.spawn(
+            list(self._command),
+            output=self.task.directory / "job.log",
             cwd=self.task.directory,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            environment=environment,
+            session=True,
         )
-        self._process = process
-        self._recorder.record(JobStarted(pid=process.pid, settings=changed))
-
-    def _ended(self, process: subprocess.Popen[bytes]) -> None:
-        # Java outlives the Python process that started it for a moment.
-        kill_session(process.pid)
-        expected = process.pid in self._expected
-        self._recorder.record(JobEnded(pid=process.pid, code=process.returncode, expected=expected))
-        self._process = process
+        self._pid = self._running.pid
+        self._recorder.record(JobStarted(pid=self._pid, settings=changed))
 
     def _look_after(self) -> None:
-        while not self._closing.wait(LOOK_EVERY_S):
-            with self._lock:
-                process = self._process
-                if process is None or process.poll() is None:
-                    continue
-                self._ended(process)
-            if self._closing.wait(AGAIN_AFTER_S):
-                # It is closed with the process that has ended, and recorded, already.
-                self._process = None
-                return
-            with self._lock:
-                self._start()
+        with self._lock:
+            process = self._running
+            if process is None:
+                if time.monotonic() >= self._again_s:
+                    self._start()
+            elif (code := process.poll()) is not None:
+                # Java outlives the Python process that started it for a moment.
+                kill_session(process.pid)
+                self._running, self._again_s = None, time.monotonic() + AGAIN_AFTER_S
+                self._recorder.record(JobEnded(pid=process.pid, code=code, expected=process.pid in self._expected))
 
 
 def _role(command: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -15,24 +14,28 @@ import pyspark
 
 from evensplit.errors import ChaosError
 from evensplit.testing.admin.requests import wait_until
+from evensplit.testing.process.keeper import Child, Keeper
 from evensplit.testing.process.ports import HOST, free_ports
 from evensplit.testing.process.sessions import command_line, kill_session, session_members
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_TIMEOUT_S = 180.0
+KILL_WITHIN_S = 60.0
 
 
 class StandaloneCluster:
     """One master and `workers` workers, for as long as the `with` block lasts. What they say is below `directory`.
 
-    Each process leads a session of its own, in which all that it starts is found: a worker's executors are.
+    Each process leads a session of its own, in which all that it starts is found: a worker's executors are. They end
+    with this process, however that ends.
     """
 
     def __init__(self, directory: Path, *, workers: int = 2) -> None:
         self._directory = directory
         self._count = workers
         self._port, self._web_port = free_ports(2)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._keeper: Keeper | None = None
+        self._processes: list[Child] = []
 
     @property
     def url(self) -> str:
@@ -41,6 +44,7 @@ class StandaloneCluster:
 
     def __enter__(self) -> Self:
         own = ["--host", HOST, "--port", str(self._port), "--webui-port", str(self._web_port)]
+        self._keeper = Keeper()
         try:
             self._processes.append(self._start("master", ["org.apache.spark.deploy.master.Master", *own]))
             wait_until(lambda _: self._answers(), "Spark's master answers", START_TIMEOUT_S)
@@ -68,7 +72,7 @@ class StandaloneCluster:
 
     def kill_worker(self, worker: int) -> None:
         """End a worker and its executors with SIGKILL, as a machine that is switched off does."""
-        kill_session(self._processes[1 + worker].pid)
+        _kill(self._processes[1 + worker])
 
     def restart_worker(self, worker: int) -> None:
         """Start a killed worker again; on return the master counts on it, and no longer on the killed one."""
@@ -96,10 +100,11 @@ class StandaloneCluster:
     def close(self) -> None:
         """End all of it."""
         for process in reversed(self._processes):
-            kill_session(process.pid)
-            process.wait(60)
+            _kill(process)
+        if self._keeper is not None:
+            self._keeper.close()
 
-    def _start_worker(self, worker: int) -> subprocess.Popen[bytes]:
+    def _start_worker(self, worker: int) -> Child:
         name = f"worker-{worker}"
         own = ["--host", HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"]
         own += ["--work-dir", str(self._directory / name)]
@@ -109,7 +114,7 @@ class StandaloneCluster:
         # A worker that was killed is counted on for some seconds more.
         wait_until(lambda _: self.alive() >= count, f"Spark's master knows {count} workers", START_TIMEOUT_S)
 
-    def _start(self, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, arguments: list[str]) -> Child:
         environment = {
             **os.environ,
             "SPARK_HOME": str(SPARK_CLASS.parents[1]),
@@ -119,20 +124,22 @@ class StandaloneCluster:
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
         }
-        with (self._directory / f"{name}.log").open("ab") as output:
-            return subprocess.Popen(
-                [str(SPARK_CLASS), *arguments],
-                cwd=self._directory,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        assert self._keeper is not None
+        return self._keeper.spawn(
+            [str(SPARK_CLASS), *arguments],
+            output=self._log(name),
+            cwd=self._directory,
+            environment=environment,
+            session=True,
+        )
+
+    def _log(self, name: str) -> Path:
+        return self._directory / f"{name}.log"
 
     def _answers(self) -> bool:
-        if self._processes[0].poll() is not None:
-            said = (self._directory / "master.log").read_text()[-3000:]
-            raise ChaosError(f"Spark's master ended with {self._processes[0].returncode}: {said}")
+        code = self._processes[0].poll()
+        if code is not None:
+            raise ChaosError(f"Spark's master ended with {code}: {self._log('master').read_text()[-3000:]}")
         try:
             self._state()
         except (OSError, ValueError):
@@ -144,3 +151,8 @@ class StandaloneCluster:
         with urllib.request.urlopen(f"http://{HOST}:{self._web_port}/json/", timeout=60) as answer:
             found: dict[str, list[dict[str, object]]] = json.load(answer)
         return found
+
+
+def _kill(process: Child) -> None:
+    kill_session(process.pid)
+    process.wait(KILL_WITHIN_S)

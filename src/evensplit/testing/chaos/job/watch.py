@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
 
 from evensplit.testing.chaos.history.events import BatchDelivered
 from evensplit.testing.chaos.history.recorder import Recorder
+from evensplit.testing.chaos.job.repeated import Repeated
 from evensplit.testing.chaos.job.task import Task
 
 EVERY_S = 0.5
@@ -31,27 +30,20 @@ class Attempt:
     files: tuple[Path, ...]
 
 
-class SinkWatcher:
+class SinkWatcher(Repeated):
     """Records each batch as soon as a sink holds it, while the `with` block lasts. It looks twice a second."""
 
     def __init__(self, task: Task, recorder: Recorder) -> None:
+        super().__init__(self.look, EVERY_S)
         self._task = task
         self._recorder = recorder
         self._seen: dict[str, set[Path]] = {query: set() for query in task.queries}
         self._rows: dict[str, dict[int, int]] = {query: {} for query in task.queries}
         self._files: dict[str, set[Path]] = {query: set() for query in task.queries}
         self._numbers: set[int] = set()
-        self._failure: Exception | None = None
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
-        self._thread.join()
+        super().__exit__()
         self.look()
 
     def rows(self) -> Mapping[str, int]:
@@ -71,20 +63,6 @@ class SinkWatcher:
         for query in self._task.queries:
             for one in sorted(self._new(query), key=lambda one: one.batch):
                 self._take(query, one)
-
-    def check(self) -> None:
-        """Raise the error that has ended the watching, if one has."""
-        if self._failure is not None:
-            raise self._failure
-
-    def _watch(self) -> None:
-        while not self._closing.wait(EVERY_S):
-            try:
-                self.look()
-            except Exception as error:
-                # The thread of the run raises it.
-                self._failure = error
-                return
 
     def _new(self, query: str) -> Iterator[Attempt]:
         """The batches that are whole now and were not at the last look."""

@@ -84,7 +84,7 @@ def access_withdrawn(arena: Arena, dice: Random) -> Iterator[Harm]:
     "access",
     "The metadata name a new password or another user, and the old password opens no connection any more",
     lasts_s=(5.0, 20.0),
-    needs="metadata",
+    needs="evensplit",
 )
 def password_rotated(arena: Arena, dice: Random) -> Iterator[Harm]:
     cluster = _secured(arena)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from evensplit.testing.chaos.arena import Arena
+
+
+NEEDS: Mapping[str, str] = {
+    "": "",
+    "evensplit": "evensplit as the source",
+    "standalone": "a standalone cluster of Spark",
+    "held-sink": "a query of our job besides `parquet`",
+    "mount": "the right to mount file systems",
+}
+"""What a nemesis may need: word -> meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +46,7 @@ class Nemesis:
     do: Callable[[Arena, Random], AbstractContextManager[Harm]]
     """Begin the fault on entering, end it on leaving. On return from either, it has happened."""
     needs: str = ""
-    """`standalone` if it needs that kind of Spark, `mount` if it needs the right to mount, `evensplit` if it needs that
-    source, `metadata` if it needs one that asks the metadata service; empty if nothing."""
+    """A word of `NEEDS`; empty if nothing."""
 
 
 def nemesis(

@@ -150,12 +150,6 @@ def controller_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
         yield Harm(f"SIGKILL of the controller of {cluster.name}")
     finally:
         cluster.kafka.controller.start()
-        address = cluster.kafka.addresses()[0]
-        wait_until(
-            lambda left_s: requests.controller_answers(address, timeout_s=min(left_s, ASK_S)),
-            f"the controller of {cluster.name} answers",
-            BACK_WITHIN_S,
-        )
 
 
 @nemesis("cluster-down", "brokers", "SIGKILL of all brokers of a cluster, and of its controller")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.nemesis import access, brokers, metadata, network, spark, topics
-from evensplit.testing.chaos.nemesis.base import Nemesis
+from evensplit.testing.chaos.nemesis.base import NEEDS, Nemesis
 
 NEMESES: Mapping[str, Nemesis] = {
     one.kind.name: one for module in (brokers, network, access, topics, metadata, spark) for one in module.NEMESES
@@ -21,14 +21,10 @@ def usable(names: Sequence[str], there: frozenset[str]) -> dict[str, Nemesis]:
     """
     problems = [f"{name!r} is no nemesis" for name in names if name not in NEMESES]
     problems += [
-        f"{name} needs {needs}, which this run does not have"
+        f"{name} needs {NEEDS[needs]}, which this run does not have"
         for name in names
-        if name in NEMESES and (needs := NEMESES[name].needs) and needs not in there
+        if name in NEMESES and (needs := NEMESES[name].needs) not in {"", *there}
     ]
     if problems:
         raise ChaosError(f"{'; '.join(problems)}. `evensplit chaos --list` has them all")
-    return {
-        name: one
-        for name, one in NEMESES.items()
-        if (not names or name in names) and (not one.needs or one.needs in there)
-    }
+    return {name: one for name, one in NEMESES.items() if (not names or name in names) and one.needs in {"", *there}}

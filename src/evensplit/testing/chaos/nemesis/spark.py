@@ -4,36 +4,63 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from random import Random
+from typing import TYPE_CHECKING
 
 from evensplit.errors import ChaosError
 from evensplit.testing.admin.requests import wait_until
-from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.job.sinks import HANG
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
 
+if TYPE_CHECKING:
+    from evensplit.testing.chaos.arena import Arena
+
 BACK_WITHIN_S = 120.0
 FOUND_WITHIN_S = 30.0
+EVENSPLIT = "evensplit"
 
 OPTIONS = {
+    "startingOffsets": ("earliest", "latest"),
     "readers": ("1", "2", "3", "5", "8"),
-    "policy": ("balanced", "sticky", "fair", "hash", "round-robin"),
+    "pin": ('{"0": ["east", "west"]}', '{"0": ["east/orders", "east", "west"]}'),
+    "policy": ("balanced", "sticky", "fair", "hash", "round-robin", "global"),
     "assignScope": ("global", "per-cluster"),
-    "rebalance": ("always", "on-rescale"),
-    "plan": ("whole", "level"),
+    "rebalance": ("always", "on-rescale", "never"),
+    "plan": ("whole", "level", "owners"),
     "maxOffsetsPerTrigger": ("50", "500", "5000"),
+    "minOffsetsPerTrigger": ("0", "50"),
+    "maxTriggerDelay": ("1s", "3s"),
     "minPartitions": ("1", "4"),
     "maxRecordsPerPartition": ("20", "1000"),
     "discoveryInterval": ("2s", "5s"),
     "clusterWait": ("0s", "1s", "3s"),
+    "unreachableTimeout": ("10m", "1h"),
+    "allowUnreachable": ("true", "false"),
     "removedRetention": ("1d", "7d"),
+    "failOnDataLoss": ("true", "false"),
     "commitGroup": ("evensplit-chaos",),
+    "columns": (
+        "cluster,topic,partition,offset,timestamp,key,value",
+        "value,key,headers,timestampType,timestamp,offset,partition,topic,cluster",
+    ),
+    "onTimestampOverflow": ("fail", "null"),
+    "maxBatchBytes": ("2000000", "268435456"),
+    "metadataTimeout": ("3s", "10s"),
+    "metadataFailureThreshold": ("20", "100"),
+    "kafka.client.rack": ("a", "b"),
+    "kafka.request.timeout.ms": ("15000", "30000"),
+    "kafka.socket.connection.setup.timeout.ms": ("3000", "10000"),
+    "kafka.retry.backoff.ms": ("50", "500"),
+    "kafka.retry.backoff.max.ms": ("500", "2000"),
+    "kafka.fetch.max.bytes": ("50000", "52428800"),
     "kafka.fetch.max.wait.ms": ("100", "1000"),
     "kafka.max.partition.fetch.bytes": ("2000", "1048576"),
+    "kafka.receive.buffer.bytes": ("-1", "65536"),
+    "kafkaConsumer.pollTimeoutMs": ("15000", "60000"),
 }
-"""Option -> values that a job is started again with."""
+"""Option -> values that a job is started again with: all options that may change without another result."""
 
 SHARED_OPTIONS = {
     *("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"),
@@ -43,17 +70,17 @@ SHARED_OPTIONS = {
 
 SESSION = {
     "spark.sql.adaptive.enabled": ("true", "false"),
-    "spark.sql.streaming.adaptiveQueryExecution.enabled": ("true", "false"),
+    "spark.sql.adaptive.streaming.stateless.enabled": ("true", "false"),
     "spark.speculation": ("true", "false"),
     "spark.speculation.multiplier": ("1.1",),
     "spark.speculation.quantile": ("0.1",),
-    "spark.sql.shuffle.partitions": ("2",),
+    "spark.speculation.efficiency.enabled": ("true", "false"),
 }
-"""Setting of Spark's session -> values; the number of shuffle partitions cannot change under a stateful query."""
+"""Setting of Spark's session -> values: adaptive execution, and tasks that are run twice if they are slow."""
 
 
 def _a_driver_is_back(arena: Arena, former: int) -> None:
-    """Wait for a new driver whose source runs."""
+    """Wait for a new driver in which the source of each query runs."""
     arena.job.wait_for_another(former, BACK_WITHIN_S, arena.job.reads)
 
 
@@ -100,7 +127,7 @@ def source_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
 @nemesis(
     "python-worker-kill",
     "spark",
-    "SIGKILL of a Python process that runs tasks",
+    "SIGKILL of a Python process that runs tasks, which Spark repeats",
     lasts_s=(0.0, 1.0),
     needs="evensplit",
 )
@@ -124,12 +151,9 @@ def worker_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.spark.restart_worker(worker)
 
 
-@nemesis("sink-hang", "sink", "A sink takes no rows")
+@nemesis("sink-hang", "sink", "A sink takes no rows", needs="held-sink")
 def sink_hang(arena: Arena, dice: Random) -> Iterator[Harm]:
-    queries = [query for query in arena.job.task.queries if query != "parquet"]
-    if not queries:
-        raise ChaosError("no sink of this job can be held: Spark's own file sink is the only one")
-    query = dice.choice(queries)
+    query = dice.choice(held_sinks(arena.job.task.queries))
     sign = arena.job.task.sink(query) / HANG
     sign.parent.mkdir(parents=True, exist_ok=True)
     sign.touch()
@@ -153,6 +177,11 @@ def checkpoint_full(arena: Arena, dice: Random) -> Iterator[Harm]:
         yield Harm(f"the disk with the checkpoint of {query} is full")
     finally:
         filler.unlink(missing_ok=True)
+
+
+def held_sinks(queries: Sequence[str]) -> list[str]:
+    """The queries of our own job whose sinks can be held: all but Spark's own file sink."""
+    return [query for query in queries if query != "parquet"]
 
 
 def _of_role(arena: Arena, role: str) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from evensplit.errors import BrokerError, LocalKafkaError
@@ -40,6 +41,9 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     SHORT_LIVED: {"segment.bytes": "1048576"},
     UNCLEAN: {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"},
 }
+
+RETENTION: Mapping[str, str] = {"retention.ms": "604800000", "retention.bytes": "-1", "segment.ms": "604800000"}
+"""Kafka's defaults of what decides when records of a topic are removed: a run does not reach them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +81,10 @@ class Topics:
         """Create a topic, for the first time or again; on return it is there, and recorded."""
         cluster = self._clusters[topic.cluster]
         config = SETTINGS.get(topic.kind, {})
-        persist(lambda: cluster.kafka.create_topic(topic.name, topic.partitions, cluster.replicas, config))
+        persist(
+            lambda: cluster.kafka.create_topic(topic.name, topic.partitions, cluster.replicas, config),
+            done=TOPIC_EXISTS,
+        )
         with topic.lock:
             topic.incarnation += 1
             topic.is_there = True
@@ -105,11 +112,12 @@ class Topics:
         self._recorder.record(
             TopicDeletionBegan(cluster=topic.cluster, topic=topic.name, incarnation=topic.incarnation)
         )
-        persist(lambda: self._clusters[topic.cluster].kafka.delete_topic(topic.name))
+        persist(lambda: self._clusters[topic.cluster].kafka.delete_topic(topic.name), done=UNKNOWN_TOPIC)
 
     def grow(self, topic: Topic, partitions: int) -> None:
         """Let a topic have so many partitions, more than now."""
-        persist(lambda: self._clusters[topic.cluster].kafka.add_partitions(topic.name, partitions))
+        kafka = self._clusters[topic.cluster].kafka
+        persist(lambda: kafka.add_partitions(topic.name, partitions), done=INVALID_PARTITIONS)
         with topic.lock:
             topic.partitions = partitions
             self._recorder.record(
@@ -118,10 +126,40 @@ class Topics:
                 )
             )
 
-    def removal_began(self, topic: Topic, partition: int, before_offset: int) -> None:
-        """Record that records before an offset may be gone from now on."""
+    def ends(self, topic: Topic) -> dict[int, int]:
+        """The offset after the last committed record of each partition of a topic now."""
+        found: dict[int, int] = {}
+        persist(lambda: found.update(self._clusters[topic.cluster].kafka.end_offsets(topic.name)))
+        return found
+
+    def delete_records(self, topic: Topic, before: Mapping[int, int]) -> None:
+        """Delete the records of each partition before an offset."""
+        # Recorded first: they may be gone as soon as it is asked for.
+        for partition, offset in before.items():
+            self._removal_began(topic, partition, offset)
+        persist(lambda: self._clusters[topic.cluster].kafka.delete_records(topic.name, before))
+
+    @contextmanager
+    def retained_by(self, topic: Topic, config: Mapping[str, str]) -> Iterator[None]:
+        """Let a topic have settings by which brokers may remove any of its records, for the `with` block.
+
+        What there is when the settings are as before again may have been removed since the beginning, and is recorded
+        so. Later records are safe.
+        """
+        kafka = self._clusters[topic.cluster].kafka
+        began_s = self._recorder.now_s
+        try:
+            persist(lambda: kafka.set_topic_config(topic.name, config))
+            yield
+        finally:
+            persist(lambda: kafka.set_topic_config(topic.name, {name: RETENTION[name] for name in config}))
+            for partition, offset in self.ends(topic).items():
+                self._removal_began(topic, partition, offset, began_s)
+
+    def _removal_began(self, topic: Topic, partition: int, before_offset: int, at_s: float = -1.0) -> None:
         self._recorder.record(
             RemovalBegan(
+                at_s=round(at_s, 4),
                 cluster=topic.cluster,
                 topic=topic.name,
                 incarnation=topic.incarnation,
@@ -131,10 +169,13 @@ class Topics:
         )
 
 
-def persist(request: Callable[[], None], within_s: float = DONE_WITHIN_S) -> None:
+UNKNOWN_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS = 3, 36, 37
+
+
+def persist(request: Callable[[], None], within_s: float = DONE_WITHIN_S, *, done: int | None = None) -> None:
     """Make a request of a cluster again and again until it is done: brokers may be down meanwhile.
 
-    A request whose answer was lost may have been done: that a topic exists already, or no longer, is success then.
+    A request whose answer was lost may have been done: after a failure, the error code `done` says that it was.
     """
     deadline = time.monotonic() + within_s
     failed = False
@@ -142,7 +183,7 @@ def persist(request: Callable[[], None], within_s: float = DONE_WITHIN_S) -> Non
         try:
             request()
         except BrokerError as error:
-            if failed and error.code in DONE_BEFORE:
+            if failed and error.code == done:
                 return
             if time.monotonic() > deadline:
                 raise
@@ -153,8 +194,3 @@ def persist(request: Callable[[], None], within_s: float = DONE_WITHIN_S) -> Non
             return
         failed = True
         time.sleep(AGAIN_AFTER_S)
-
-
-UNKNOWN_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS = 3, 36, 37
-DONE_BEFORE = (UNKNOWN_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS)
-"""What a request is answered that has been done before."""

@@ -5,12 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-try:
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-except ImportError as missing:
-    raise ImportError(
-        f"reading the logs of a run needs confluent-kafka ({missing}). Install it: pip install 'evensplit[testing]'"
-    ) from missing
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.history.events import LogRead

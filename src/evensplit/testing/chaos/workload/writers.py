@@ -11,12 +11,7 @@ from functools import partial
 from random import Random
 from typing import Any, Protocol
 
-try:
-    from confluent_kafka import KafkaException, Producer
-except ImportError as missing:
-    raise ImportError(
-        f"writing for a run needs confluent-kafka ({missing}). Install it: pip install 'evensplit[testing]'"
-    ) from missing
+from confluent_kafka import KafkaException, Producer
 
 from evensplit.testing.chaos.history.events import (
     RecordsAcknowledged,
