@@ -185,16 +185,19 @@ def _check(directory: Path, form: str, console: Console) -> bool:
     """Check a run, write its report, and print the verdict; whether it held."""
     from evensplit.testing.chaos.checker.check import check
     from evensplit.testing.chaos.checker.excuses import EVENSPLIT
+    from evensplit.testing.chaos.page.facts import facts_of
+    from evensplit.testing.chaos.page.figures import survived
     from evensplit.testing.chaos.page.report_page import report_page
     from evensplit.testing.chaos.page.text import verdict_text
 
     verdict = check(directory, excuses=EVENSPLIT)
+    facts = facts_of(directory)
     report = directory / "report.html"
-    report.write_bytes(report_page(directory, verdict))
+    report.write_bytes(report_page(directory, facts, verdict))
     if form == "json":
         click.echo(json.dumps(asdict(verdict), indent=1, default=str))
     else:
-        console.print(verdict_text(verdict), markup=False, highlight=False, soft_wrap=True)
+        console.print(verdict_text(verdict, survived(facts, verdict)), markup=False, highlight=False, soft_wrap=True)
         console.print(f"The report is {report}", soft_wrap=True)
     return verdict.held
 

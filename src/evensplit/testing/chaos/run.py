@@ -90,6 +90,12 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
         spark=plan.spark,
         queries=plan.queries,
         versions={name: version(name) for name in ("evensplit", "pyspark", "confluent-kafka")},
+        asked=plan.nemeses,
+        repeats=plan.schedule is not None,
+        source=plan.source,
+        job=plan.job,
+        options=dict(plan.options or {}),
+        records_per_s=plan.records_per_s,
     )
     recorder.record(began)
     write_schedule(plan.directory / "schedule.json", schedule)
