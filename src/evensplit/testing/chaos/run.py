@@ -86,16 +86,16 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
         seed=plan.seed,
         minutes=plan.minutes,
         nemeses=tuple(nemeses),
-        schedule=plain(schedule),
-        spark=plan.spark,
-        queries=plan.queries,
-        versions={name: version(name) for name in ("evensplit", "pyspark", "confluent-kafka")},
         asked=plan.nemeses,
         repeats=plan.schedule is not None,
-        source=plan.source,
         job=plan.job,
         options=dict(plan.options or {}),
         records_per_s=plan.records_per_s,
+        schedule=plain(schedule),
+        spark=plan.spark,
+        source=plan.source,
+        queries=plan.queries,
+        versions={name: version(name) for name in ("evensplit", "pyspark", "confluent-kafka")},
     )
     recorder.record(began)
     write_schedule(plan.directory / "schedule.json", schedule)

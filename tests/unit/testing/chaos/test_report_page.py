@@ -32,8 +32,14 @@ evensplit.errors.AuthenticationError: the broker refused the credentials
 Current State: ACTIVE"""
 
 
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without findings."""
+    return faultless().write(tmp_path_factory.mktemp("held"))
+
+
 def text_of(directory: Path, verdict: Verdict | None = None) -> str:
-    return report_page(directory, facts_of(directory), verdict or check(directory)).decode()
+    return report_page(directory, facts_of(directory), check(directory) if verdict is None else verdict).decode()
 
 
 def page_of(run: Run, directory: Path) -> Page:
@@ -67,9 +73,9 @@ def test_the_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
     assert "default-src 'none'" in text
 
 
-def test_the_verdict_comes_first_with_what_was_survived_and_how_to_repeat_it(tmp_path: Path) -> None:
-    text = page_of(faultless(), tmp_path).text
-    order = ["Held", "Not judged in full: memory.", "with 2 faults of 2 kinds: brokers 1, topics 1.", "Timeline"]
+def test_the_verdict_comes_first_with_what_was_survived_and_how_to_repeat_it(held: Path) -> None:
+    text = Page(text_of(held)).text
+    order = ["Held", "Not judged in full: memory", "with 2 faults of 2 kinds: brokers 1, topics 1.", "Timeline"]
     order += ["Lag", "Latency", "Deliveries", "2 faults in 2 spells"]
     places = [text.index(one, text.index("● Held")) for one in order]
     assert places == sorted(places)
@@ -79,18 +85,27 @@ def test_the_verdict_comes_first_with_what_was_survived_and_how_to_repeat_it(tmp
 def test_it_says_in_numbers_what_was_survived(tmp_path: Path) -> None:
     run = with_errors(faultless(), (55, "ClusterUnreachable: east"), (190, "it fell over"))
     run.events.append(ev.JobStarted(at_s=0.5, pid=1, settings={}))
-    run.events += [ev.JobEnded(at_s=61, pid=1, code=-9, expected=True), ev.JobStarted(at_s=63, pid=2, settings={})]
+    run.events += [
+        ev.FaultBegan(at_s=60.5, fault=3, nemesis="driver-kill", what="SIGKILL of the driver"),
+        ev.JobEnded(at_s=61, pid=1, code=-9, expected=True),
+        ev.FaultEnded(at_s=62, fault=3),
+        ev.JobStarted(at_s=63, pid=2, settings={}),
+        ev.JobEnded(at_s=319, pid=2, code=-15, expected=True),
+    ]
     directory = run.write(tmp_path)
     said = survived(facts_of(directory), check(directory))
-    assert said.startswith("3 minutes with 2 faults of 2 kinds: brokers 1, topics 1. 800 records written, 800")
+    assert said.startswith("3 minutes with 3 faults of 3 kinds: brokers 1, topics 1, Spark 1. 800 records written, 800")
     assert "2 queries ended by an error, 1 of them explained by a fault; faults ended the driver 1 time." in said
     assert "Half of the records arrived within 4 s" in said
     assert "The slowest recovery took" in said
+    ends = Page(text_of(directory)).by_id("ends")
+    assert "1:01 driver a fault ended it SIGKILL of the driver 2 s later" in ends
+    assert "5:19 driver it was stopped, with the run" in ends
 
 
 @pytest.mark.parametrize("number, said", [(1, "1 finding"), (2, "2 findings")])
-def test_numbers_agree_with_their_nouns(tmp_path: Path, number: int, said: str) -> None:
-    text = Page(text_of(faultless().write(tmp_path), found(number))).text
+def test_numbers_agree_with_their_nouns(held: Path, number: int, said: str) -> None:
+    text = Page(text_of(held, found(number))).text
     assert f"Not held: {said} " in text
     assert not re.search(r"\b1 (findings|faults|kinds|spells|queries|minutes|processes)\b", text)
 
@@ -104,14 +119,14 @@ def test_a_verdict_names_what_it_does_not_cover() -> None:
     assert bad.sentence == "Not held: 1 finding; not judged in full: liveness; 1 fault could not be made"
 
 
-def test_without_findings_none_are_announced(tmp_path: Path) -> None:
-    page = page_of(faultless(), tmp_path)
+def test_without_findings_none_are_announced(held: Path) -> None:
+    page = Page(text_of(held))
     assert page.by_id("findings") == ""
     assert "a finding" not in page.text
 
 
-def test_of_many_findings_the_rest_is_folded_and_none_is_left_out(tmp_path: Path) -> None:
-    page = Page(text_of(faultless().write(tmp_path), found(300)))
+def test_of_many_findings_the_rest_is_folded_and_none_is_left_out(held: Path) -> None:
+    page = Page(text_of(held, found(300)))
     said = page.by_id("findings")
     assert f"{300 - FINDINGS_OPEN_MAX} more findings" in said
     assert all(f" {n} records were not delivered" in said for n in range(300))
@@ -151,8 +166,8 @@ def test_times_have_round_ticks() -> None:
     assert len(time_ticks(1e6)) > 1
 
 
-def test_lag_and_latency_are_those_of_the_history(tmp_path: Path) -> None:
-    facts = facts_of(faultless().write(tmp_path))
+def test_lag_and_latency_are_those_of_the_history(held: Path) -> None:
+    facts = facts_of(held)
     # Acknowledged 1 s after it was sent, committed 2 s after, delivered 5 s after: at 6.5 s all of it waits.
     east = facts.clusters.index("east")
     assert facts.lag("parquet", east, np.array([2.5, 6.5, 7.5, 200.0])).tolist() == [0, 4 * len(KINDS), 0, 0]
@@ -173,15 +188,17 @@ def test_memory_tells_its_growth_by_role(tmp_path: Path) -> None:
     ]
     directory = run.write(tmp_path)
     verdict = check(directory)
-    grown = replace(verdict, figures={**verdict.figures, "memory slopes (MiB/min)": {"executor python 1": 0.25}})
-    said = Page(text_of(directory, grown)).by_id("timeline")
-    assert "executor python 2 processes, at most 82 MiB; grew by +0.25 MiB/min" in said
+    for slopes in ({"executor python 1": 0.25}, {"executor python": {"1": 0.25}}):
+        grown = replace(verdict, figures={**verdict.figures, "memory slopes (MiB/min)": slopes})
+        page = Page(text_of(directory, grown))
+        assert "executor python 2 processes, at most 82 MiB; grew by +0.25 MiB/min" in page.by_id("timeline")
+        assert "MiB a minute executor python 1 0.25" in page.text
     assert "none lived long enough" in Page(text_of(directory, verdict)).by_id("timeline")
 
 
-def test_figures_that_are_new_are_shown_too(tmp_path: Path) -> None:
+def test_figures_that_are_new_are_shown_too(held: Path) -> None:
     verdict = Verdict((), {"quick ones": {"parquet": 7}, "seen": 12345}, (), ())
-    said = Page(text_of(faultless().write(tmp_path), verdict)).text
+    said = Page(text_of(held, verdict)).text
     assert "quick ones, parquet 7 seen 12,345" in said
 
 
@@ -190,7 +207,7 @@ def test_a_history_without_events_has_a_page(tmp_path: Path) -> None:
     with pytest.raises(ChaosError, match="no history"):
         facts_of(tmp_path)
     (tmp_path / "history" / "run.jsonl").touch()
-    said = Page(text_of(tmp_path)).text
+    said = Page(text_of(tmp_path, Verdict((), {}, (), ()))).text
     assert "No fault began." in said
     assert "0 minutes with 0 faults" in said
 

@@ -28,6 +28,8 @@ class RunBegan(Event):
     """The faults to come, as `Planned` has them."""
     spark: str
     """`local` or `standalone`."""
+    source: str = "evensplit"
+    """The format that the job reads: `evensplit`, or `kafka` for Spark's own source."""
     queries: tuple[str, ...]
     """The names of the job's queries."""
     versions: dict[str, str] = field(default_factory=dict)
@@ -36,8 +38,6 @@ class RunBegan(Event):
     """The nemeses that were asked for by name; empty: all that could be used."""
     repeats: bool = False
     """Whether the schedule was given, and not made from the seed."""
-    source: str = "evensplit"
-    """The format that the job reads."""
     job: tuple[str, ...] = ()
     """The command of a job of the user's own; empty: ours."""
     options: dict[str, str] = field(default_factory=dict)

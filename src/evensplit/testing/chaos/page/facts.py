@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evensplit.testing.chaos.checker.delivery import delivery_of
-from evensplit.testing.chaos.checker.excused import duty_of
-from evensplit.testing.chaos.checker.faults import Fault, deadlines, faults_of
+from evensplit.testing.chaos.checker.faults import Fault, around, deadlines, faults_of
 from evensplit.testing.chaos.checker.ledger import Ledger, ledger_of
 from evensplit.testing.chaos.checker.sinks import attempts_of
 from evensplit.testing.chaos.history import events as ev
@@ -25,6 +24,9 @@ BUCKET_S = 5.0
 """Latencies are summed up for spans of this length."""
 
 OTHER = "other"
+DRIVER_ENDS_WITHIN_S = 5.0
+"""A driver that a fault ends does so while it is on, or so long after it."""
+
 RESOURCES = (*dict.fromkeys(one.kind.resource for one in NEMESES.values()), OTHER)
 """What faults act on, in the order in which they are shown."""
 
@@ -59,6 +61,8 @@ class Life:
     """Why it ended; None if it did not, or with its driver."""
     bad: bool = False
     """Whether it ended by itself."""
+    cause: str = ""
+    """The faults that ended it, of a driver that did not end by itself; empty if it was stopped with the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,19 @@ class Facts:
     due_s: Floats = field(default_factory=lambda: np.zeros(0))
     timed_s: Floats = field(default_factory=lambda: np.zeros(0))
     """From when on its delivery is timed: when it is due, but not before each query has had its first batch."""
-    must: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     delivered_s: dict[str, Floats] = field(default_factory=dict)
     """Query -> when it delivered each record. Queries that keep counts are left out."""
 
     def lag(self, query: str, cluster: int, at_s: Floats) -> NDArray[np.int64]:
-        """How many records were acknowledged and not yet delivered. One that need not and does not arrive is none."""
+        """How many records were acknowledged and not yet delivered.
+
+        A record that no query ever delivers need not be, as a rule: it counts only after the last delivery, when it may
+        still come.
+        """
         delivered_s = self.delivered_s[query]
-        counts = (self.cluster_of == cluster) & ~np.isnan(self.due_s) & (self.must | ~np.isnan(delivered_s))
+        comes = ~np.isnan(np.array(list(self.delivered_s.values()))).all(axis=0)
+        comes |= self.due_s > np.nanmax(delivered_s, initial=-1.0)
+        counts = (self.cluster_of == cluster) & ~np.isnan(self.due_s) & comes
         gone_s = np.fmax(delivered_s, self.due_s)[counts & ~np.isnan(delivered_s)]
         come = np.searchsorted(np.sort(self.due_s[counts]), at_s, side="right")
         return np.asarray(come - np.searchsorted(np.sort(gone_s), at_s, side="right"), np.int64)
@@ -149,12 +158,11 @@ def facts_of(directory: Path, bound_s: float = BOUND_S) -> Facts:
         began=began,
         faults=faults,
         spells=_spells(faults, bound_s, due_s, delivered_s),
-        lives=tuple(_lives(events, end_s)),
+        lives=tuple(_lives(events, faults, end_s)),
         clusters=clusters,
         cluster_of=np.array([*of_place, -1], np.int64)[ledger.place],
         due_s=due_s,
         timed_s=ledger.due_s,
-        must=duty_of(ledger, faults, bound_s).must,
         delivered_s=delivered_s,
     )
 
@@ -189,24 +197,30 @@ def _spells(
     return tuple(found)
 
 
-def _lives(events: Sequence[ev.Event], end_s: float) -> list[Life]:
+def _lives(events: Sequence[ev.Event], faults: Sequence[Fault], end_s: float) -> list[Life]:
     """All lives, in the order of their ends. A query ends with its driver."""
     lives: list[Life] = []
     since: dict[str, float] = {}
 
-    def end(who: str, at_s: float, reason: str | None, *, bad: bool = False) -> None:
+    def end(who: str, at_s: float, reason: str | None, *, bad: bool = False, cause: str = "") -> None:
         if who in since:
-            lives.append(Life(who, since.pop(who), at_s, reason, bad))
+            lives.append(Life(who, since.pop(who), at_s, reason, bad, cause))
 
     for event in events:
         match event:
             case ev.JobStarted():
                 since["driver"] = event.at_s
             case ev.JobEnded():
-                said = "a fault ended it" if event.expected else f"it ended with code {event.code}"
                 for query in [one for one in since if one != "driver"]:
                     end(query, event.at_s, None)
-                end("driver", event.at_s, said, bad=not event.expected)
+                near = around(faults, event.at_s, DRIVER_ENDS_WITHIN_S)
+                causes = [one.what for one in near if one.nemesis in NEMESES and NEMESES[one.nemesis].kind.ends_driver]
+                if not event.expected:
+                    end("driver", event.at_s, f"it ended with code {event.code}", bad=True)
+                elif causes:
+                    end("driver", event.at_s, "a fault ended it", cause="; ".join(causes))
+                else:
+                    end("driver", event.at_s, "it was stopped, with the run")
             case ev.QueryStarted():
                 end(event.query, event.at_s, None)
                 since[event.query] = event.at_s

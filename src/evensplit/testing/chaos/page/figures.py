@@ -53,7 +53,7 @@ def survived(facts: Facts, verdict: Verdict) -> str:
         sentences.append(f"{counted(len(ends), 'query', 'queries')} ended by an error, {by}")
     else:
         sentences.append("No query ended by an error")
-    if killed := sum(isinstance(one, ev.JobEnded) and one.expected for one in facts.events):
+    if killed := sum(bool(one.cause) for one in facts.lives):
         sentences[-1] += f"; faults ended the driver {counted(killed, 'time')}"
     if latency := worst_latency(figures):
         sentences.append(
@@ -74,6 +74,11 @@ def storm_s(facts: Facts) -> float:
 def worst_latency(figures: Figures) -> Mapping[str, float] | None:
     """The percentiles of the slowest query."""
     return max(figures.get(LATENCY, {}).values(), key=lambda one: one["p99"], default=None)
+
+
+def slopes_of(figures: Figures) -> dict[str, float]:
+    """Process, named by its role and its number -> MiB a minute."""
+    return {" ".join(names): value for names, value in _leaves(figures.get(SLOPES, {}))}
 
 
 def tables(verdict: Verdict) -> Iterator[Table]:
@@ -99,11 +104,11 @@ def tables(verdict: Verdict) -> Iterator[Table]:
     gone = {name.removeprefix(MISSING): some for name, some in figures.items() if name.startswith(MISSING)}
     reasons = list(dict.fromkeys(reason for some in gone.values() for reason in some))
     yield _grid("Not delivered, and why that is right", "reason", reasons, gone)
-    slopes = figures.get(SLOPES, {})
+    slopes = slopes_of(figures)
     yield _grid("Growth of memory after ten minutes", "process", list(slopes), {"MiB a minute": slopes})
     told = {LATENCY, RECOVERY, ENDS, SLOPES, BY_NEMESIS, WRITTEN, ACKNOWLEDGED, DELIVERED, BATCHES, REPEATED}
     others = {name: value for name, value in figures.items() if name not in told and not name.startswith(MISSING)}
-    rows = tuple(pair for name, value in others.items() for pair in _flat(name, value))
+    rows = tuple((", ".join(names), _said(value)) for names, value in _leaves(others))
     yield Table("More figures", ("figure", "value"), rows)
 
 
@@ -124,9 +129,16 @@ def _grid(title: str, what: str, names: Sequence[str], columns: Mapping[str, Fig
     return Table(title, (what, *filled), rows)
 
 
-def _flat(name: str, value: Any) -> list[tuple[str, str]]:
+def _leaves(value: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What is not a mapping in nested ones, each with the names that lead to it."""
     if isinstance(value, Mapping):
-        return [pair for inner, one in value.items() for pair in _flat(f"{name}, {inner}", one)]
+        for name, inner in value.items():
+            yield from _leaves(inner, *names, name)
+    else:
+        yield names, value
+
+
+def _said(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return [(name, str(len(value)))]
-    return [(name, exact(value) if isinstance(value, int | float) else str(value))]
+        return exact(len(value))
+    return exact(value) if isinstance(value, int | float) else str(value)

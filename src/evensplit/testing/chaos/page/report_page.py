@@ -13,10 +13,8 @@ from evensplit.core.text import counted
 from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.view.formatting import exact, short
 from evensplit.observe.dashboard.view.page import Tile
-from evensplit.testing.chaos.checker.faults import around
 from evensplit.testing.chaos.checker.verdict import Finding, Verdict
 from evensplit.testing.chaos.history import events as ev
-from evensplit.testing.chaos.nemesis.registry import NEMESES
 from evensplit.testing.chaos.page import figures as fig
 from evensplit.testing.chaos.page import timeline
 from evensplit.testing.chaos.page.command import command_of
@@ -24,9 +22,6 @@ from evensplit.testing.chaos.page.facts import Facts, Life, resource_of
 
 FINDINGS_OPEN_MAX = 12
 """So many findings are open at first; the others are folded."""
-
-DRIVER_ENDS_WITHIN_S = 5.0
-"""A driver that a fault ends does so while it is on, or so long after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ def report_page(directory: Path, facts: Facts, verdict: Verdict) -> bytes:
             "lag": timeline.lag_strips(facts),
             "latency": timeline.latency_strips(facts),
             "bound_s": facts.bound_s,
-            "memory": timeline.memory_strips(facts, verdict.figures.get(fig.SLOPES, {})),
+            "memory": timeline.memory_strips(facts, fig.slopes_of(verdict.figures)),
             "tables": [one for one in fig.tables(verdict) if one.rows],
             "ends": [_end(facts, one, causes) for one in facts.lives if one.reason is not None],
             "spells": [_spell(number, one) for number, one in enumerate(facts.spells, 1)],
@@ -97,17 +92,9 @@ def report_page(directory: Path, facts: Facts, verdict: Verdict) -> bytes:
 
 def _found(facts: Facts, finding: Finding) -> dict[str, Any]:
     """A finding, with the whole of an error of which the verdict has the beginning."""
-    whole = next(
-        (
-            one.error
-            for one in facts.events
-            if isinstance(one, ev.QueryEnded)
-            and one.query == finding.where
-            and abs(one.at_s - finding.at_s) < 0.001
-            and one.error.startswith(finding.what)
-        ),
-        finding.what,
-    )
+    ends = [one for one in facts.events if isinstance(one, ev.QueryEnded) and one.query == finding.where]
+    by_itself = [one.error for one in ends if abs(one.at_s - finding.at_s) < 0.001]
+    whole = next(iter(by_itself), finding.what) if finding.kind == "ended by itself" else finding.what
     at = timeline.clock(finding.at_s) if finding.at_s >= 0 else "at no known time"
     return {"kind": finding.kind, "at": at, "where": finding.where, "what": Folded.of(whole), "faults": finding.faults}
 
@@ -137,10 +124,7 @@ def _tiles(facts: Facts, verdict: Verdict) -> Iterator[Tile]:
 
 
 def _end(facts: Facts, life: Life, causes: dict[tuple[str, float], str]) -> End:
-    cause = causes.get((life.who, life.end_s), "")
-    if life.who == "driver" and not life.bad:
-        near = around(facts.faults, life.end_s, DRIVER_ENDS_WITHIN_S)
-        cause = "; ".join(one.what for one in near if _ends_driver(one.nemesis)) or "the run"
+    cause = causes.get((life.who, life.end_s)) or life.cause
     again = next((one.begin_s for one in facts.lives if one.who == life.who and one.begin_s >= life.end_s), None)
     return End(
         timeline.clock(life.end_s),
@@ -150,10 +134,6 @@ def _end(facts: Facts, life: Life, causes: dict[tuple[str, float], str]) -> End:
         "" if again is None else f"{again - life.end_s:.0f} s later",
         "bad" if life.bad and not cause else "",
     )
-
-
-def _ends_driver(nemesis: str) -> bool:
-    return nemesis in NEMESES and NEMESES[nemesis].kind.ends_driver
 
 
 def _spell(number: int, spell: Any) -> dict[str, Any]:

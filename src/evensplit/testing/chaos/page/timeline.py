@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -210,7 +209,7 @@ def latency_strips(facts: Facts) -> tuple[Strip, ...]:
     return tuple(found)
 
 
-def memory_strips(facts: Facts, slopes: Mapping[str, Any]) -> tuple[Strip, ...]:
+def memory_strips(facts: Facts, slopes: Mapping[str, float]) -> tuple[Strip, ...]:
     """A strip for each role of processes, one curve for all of them. `slopes`: process -> MiB a minute."""
     roles: dict[str, dict[int, list[tuple[float, float]]]] = {}
     for one in facts.events:
@@ -220,7 +219,7 @@ def memory_strips(facts: Facts, slopes: Mapping[str, Any]) -> tuple[Strip, ...]:
     for role, processes in sorted(roles.items()):
         top = max(mib for points in processes.values() for _, mib in points) or 1.0
         paths = [_memory_path(facts, points, top) for points in processes.values()]
-        own = [float(slope) for name, slope in slopes.items() if name.rpartition(" ")[0] == role]
+        own = [slope for name, slope in slopes.items() if name.rpartition(" ")[0] == role]
         said = f"{counted(len(processes), 'process', 'processes')}, at most {top:,.0f} MiB; "
         if len(own) > 1:
             said += f"the {len(own)} that lived long grew by {min(own):+.2f} to {max(own):+.2f} MiB/min"
