@@ -88,12 +88,10 @@ class Facts:
     def lag(self, query: str, cluster: int, at_s: Floats) -> NDArray[np.int64]:
         """How many records were acknowledged and not yet delivered.
 
-        A record that no query ever delivers need not be, as a rule: it counts only after the last delivery, when it may
-        still come.
+        A record that is never delivered need not be, as a rule, or is a finding: it counts only if it may still come.
         """
         delivered_s = self.delivered_s[query]
-        comes = ~np.isnan(np.array(list(self.delivered_s.values()))).all(axis=0)
-        comes |= self.due_s > np.nanmax(delivered_s, initial=-1.0)
+        comes = ~np.isnan(delivered_s) | (self.due_s > np.nanmax(delivered_s, initial=0.0) - self.bound_s)
         counts = (self.cluster_of == cluster) & ~np.isnan(self.due_s) & comes
         gone_s = np.fmax(delivered_s, self.due_s)[counts & ~np.isnan(delivered_s)]
         come = np.searchsorted(np.sort(self.due_s[counts]), at_s, side="right")

@@ -26,7 +26,7 @@ _STEPS_S = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 _MINUTES_FROM_S = 180
 """Times of shorter runs are in seconds."""
 _TICKS_MAX = 12
-_Y_TICKS_MAX = 4
+_Y_TICKS_MAX = 5
 _FLOOR_S = 0.1
 """The lowest latency on the logarithmic axis."""
 
