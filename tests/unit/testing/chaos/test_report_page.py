@@ -83,7 +83,7 @@ def test_the_verdict_comes_first_with_what_was_survived_and_how_to_repeat_it(hel
 
 
 def test_it_says_in_numbers_what_was_survived(tmp_path: Path) -> None:
-    run = with_errors(faultless(), (55, "ClusterUnreachable: east"), (190, "it fell over"))
+    run = faultless()
     run.events.append(ev.JobStarted(at_s=0.5, pid=1, settings={}))
     run.events += [
         ev.FaultBegan(at_s=60.5, fault=3, nemesis="driver-kill", what="SIGKILL of the driver"),
@@ -93,14 +93,18 @@ def test_it_says_in_numbers_what_was_survived(tmp_path: Path) -> None:
         ev.JobEnded(at_s=319, pid=2, code=-15, expected=True),
     ]
     directory = run.write(tmp_path)
-    said = survived(facts_of(directory), check(directory))
+    verdict = check(directory)
+    ends = [
+        {"query": "parquet", "at_s": at_s, "error": "x", "cause": cause} for at_s, cause in ((55, "kill"), (190, ""))
+    ]
+    said = survived(facts_of(directory), replace(verdict, figures={**verdict.figures, "queries' ends": ends}))
     assert said.startswith("3 minutes with 3 faults of 3 kinds: brokers 1, topics 1, Spark 1. 800 records written, 800")
     assert "2 queries ended by an error, 1 of them explained by a fault; faults ended the driver 1 time." in said
     assert "Half of the records arrived within 4 s" in said
     assert "The slowest recovery took" in said
-    ends = Page(text_of(directory)).by_id("ends")
-    assert "1:01 driver a fault ended it SIGKILL of the driver 2 s later" in ends
-    assert "5:19 driver it was stopped, with the run" in ends
+    shown = Page(text_of(directory)).by_id("ends")
+    assert "1:01 driver a fault ended it SIGKILL of the driver 2 s later" in shown
+    assert "5:19 driver it was stopped, with the run" in shown
 
 
 @pytest.mark.parametrize("number, said", [(1, "1 finding"), (2, "2 findings")])
@@ -177,6 +181,7 @@ def test_lag_and_latency_are_those_of_the_history(held: Path) -> None:
     assert np.isnan(half[-1])
     assert facts.allowed(np.array([0.0, 45.0])).tolist() == [30.0, 45.0]
     assert facts.spells[0].recovery_s is None
+    assert "counted: keeps counts, not records, and has no curve." in Page(text_of(held)).by_id("timeline")
 
 
 def test_memory_tells_its_growth_by_role(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def _lives(events: Sequence[ev.Event], faults: Sequence[Fault], end_s: float) ->
                 for query in [one for one in since if one != "driver"]:
                     end(query, event.at_s, None)
                 near = around(faults, event.at_s, DRIVER_ENDS_WITHIN_S)
-                causes = [one.what for one in near if one.nemesis in NEMESES and NEMESES[one.nemesis].kind.ends_driver]
+                causes = [one.what for one in near if resource_of(one.nemesis) == "spark"]
                 if not event.expected:
                     end("driver", event.at_s, f"it ended with code {event.code}", bad=True)
                 elif causes:

@@ -80,6 +80,7 @@ def report_page(directory: Path, facts: Facts, verdict: Verdict) -> bytes:
             "lag": timeline.lag_strips(facts),
             "latency": timeline.latency_strips(facts),
             "bound_s": facts.bound_s,
+            "without": [one for one in (facts.began.queries if facts.began else ()) if one not in facts.delivered_s],
             "memory": timeline.memory_strips(facts, fig.slopes_of(verdict.figures)),
             "tables": [one for one in fig.tables(verdict) if one.rows],
             "ends": [_end(facts, one, causes) for one in facts.lives if one.reason is not None],
