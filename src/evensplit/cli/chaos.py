@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options
+from evensplit.core.text import counted
 from evensplit.testing.chaos.plan import Plan, read_schedule
 
 if TYPE_CHECKING:
@@ -101,6 +103,9 @@ def chaos(checked: Path | None, listed: bool, form: str, directory: Path | None,
     if listed:
         console.print(_list())
         return
+    if find_spec("jinja2") is None:
+        # Not after an hour.
+        raise click.ClickException("the report needs jinja2: pip install 'evensplit[testing]'")
     if checked is None:
         checked = _run(_plan(directory, **asked), Console(stderr=True))
     end_with(_check(checked, form, console))
@@ -166,47 +171,54 @@ def _shown(console: Console) -> Iterator[Callable[[Standing], None]]:
 
 def _line(standing: Standing) -> str:
     """How a run stands, in a line."""
-    delivered = ", ".join(f"{query} {rows:,}" for query, rows in standing.delivered.items())
     text = f"{standing.now_s / 60:5.1f} min  {standing.phase}"
     if standing.written:
-        text += f": {standing.faults_done} of {standing.faults_total} faults, {standing.acknowledged:,} records written"
-        text += f", delivered: {delivered}"
+        rows = ", ".join(f"{query} {rows:,}" for query, rows in standing.delivered.items())
+        text += f": {_done(standing)}, {counted(standing.acknowledged, 'record')} acknowledged, rows in sinks: {rows}"
     return text
+
+
+def _done(standing: Standing) -> str:
+    failed = f" ({standing.faults_failed} could not be made)" if standing.faults_failed else ""
+    return f"{standing.faults_done} of {counted(standing.faults_total, 'fault')} over{failed}"
 
 
 def _picture(standing: Standing) -> Group:
     """How a run stands, as a picture."""
+    from evensplit.testing.chaos.page.figures import telling
+
     bar = Progress(TextColumn("{task.description}"), BarColumn(40), TextColumn("{task.fields[said]}"))
-    said = f"{standing.storm_s / 60:.1f} of {standing.storm_total_s / 60:g} min"
-    said += f", {standing.faults_done} of {standing.faults_total} faults"
-    if standing.faults_failed:
-        said += f" ({standing.faults_failed} could not be made)"
+    said = f"{standing.storm_s / 60:.1f} of {standing.storm_total_s / 60:g} min, {_done(standing)}"
     bar.add_task(standing.phase, total=standing.storm_total_s or None, completed=int(standing.storm_s), said=said)
     table = Table(box=SIMPLE)
-    for name in ("records", "number", "behind"):
+    for name in ("records", "number", "batches"):
         table.add_column(name, justify="left" if name == "records" else "right")
-    table.add_row("sent", f"{standing.written:,}", "")
+    table.add_row("given to producers", f"{standing.written:,}", "")
     table.add_row("acknowledged", f"{standing.acknowledged:,}", "")
     for query, rows in standing.delivered.items():
-        batches = standing.batches.get(query, 0)
-        table.add_row(f"delivered by {query}, {batches:,} batches", f"{rows:,}", f"{standing.acknowledged - rows:,}")
-    faults = [Text(f"  {what}", "yellow") for what in standing.faults_on[:FAULTS_SHOWN_MAX]]
+        table.add_row(f"rows in the sink of {query}", f"{rows:,}", f"{standing.batches.get(query, 0):,}")
+    faults = [Text(f"  {telling(what)}", "yellow") for what in standing.faults_on[:FAULTS_SHOWN_MAX]]
+    if (more := len(standing.faults_on) - FAULTS_SHOWN_MAX) > 0:
+        faults.append(Text(f"  and {more} more", "yellow"))
     return Group(bar, table, *faults or [Text("  no fault at the moment", "dim")])
 
 
 def _check(directory: Path, form: str, console: Console) -> bool:
     """Check a run, write its report, and print the verdict; whether it held."""
     from evensplit.testing.chaos.checker.check import check
+    from evensplit.testing.chaos.page.facts import facts_of
+    from evensplit.testing.chaos.page.figures import survived
     from evensplit.testing.chaos.page.report_page import report_page
     from evensplit.testing.chaos.page.text import verdict_text
 
     verdict = check(directory)
+    facts = facts_of(directory)
     report = directory / "report.html"
-    report.write_bytes(report_page(directory, verdict))
+    report.write_bytes(report_page(directory, facts, verdict))
     if form == "json":
         click.echo(json.dumps(asdict(verdict), indent=1, default=str))
     else:
-        console.print(verdict_text(verdict), markup=False, highlight=False, soft_wrap=True)
+        console.print(verdict_text(verdict, survived(facts, verdict)), markup=False, highlight=False, soft_wrap=True)
         console.print(f"The report is {report}", soft_wrap=True)
     return verdict.held
 

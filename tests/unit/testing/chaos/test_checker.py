@@ -169,7 +169,7 @@ FAULTS: dict[Callable[[Run], None], str] = {
 def test_a_faultless_run_is_held(tmp_path: Path) -> None:
     verdict = check(faultless().write(tmp_path))
     assert verdict.findings == ()
-    assert verdict_text(verdict).startswith("Held.\n")
+    assert verdict_text(verdict).startswith("Held; not judged in full: memory.\n")
     assert verdict.figures["repeated batches"][QUERY] == 1
 
 
@@ -201,7 +201,7 @@ def test_an_end_with_a_fault_that_explains_it_is_held(tmp_path: Path) -> None:
 def test_a_failed_fault_is_no_finding_but_is_said(tmp_path: Path) -> None:
     run = faultless()
     run.events.append(ev.FaultFailed(at_s=END_S - 1, fault=3, nemesis="disk-full", problem="no right to mount"))
-    assert check(run.write(tmp_path)).sentence == "Held, but 1 faults could not be made"
+    assert check(run.write(tmp_path)).sentence == "Held; not judged in full: memory; 1 fault could not be made"
 
 
 def test_the_checker_imports_nothing_of_the_source() -> None:

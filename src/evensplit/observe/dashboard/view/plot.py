@@ -79,7 +79,7 @@ class _Scale:
     def axes(self, *, whole: bool) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
         first, last = math.ceil(self.least), math.floor(self.most)
         along = tuple(Tick(self.x(one), f"{one:,.0f}") for one in ticks(first, last, whole=True))
-        return along, tuple(Tick(self.y(one), _label(one)) for one in ticks(0, self.top, whole=whole))
+        return along, tuple(Tick(self.y(one), tick_label(one)) for one in ticks(0, self.top, whole=whole))
 
 
 def lines(
@@ -121,11 +121,11 @@ def bars(
     return Plot(title, note, x, y, _legend(series), *scale.axes(whole=True), bars=tuple(drawn))
 
 
-def ticks(least: float, most: float, *, whole: bool) -> Sequence[float]:
-    """Round numbers from `least` to `most`: 1, 2 or 5 times a power of ten apart, `TICKS_MAX` at most."""
+def ticks(least: float, most: float, *, whole: bool, at_most: int = TICKS_MAX) -> Sequence[float]:
+    """Round numbers from `least` to `most`: 1, 2 or 5 times a power of ten apart, not more than `at_most`."""
     span = most - least
-    step = 10.0 ** math.floor(math.log10(span / TICKS_MAX)) if span > 0 else 1.0
-    while span / step > TICKS_MAX - 1:
+    step = 10.0 ** math.floor(math.log10(span / at_most)) if span > 0 else 1.0
+    while span / step > at_most - 1:
         step *= 2.5 if f"{step:e}".startswith("2") else 2
     step = max(step, 1.0) if whole else step
     first = math.ceil(least / step)
@@ -136,5 +136,6 @@ def _legend(series: Sequence[tuple[str, Sequence[float]]]) -> tuple[tuple[int, s
     return tuple((colour, name) for colour, (name, _) in enumerate(series, start=1) if name)
 
 
-def _label(value: float) -> str:
+def tick_label(value: float) -> str:
+    """A number at an axis."""
     return short(value) if value >= 1_000 else f"{value:,.9f}".rstrip("0").rstrip(".")

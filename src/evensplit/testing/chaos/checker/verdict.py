@@ -57,8 +57,17 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence."""
-        if not self.held:
-            return f"Not held: {len(self.findings)} findings"
-        failed = len(self.failed_faults)
-        return f"Held, but {failed} faults could not be made" if failed else "Held"
+        """The verdict in one sentence, with what it does not cover."""
+        parts = ["Held" if self.held else f"Not held: {_counted(len(self.findings), 'finding')}"]
+        if self.not_judged:
+            # Each names its promise before the colon.
+            parts.append(
+                f"not judged in full: {', '.join(dict.fromkeys(one.split(':')[0] for one in self.not_judged))}"
+            )
+        if self.failed_faults:
+            parts.append(f"{_counted(len(self.failed_faults), 'fault')} could not be made")
+        return "; ".join(parts)
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number:,} {one if number == 1 else one + 's'}"

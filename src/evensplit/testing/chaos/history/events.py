@@ -34,6 +34,16 @@ class RunBegan(Event):
     """The names of the job's queries."""
     versions: dict[str, str] = field(default_factory=dict)
     """Program -> version: evensplit, spark, kafka, python."""
+    asked: tuple[str, ...] = ()
+    """The nemeses that were asked for by name; empty: all that could be used."""
+    repeats: bool = False
+    """Whether the schedule was given, and not made from the seed."""
+    job: tuple[str, ...] = ()
+    """The command of a job of the user's own; empty: ours."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Options of the source, above those that a run sets."""
+    records_per_s: float = 200.0
+    """How many records are written each second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
