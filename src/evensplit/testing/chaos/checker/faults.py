@@ -12,6 +12,9 @@ from evensplit.testing.chaos.history.events import Event, FaultBegan, FaultEnded
 
 Floats = NDArray[np.float64]
 
+CALMS_MAX = 2
+"""A record may wait for so many times the bound without any fault, however many faults come one after the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -20,16 +23,31 @@ class Fault:
     what: str
     begin_s: float
     end_s: float
+    clusters: tuple[str, ...] | None = ()
+    """The clusters that it is about; None for a fault that could not be made as planned: nobody knows."""
+
+    def is_about(self, cluster: str) -> bool:
+        return self.clusters is None or cluster in self.clusters
 
 
 def faults_of(events: Sequence[Event], end_s: float) -> tuple[Fault, ...]:
     """The faults that began. One that never ended lasts until the end of the run."""
     ended: dict[int, float] = {}
+    failed: set[int] = set()
     for event in events:
         if isinstance(event, FaultEnded | FaultFailed):
             ended[event.fault] = event.at_s
+        if isinstance(event, FaultFailed):
+            failed.add(event.fault)
     return tuple(
-        Fault(one.fault, one.nemesis, one.what, one.at_s, ended.get(one.fault, end_s))
+        Fault(
+            one.fault,
+            one.nemesis,
+            one.what,
+            one.at_s,
+            ended.get(one.fault, end_s),
+            None if one.fault in failed else tuple(one.clusters),
+        )
         for one in events
         if isinstance(one, FaultBegan)
     )
@@ -43,10 +61,26 @@ def around(faults: Sequence[Fault], at_s: float, bound_s: float) -> tuple[Fault,
 def deadlines(faults: Sequence[Fault], due_s: Floats, bound_s: float) -> Floats:
     """For each time at which a record is due, the latest time of its delivery.
 
-    It is `bound_s` after the time, or after the end of the last fault of the chain that overlaps with this span.
+    It is `bound_s` after the time, or after the end of the last fault that was on while the record was allowed to
+    wait. The time without any fault counts in all: it may not be more than `CALMS_MAX` times the bound.
     """
-    late = due_s + bound_s
+    excused_s = due_s.copy()
+    calm_s = np.zeros(len(due_s))
+    late_s = due_s + bound_s
+    for begin_s, end_s in _spells(faults):
+        meets = (begin_s <= late_s) & (end_s > excused_s)
+        calm_s[meets] += np.maximum(0.0, begin_s - excused_s[meets])
+        excused_s[meets] = end_s
+        late_s[meets] = end_s + np.minimum(bound_s, CALMS_MAX * bound_s - calm_s[meets])
+    return late_s
+
+
+def _spells(faults: Sequence[Fault]) -> list[tuple[float, float]]:
+    """Beginning and end of each time with faults, in their order, without overlaps."""
+    found: list[tuple[float, float]] = []
     for fault in sorted(faults, key=lambda one: one.begin_s):
-        # Sorted by their beginning, so one pass follows a whole chain. One that ended before changes nothing.
-        late = np.where(fault.begin_s <= late, np.maximum(late, fault.end_s + bound_s), late)
-    return late
+        if found and fault.begin_s <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], fault.end_s))
+        else:
+            found.append((fault.begin_s, fault.end_s))
+    return found
