@@ -17,6 +17,7 @@ from evensplit.testing.chaos.page.text import verdict_text
 from tests.support.chaos_histories import END_S, Row, Run, faultless
 
 QUERY = "foreach-batch"
+UNREACHABLE = "evensplit.errors.ClusterUnreachable: cluster 'east': no broker answers"
 
 
 def _first(run: Run, topic: str, batch: int = 3) -> Row:
@@ -196,7 +197,7 @@ def _memory(run: Run) -> None:
 
 
 def _ended(run: Run) -> None:
-    run.events.append(ev.QueryEnded(at_s=120, query=QUERY, error="[ES-201] ClusterUnreachable: east"))
+    run.events.append(ev.QueryEnded(at_s=120, query=QUERY, error=UNREACHABLE))
 
 
 def _driver_ended(run: Run) -> None:
@@ -295,7 +296,7 @@ def test_a_repeated_batch_may_lack_what_was_deleted_in_the_meantime(tmp_path: Pa
 
 def test_an_end_with_a_fault_that_explains_it_is_held(tmp_path: Path) -> None:
     run = faultless()
-    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error="[ES-201] ClusterUnreachable: east"))
+    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error=UNREACHABLE))
     verdict = check(run.write(tmp_path))
     assert verdict.held
     assert "broker 1 of east" in verdict.figures["queries' ends"][0]["cause"]

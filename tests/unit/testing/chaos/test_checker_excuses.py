@@ -17,6 +17,8 @@ from tests.support.chaos_histories import END_S, Row, Run, faultless
 ROOT = Path(__file__).parents[4]
 QUERY = "foreach-batch"
 KILLED = "SparkException: Job aborted: Task 0 failed 4 times, most recent failure: Python worker exited unexpectedly"
+CODE = """    except ClusterUnreachable as error:
+evensplit.errors.AuthenticationError: cluster 'west': the broker refused the credentials"""
 
 Plant = Callable[[Run], None]
 
@@ -114,6 +116,18 @@ def _late(at_s: float) -> Plant:
     return plant
 
 
+def _late_after_a_start(at_s: float) -> Plant:
+    """A driver that was killed is started at 106 s; the first one took ten seconds until it was ready."""
+
+    def plant(run: Run) -> None:
+        _driver_ended(expected=True)(run)
+        run.change(ev.JobReady, lambda _: True, lambda one: replace(one, at_s=11))
+        run.events += [ev.JobStarted(at_s=started_s, pid=1, settings={}) for started_s in (1, 106)]
+        run.batches["parquet"][10] = [(token, at_s, rows) for token, _, rows in run.batches["parquet"][10]]
+
+    return plant
+
+
 def _late_though_the_fault_never_ends(run: Run) -> None:
     run.events.append(ev.FaultBegan(at_s=190, fault=5, nemesis="cut", what="east is cut off", clusters=("east",)))
     run.batches["parquet"][19] = [(token, 265.0, rows) for token, _, rows in run.batches["parquet"][19]]
@@ -181,7 +195,11 @@ HELD: dict[str, Plant] = {
     "a topic is deleted in the meantime": _deleted("brief"),
     "a record is replaced in time": _replaced(8),
     "a record waits for 30 s after a fault": _late(89.9),
+    "a driver that is started again takes as long as at first": _late_after_a_start(145.9),
     "a query ends 30 s after a fault that explains it": _ended(130.9, KILLED),
+    "a query ends by the error that a fault explains": _ended(
+        102, "File x\nevensplit.errors.ClusterUnreachable: cluster 'east'", "cluster-down"
+    ),
     "a killed driver repeats its batch": _driver_ended(expected=True),
     "an unconfirmed record is in the log": _unconfirmed(delivered=True, in_log=True),
     "an unconfirmed record is not in the log": _unconfirmed(delivered=False, in_log=False),
@@ -209,6 +227,8 @@ OUTSIDE: dict[str, tuple[Plant, set[str]]] = {
     "a record is replaced too late": (_replaced(9), LOST),
     "a record waits longer than 30 s after a fault": (_late(90.1), {"stalled"}),
     "a fault that never ends excuses nothing for ever": (_late_though_the_fault_never_ends, {"liveness"}),
+    "a driver that is started again takes longer": (_late_after_a_start(146.1), {"stalled"}),
+    "an error is named by code alone": (_ended(102, CODE, "cluster-down"), {"ended by itself"}),
     "a query ends later than 30 s after a fault": (_ended(131.1, KILLED), {"ended by itself"}),
     "a query ends by another error": (_ended(102, "IndexError: 7"), {"ended by itself"}),
     "a query ends in a fault of another kind": (_ended(102, KILLED, "clock-skew"), {"ended by itself"}),

@@ -16,7 +16,7 @@ from evensplit.testing.chaos.checker.delivery import delivery_of
 from evensplit.testing.chaos.checker.endings import judge_endings, judge_memory
 from evensplit.testing.chaos.checker.excused import duty_of
 from evensplit.testing.chaos.checker.excuses import EVENSPLIT
-from evensplit.testing.chaos.checker.faults import faults_of
+from evensplit.testing.chaos.checker.faults import faults_of, spells, starts_of
 from evensplit.testing.chaos.checker.ledger import ledger_of
 from evensplit.testing.chaos.checker.query import judge_query
 from evensplit.testing.chaos.checker.sinks import attempts_of, judge_sink
@@ -61,6 +61,9 @@ def check(directory: Path, *, excuses: Sequence[Excuse] = EVENSPLIT, bound_s: fl
         by_nemesis[fault.nemesis] = by_nemesis.get(fault.nemesis, 0) + 1
     figures["records written"] = int(np.sum(context.ledger.place >= 0))
     figures["records acknowledged"] = int(np.sum(context.ledger.acknowledged))
+    hard = spells([*context.faults, *starts_of(events)])
+    figures["time with faults (s)"] = round(sum(end_s - begin_s for begin_s, end_s in hard), 1)
+    figures["longest time with faults (s)"] = round(max((end_s - begin_s for begin_s, end_s in hard), default=0.0), 1)
     figures["faults by nemesis"] = dict(sorted(by_nemesis.items()))
     _judge_end(context)
     failed = tuple(f"{one.nemesis}: {one.problem}" for one in events if isinstance(one, FaultFailed))
@@ -75,8 +78,9 @@ def _context(events: list[Event], bound_s: float) -> Context:
     ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=np.inf)
     np.maximum(ledger.due_s, ready_s, out=ledger.due_s)
     calm_s = min((one.at_s for one in events if isinstance(one, FaultsStopped)), default=None)
+    duty = duty_of(ledger, faults, starts_of(events), bound_s, calm_s)
     names = {one.name: one.cluster for one in events if isinstance(one, ClusterNamed)}
-    return Context(events, faults, ledger, duty_of(ledger, faults, bound_s, calm_s), names, end_s, calm_s, bound_s)
+    return Context(events, faults, ledger, duty, names, end_s, calm_s, bound_s)
 
 
 def _judge_end(context: Context) -> None:

@@ -31,11 +31,11 @@ class Context:
     figures: dict[str, Any] = field(default_factory=dict)
     not_judged: list[str] = field(default_factory=list)
 
-    def find(self, kind: str, what: str, where: str, at_s: float) -> None:
+    def find(self, kind: str, what: str, where: str, at_s: float, count: int = 1) -> None:
         """Add a finding, with the faults around its time."""
         at_s = -1.0 if np.isnan(at_s) else round(float(at_s), 3)
         some = around(self.faults, at_s, self.bound_s)
-        self.findings.append(Finding(kind, what, where, at_s, tuple(one.what for one in some)))
+        self.findings.append(Finding(kind, what, where, at_s, tuple(one.what for one in some), count))
 
     def find_records(self, kind: str, what: str, query: str, numbers: Any, at_s: Any) -> None:
         """Add one finding for each partition in which records have broken a promise."""
@@ -50,9 +50,8 @@ class Context:
             if one >= 0:
                 cluster, topic, incarnation, partition = self.ledger.places[one]
                 where = f"{cluster} {topic}-{partition} (incarnation {incarnation})"
-            self.find(
-                kind, f"{len(here)} records {what}, e.g. number {numbers[first]}", f"{query}: {where}", at_s[first]
-            )
+            found = f"{len(here)} records {what}, e.g. number {numbers[first]}"
+            self.find(kind, found, f"{query}: {where}", at_s[first], len(here))
 
     def first_fault_s(self, cluster: str) -> float:
         """When the first fault of a cluster began: before, no record of it can be lost by an election."""

@@ -30,9 +30,14 @@ class Duty:
     """Excused by an unclean election, without another client that says so."""
 
 
-def duty_of(ledger: Ledger, faults: Sequence[Fault], bound_s: float, calm_s: float | None) -> Duty:
-    """Sort the records of a run by what must become of them. `calm_s`: when the faults stopped, if they did."""
-    deadline_s = deadlines(faults, ledger.due_s, bound_s)
+def duty_of(
+    ledger: Ledger, faults: Sequence[Fault], starts: Sequence[Fault], bound_s: float, calm_s: float | None
+) -> Duty:
+    """Sort the records of a run by what must become of them.
+
+    `starts`: times in which drivers were started again. `calm_s`: when the faults stopped, if they did.
+    """
+    deadline_s = deadlines([*faults, *starts], ledger.due_s, bound_s)
     if calm_s is not None:
         # A fault that never ended is no reason to wait for ever.
         np.minimum(deadline_s, np.maximum(ledger.due_s, calm_s) + LIVENESS_S, out=deadline_s)

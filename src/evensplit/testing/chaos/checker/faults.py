@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evensplit.testing.chaos.history.events import Event, FaultBegan, FaultEnded, FaultFailed
+from evensplit.testing.chaos.history.events import (
+    Event,
+    FaultBegan,
+    FaultEnded,
+    FaultFailed,
+    JobReady,
+    JobStarted,
+)
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +60,20 @@ def faults_of(events: Sequence[Event], end_s: float) -> tuple[Fault, ...]:
     )
 
 
+def starts_of(events: Sequence[Event]) -> tuple[Fault, ...]:
+    """The times in which a driver is started again: each may take as long as the first one took, until it was ready.
+
+    A driver that is killed is back, as a process, long before Spark has started in it; how long that takes depends on
+    the machine, and the first start of the run has measured it.
+    """
+    started_s = [one.at_s for one in events if isinstance(one, JobStarted)]
+    ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=None)
+    if ready_s is None or not started_s:
+        return ()
+    took_s = max(0.0, ready_s - started_s[0])
+    return tuple(Fault(0, "", "a driver is started", at_s, at_s + took_s) for at_s in started_s[1:])
+
+
 def around(faults: Sequence[Fault], at_s: float, bound_s: float) -> tuple[Fault, ...]:
     """The faults that were on at a time, or had ended at most `bound_s` before."""
     return tuple(fault for fault in faults if fault.begin_s <= at_s <= fault.end_s + bound_s)
@@ -67,7 +88,7 @@ def deadlines(faults: Sequence[Fault], due_s: Floats, bound_s: float) -> Floats:
     excused_s = due_s.copy()
     calm_s = np.zeros(len(due_s))
     late_s = due_s + bound_s
-    for begin_s, end_s in _spells(faults):
+    for begin_s, end_s in spells(faults):
         meets = (begin_s <= late_s) & (end_s > excused_s)
         calm_s[meets] += np.maximum(0.0, begin_s - excused_s[meets])
         excused_s[meets] = end_s
@@ -75,7 +96,7 @@ def deadlines(faults: Sequence[Fault], due_s: Floats, bound_s: float) -> Floats:
     return late_s
 
 
-def _spells(faults: Sequence[Fault]) -> list[tuple[float, float]]:
+def spells(faults: Sequence[Fault]) -> list[tuple[float, float]]:
     """Beginning and end of each time with faults, in their order, without overlaps."""
     found: list[tuple[float, float]] = []
     for fault in sorted(faults, key=lambda one: one.begin_s):

@@ -62,7 +62,7 @@ def find_late(context: Context, query: str, late: Any, arrived_s: Any) -> None:
             most = float(np.max(arrived_s[at] - deadline_s[at]))
             what = f"{len(at):,} records of {places} partitions were delivered up to {most:.1f} s after the latest "
             what += f"allowed time, e.g. number {at[0]}"
-            context.find(kind, what, query, float(arrived_s[at[0]]))
+            context.find(kind, what, query, float(arrived_s[at[0]]), len(at))
 
 
 def _stretches(numbers: Any, at_s: Any, apart_s: float) -> list[Any]:

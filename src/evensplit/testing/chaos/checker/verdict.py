@@ -35,6 +35,8 @@ class Finding:
     """Of the first example, in seconds since the run began; -1 if unknown."""
     faults: tuple[str, ...] = ()
     """The faults that were on at this time, or had ended at most 30 s before."""
+    count: int = 1
+    """How many records it is about; 1 if it is not about records."""
 
 
 @dataclass(frozen=True, slots=True)

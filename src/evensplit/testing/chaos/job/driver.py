@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 AGAIN_AFTER_S = 1.0
-ERROR_CHARACTERS_MAX = 4_000
+ERROR_CHARACTERS_MAX = 16_000
 LOOK_EVERY_S = 0.2
+SHOWN = "=== Streaming Query ==="
+"""After it Spark shows the query that has ended: its offsets and its plan."""
 
 # Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python.
 JAVA = "-XX:+UseSerialGC -XX:+AlwaysPreTouch"
@@ -153,7 +155,8 @@ class Job:
 
 
 def shortened(error: str) -> str:
-    """The text of an error without its middle, where Java's stack is."""
+    """The text of an error without its middle, where Java's stack is, and without the query that Spark shows."""
+    error = error.partition(SHOWN)[0]
     if len(error) <= ERROR_CHARACTERS_MAX:
         return error
     half = ERROR_CHARACTERS_MAX // 2
