@@ -19,9 +19,6 @@ from evensplit.testing.chaos.history.events import (
 
 Floats = NDArray[np.float64]
 
-CALMS_MAX = 2
-"""A record may wait for so many times the bound without any fault, however many faults come one after the other."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -82,17 +79,19 @@ def around(faults: Sequence[Fault], at_s: float, bound_s: float) -> tuple[Fault,
 def deadlines(faults: Sequence[Fault], due_s: Floats, bound_s: float) -> Floats:
     """For each time at which a record is due, the latest time of its delivery.
 
-    It is `bound_s` after the time, or after the end of the last fault that was on while the record was allowed to
-    wait. The time without any fault counts in all: it may not be more than `CALMS_MAX` times the bound.
+    It is `bound_s` after the time, or after the end of the fault that was on, or began, until then. Another fault that
+    begins before a record has to be there gives it the time for which it is on, and no more: from the first fault on,
+    the time without any counts in all.
     """
     excused_s = due_s.copy()
     calm_s = np.zeros(len(due_s))
     late_s = due_s + bound_s
     for begin_s, end_s in spells(faults):
         meets = (begin_s <= late_s) & (end_s > excused_s)
-        calm_s[meets] += np.maximum(0.0, begin_s - excused_s[meets])
+        again = meets & (excused_s > due_s)
+        calm_s[again] += begin_s - excused_s[again]
         excused_s[meets] = end_s
-        late_s[meets] = end_s + np.minimum(bound_s, CALMS_MAX * bound_s - calm_s[meets])
+        late_s[meets] = end_s + bound_s - calm_s[meets]
     return late_s
 
 
