@@ -153,7 +153,7 @@ def _driver_ended(*, expected: bool) -> Plant:
         run.events += [
             ev.FaultBegan(at_s=100, fault=5, nemesis="driver-kill", what="SIGKILL of the driver"),
             ev.JobEnded(at_s=100.1, pid=1, code=-9, expected=expected),
-            ev.FaultEnded(at_s=105, fault=5),
+            ev.FaultEnded(at_s=107, fault=5),
         ]
         rows = [Row(**vars(row)) for row in reversed(run.rows(QUERY, 9))]
         run.batches[QUERY][9].append(("after", 106.0, rows))
