@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,75 @@ class Run:
     events: list[ev.Event] = field(default_factory=list)
     batches: dict[str, dict[int, list[tuple[str, float, list[Row]]]]] = field(default_factory=dict)
     """Query -> batch -> attempts: token, time, rows."""
-    counts_off: int = 0
-    """Added to the last counts."""
+    counts_off: dict[tuple[int, str], int] = field(default_factory=dict)
+    """Batch and token of an attempt -> what its counts have too much."""
 
     def rows(self, query: str, batch: int, attempt: int = 0) -> list[Row]:
         return self.batches[query][batch][attempt][2]
+
+    def change(
+        self, kind: type[ev.Event], choose: Callable[[Any], bool], make: Callable[[Any], ev.Event | None]
+    ) -> None:
+        """Put other events, or none, in the place of those of a kind that `choose` is true for."""
+        made = [make(one) if isinstance(one, kind) and choose(one) else one for one in self.events]
+        self.events = [one for one in made if one is not None]
+
+    def find(self, topic: str, batch: int, cluster: str = "east", partition: int = 0) -> list[Row]:
+        """The rows of a place in a batch of the first query."""
+        place = (cluster, topic, partition)
+        return [row for row in self.rows(FORMS[0], batch) if (row.cluster, row.topic, row.partition) == place]
+
+    def copies(self, number: int) -> list[Row]:
+        """The rows of a record, in all sinks."""
+        attempts = [rows for batches in self.batches.values() for some in batches.values() for *_, rows in some]
+        return [row for rows in attempts for row in rows if row.number == number]
+
+    def miss(self, *numbers: int) -> None:
+        """Take records out of all sinks."""
+        for batches in self.batches.values():
+            for attempts in batches.values():
+                for *_, rows in attempts:
+                    rows[:] = [row for row in rows if row.number not in numbers]
+
+    def ends(self, transaction: str, outcome: str) -> None:
+        """Let a transaction have another outcome."""
+        self.change(
+            ev.TransactionEnded, lambda one: one.transaction == transaction, lambda one: replace(one, outcome=outcome)
+        )
+
+    def move(self, number: int, offset: int) -> None:
+        """Give a record another offset, as all know it: brokers, sinks, and another client."""
+
+        def moved(one: Any) -> Any:
+            return replace(
+                one, offsets=tuple(offset if n == number else o for n, o in zip(one.numbers, one.offsets, strict=True))
+            )
+
+        for kind in (ev.RecordsAcknowledged, ev.LogRead):
+            self.change(kind, lambda one: number in one.numbers, moved)
+        for row in self.copies(number):
+            row.offset = offset
+
+    def call(self, number: int, key: str) -> None:
+        """Give a record another key, as all know it: its writer, and sinks."""
+
+        def called(one: ev.RecordsSent) -> ev.RecordsSent:
+            return replace(
+                one, keys=tuple(key if n == number else k for n, k in zip(one.numbers, one.keys, strict=True))
+            )
+
+        self.change(ev.RecordsSent, lambda one: number in one.numbers, called)
+        for row in self.copies(number):
+            row.key = key
+
+    def not_in_log(self, number: int) -> None:
+        """Let the other client not find a record."""
+
+        def without(one: ev.LogRead) -> ev.LogRead:
+            kept = [(n, o) for n, o in zip(one.numbers, one.offsets, strict=True) if n != number]
+            return replace(one, numbers=tuple(n for n, _ in kept), offsets=tuple(o for _, o in kept))
+
+        self.change(ev.LogRead, lambda one: number in one.numbers, without)
 
     def write(self, directory: Path) -> Path:
         recorder = Recorder(directory / "history", "run")
@@ -56,20 +121,18 @@ class Run:
             (directory / "sink" / query).mkdir(parents=True)
             for number, attempts in batches.items():
                 for token, at_s, rows in attempts:
-                    files = self._sink(directory, query, number, token, rows)
-                    self.events.append(
-                        ev.BatchDelivered(
-                            at_s=at_s, query=query, batch=number, attempt=token, files=files, rows=len(rows)
-                        )
-                    )
+                    table = self._counts(number, token) if query == "counted" else _table(rows)
+                    files = self._sink(directory, query, number, token, table)
+                    attempt = "" if query == "parquet" else f"attempt-{token}"
+                    of: dict[str, Any] = {"query": query, "batch": number, "attempt": attempt}
+                    self.events.append(ev.BatchDelivered(at_s=at_s, **of, files=files, rows=len(table)))
         for event in sorted(self.events, key=lambda one: one.at_s):
             recorder.record(event)
         recorder.close()
         return directory
 
-    def _sink(self, directory: Path, query: str, batch: int, token: str, rows: list[Row]) -> tuple[str, ...]:
+    def _sink(self, directory: Path, query: str, batch: int, token: str, table: pa.Table) -> tuple[str, ...]:
         sink = directory / "sink" / query
-        table = self._counts(batch) if query == "counted" else _table(rows)
         if query == "parquet":
             file = sink / f"part-{batch}-{token}.parquet"
             pq.write_table(table, file)
@@ -92,7 +155,7 @@ class Run:
         (home / "_SUCCESS").touch()
         return ((home / "part-0.parquet").relative_to(directory).as_posix(),)
 
-    def _counts(self, upto: int) -> pa.Table:
+    def _counts(self, upto: int, token: str) -> pa.Table:
         groups: dict[tuple[str, str, int, int], list[int]] = defaultdict(list)
         for batch, attempts in self.batches["deduplicated"].items():
             if batch <= upto:
@@ -100,7 +163,7 @@ class Run:
                     groups[NAMES[row.cluster], row.topic, row.partition, row.incarnation].append(row.number)
         rows = [
             {"cluster": c, "topic": t, "partition": p, "incarnation": i}
-            | {"count": len(n) + self.counts_off, "sum": sum(n), "max": max(n)}
+            | {"count": len(n) + self.counts_off.get((upto, token), 0), "sum": sum(n), "max": max(n)}
             for (c, t, p, i), n in groups.items()
         ]
         return pa.Table.from_pylist(rows)
@@ -137,6 +200,7 @@ def faultless() -> Run:
         ]
     run.events += [ev.QueryStarted(at_s=1, query=query) for query in FORMS]
     run.events += [
+        ev.JobReady(at_s=2),
         ev.FaultBegan(at_s=50, fault=1, nemesis="broker-kill", what="broker 1 of east is killed", clusters=("east",)),
         ev.FaultEnded(at_s=60, fault=1),
         ev.FaultBegan(at_s=150, fault=2, nemesis="topic-recreated", what="brief is created anew"),
@@ -198,7 +262,8 @@ def _write(run: Run, at_s: float, some: list[Row], transaction: str, *, aborted:
     if transaction:
         outcome = "aborted" if aborted else "committed"
         run.events.append(ev.TransactionEnded(at_s=at_s + 2, writer="w", transaction=transaction, outcome=outcome))
-    elif row.topic == "risky":
+    if not aborted and (row.topic, row.incarnation) != ("brief", 1):
+        # The first `brief` is deleted before the end.
         offsets = tuple(one.offset for one in some)
         read: dict[str, Any] = {
             name: place[name] for name in ("cluster", "topic", "incarnation", "partition", "numbers")

@@ -83,7 +83,7 @@ class Faults:
                 # It may have taken a while to come about, and had its effects from the beginning.
                 recorder.record(
                     FaultBegan(
-                        at_s=round(begins_s, 4),
+                        at_s=round(begins_s if harm.since_s is None else harm.since_s, 4),
                         fault=planned.number,
                         nemesis=planned.nemesis,
                         what=harm.what,

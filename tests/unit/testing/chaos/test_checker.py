@@ -17,6 +17,7 @@ from evensplit.testing.chaos.page.text import verdict_text
 from tests.support.chaos_histories import END_S, Row, Run, faultless
 
 QUERY = "foreach-batch"
+UNREACHABLE = "evensplit.errors.ClusterUnreachable: cluster 'east': no broker answers"
 
 
 def _first(run: Run, topic: str, batch: int = 3) -> Row:
@@ -86,9 +87,9 @@ def _aborted(run: Run) -> None:
 
 
 def _part(run: Run) -> None:
-    for at, one in enumerate(run.events):
-        if isinstance(one, ev.TransactionEnded) and one.transaction == "t3-east-0":
-            run.events[at] = replace(one, outcome="unknown")
+    run.ends("t3-east-0", "unknown")
+    # No other client tells how it ended.
+    run.change(ev.LogRead, lambda one: one.topic == "money", lambda _: None)
     run.rows(QUERY, 3).remove(_first(run, "money"))
 
 
@@ -109,6 +110,75 @@ def _changed_key(run: Run) -> None:
     _first(run, "state").key = "k9"
 
 
+def _key_of_its_own(run: Run) -> None:
+    _first(run, "plain").key = "k0"
+
+
+def _key_left_out(run: Run) -> None:
+    _first(run, "state").key = ""
+
+
+def _offset_of_a_lost_record(run: Run) -> None:
+    row = _first(run, "risky")
+    row.offset += 1
+
+
+def _not_in_the_log(run: Run) -> None:
+    number = _first(run, "plain").number
+    run.not_in_log(number)
+
+    def unconfirmed(one: ev.RecordsAcknowledged) -> ev.RecordsAcknowledged:
+        return replace(one, numbers=one.numbers[1:], offsets=one.offsets[1:])
+
+    run.change(ev.RecordsAcknowledged, lambda one: one.numbers[0] == number, unconfirmed)
+    for query in ("parquet", "deduplicated", "async"):
+        run.rows(query, 3).remove(next(row for row in run.rows(query, 3) if row.number == number))
+
+
+def _nothing(run: Run) -> None:
+    """Faults that go on to the end excuse each record, but not all of them."""
+    run.events.append(ev.FaultBegan(at_s=1, fault=3, nemesis="cut", what="east is cut off"))
+    run.change(ev.FaultsStopped, lambda _: True, lambda _: None)
+    for attempts in run.batches[QUERY].values():
+        attempts[:] = [(token, at_s, []) for token, at_s, _ in attempts]
+
+
+def _no_sink(run: Run) -> None:
+    run.events.append(ev.FaultBegan(at_s=1, fault=3, nemesis="cut", what="east is cut off"))
+    run.change(ev.FaultsStopped, lambda _: True, lambda _: None)
+    run.batches[QUERY].clear()
+
+
+def _vanished(run: Run) -> None:
+    """A batch that the history has is in the sink no more, and nothing in it had to be there."""
+    run.events.append(
+        ev.BatchDelivered(at_s=300, query=QUERY, batch=20, attempt="attempt-a", files=("sink/part-0.parquet",), rows=0)
+    )
+
+
+def _one_offset_twice(run: Run) -> None:
+    """The brokers gave the offset of another record of the place, and every witness has it so."""
+    first, second = [row for row in run.rows(QUERY, 3) if row.topic == "plain"][:2]
+    run.move(second.number, first.offset)
+
+
+def _found_elsewhere(run: Run) -> None:
+    """Another client finds a record at an offset that the brokers did not give."""
+    number = _first(run, "plain").number
+    run.change(
+        ev.LogRead, lambda one: one.numbers[0] == number, lambda one: replace(one, offsets=(900, one.offsets[1]))
+    )
+
+
+def _found_though_aborted(run: Run) -> None:
+    sent = next(e for e in run.events if isinstance(e, ev.RecordsSent) and e.transaction == "t5-east-0")
+    place: dict[str, Any] = {"cluster": "east", "topic": "money", "incarnation": 1, "partition": 0}
+    run.events.append(ev.LogRead(at_s=END_S - 1, **place, numbers=sent.numbers[:1], offsets=(15,)))
+    for query in ("foreach-batch", "parquet", "deduplicated", "async"):
+        row = Row(sent.numbers[0], "east", "money", 1, 0, 15, sent.timestamps_ms[0])
+        run.rows(query, 5).append(row)
+
+
 def _stall(run: Run) -> None:
     [(token, at_s, rows)] = run.batches["parquet"][10]
     run.batches["parquet"][10] = [(token, at_s + 40, rows)]
@@ -127,7 +197,7 @@ def _memory(run: Run) -> None:
 
 
 def _ended(run: Run) -> None:
-    run.events.append(ev.QueryEnded(at_s=120, query=QUERY, error="[ES-201] ClusterUnreachable: east"))
+    run.events.append(ev.QueryEnded(at_s=120, query=QUERY, error=UNREACHABLE))
 
 
 def _driver_ended(run: Run) -> None:
@@ -135,7 +205,28 @@ def _driver_ended(run: Run) -> None:
 
 
 def _miscounted(run: Run) -> None:
-    run.counts_off = 1
+    run.counts_off[19, "a"] = 1
+
+
+def _counted_twice(run: Run) -> None:
+    """A batch that comes again counts one more."""
+    run.batches["counted"][6].append(("b", 69.0, []))
+    run.counts_off[6, "b"] = 1
+
+
+def _counted_late(run: Run) -> None:
+    for batch in range(10, 14):
+        run.batches["counted"][batch] = [(token, 147.0, rows) for token, _, rows in run.batches["counted"][batch]]
+
+
+def _stall_over_many_faults(run: Run) -> None:
+    """Faults that come again before a record has to be there excuse no wait without an end."""
+    for number, begin_s in enumerate(range(60, 180, 20), 10):
+        run.events += [
+            ev.FaultBegan(at_s=begin_s, fault=number, nemesis="cut", what="cut", clusters=("west",)),
+            ev.FaultEnded(at_s=begin_s + 1, fault=number),
+        ]
+    run.batches["parquet"][6] = [(token, 150.0, rows) for token, _, rows in run.batches["parquet"][6]]
 
 
 FAULTS: dict[Callable[[Run], None], str] = {
@@ -163,6 +254,19 @@ FAULTS: dict[Callable[[Run], None], str] = {
     _ended: "ended by itself",
     _driver_ended: "ended by itself",
     _miscounted: "miscounted",
+    _counted_twice: "repeated batch differs",
+    _counted_late: "stalled",
+    _stall_over_many_faults: "stalled",
+    _key_of_its_own: "changed",
+    _key_left_out: "changed",
+    _offset_of_a_lost_record: "wrong offset",
+    _not_in_the_log: "not in the log",
+    _nothing: "nothing delivered",
+    _no_sink: "nothing delivered",
+    _vanished: "vanished",
+    _one_offset_twice: "history",
+    _found_elsewhere: "history",
+    _found_though_aborted: "history",
 }
 
 
@@ -192,7 +296,7 @@ def test_a_repeated_batch_may_lack_what_was_deleted_in_the_meantime(tmp_path: Pa
 
 def test_an_end_with_a_fault_that_explains_it_is_held(tmp_path: Path) -> None:
     run = faultless()
-    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error="[ES-201] ClusterUnreachable: east"))
+    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error=UNREACHABLE))
     verdict = check(run.write(tmp_path))
     assert verdict.held
     assert "broker 1 of east" in verdict.figures["queries' ends"][0]["cause"]

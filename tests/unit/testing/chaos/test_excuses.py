@@ -34,8 +34,10 @@ def findings(directory: Path, error: str, *nemeses: str) -> list[str]:
     "nemesis", ["topic-deleted", "topic-deleted-unread", "topic-recreated", "retention", "delete-records"]
 )
 def test_records_that_are_gone_end_a_query_that_is_started_with_failing_on_it(tmp_path: Path, nemesis: str) -> None:
-    assert findings(tmp_path / "run", f"ES-304 {LOSS}", "restart-changed", nemesis) == []
-    assert findings(tmp_path / "another", f"ES-304 {LOSS}", "restart-changed") == ["ended by itself"]
+    assert findings(tmp_path / "run", f"evensplit.errors.DataLossError: {LOSS}", "restart-changed", nemesis) == []
+    assert findings(tmp_path / "another", f"evensplit.errors.DataLossError: {LOSS}", "restart-changed") == [
+        "ended by itself"
+    ]
 
 
 def test_a_cluster_under_two_names_ends_a_query(tmp_path: Path) -> None:

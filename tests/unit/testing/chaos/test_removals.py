@@ -104,7 +104,7 @@ def test_a_lost_answer_counts_as_done_only_for_the_request_that_it_is_about(tmp_
         # A topic that is not there any more is deleted; its records are not, on a broker that does not know it yet.
         kafka = FakeKafka(tmp_path, failures=2, code=UNKNOWN_TOPIC)
         life, topic = life_of(kafka, recorder)
-        life.delete(topic, drained=False)
+        life.delete(topic)
         assert len(kafka.asked) == 2
         kafka = FakeKafka(tmp_path, failures=2, code=UNKNOWN_TOPIC)
         life, topic = life_of(kafka, recorder)

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.errors import ChaosError
+from evensplit.testing.chaos.nemesis.registry import NEMESES
 from evensplit.testing.chaos.plan import read_schedule, write_schedule
 from evensplit.testing.chaos.schedule import CALM_S, COMPANY_MAX, FIRST_CALM_S, Kind, Planned, make_schedule
 
 RESOURCES = ("brokers", "network", "topics", "spark")
 KINDS = [Kind(f"{resource}-{number}", resource) for resource in RESOURCES for number in range(5)]
-DEADLY = Kind("driver-kill", "spark", ends_driver=True)
+DEADLY = Kind("driver-kill", "spark", ends_process=True)
 
 
 def spells(schedule: tuple[Planned, ...]) -> list[list[Planned]]:
@@ -52,10 +53,22 @@ def test_every_nemesis_has_its_turn_before_one_comes_again() -> None:
     assert max(counts) - min(counts) <= 1
 
 
-def test_a_driver_is_left_alive_for_most_of_a_long_run() -> None:
-    ends = [one.begins_s for one in make_schedule(7, 60, [*KINDS, DEADLY]) if one.nemesis == DEADLY.name]
-    assert ends
-    assert max(ends) < 60 * 60 * 0.4 + 60
+@pytest.mark.parametrize("seed", range(20))
+def test_each_process_is_ended_early_in_a_long_run_and_lives_for_the_rest(seed: int) -> None:
+    kinds = [one.kind for one in NEMESES.values()]
+    names = {kind.name for kind in kinds if kind.ends_process}
+    assert names == {
+        *("driver-kill", "restart-changed", "source-kill"),
+        *("python-worker-kill", "executor-kill", "worker-kill"),
+    }
+    planned = make_schedule(seed, 60, kinds)
+    ends = [one for one in planned if one.nemesis in names]
+    assert {one.nemesis for one in ends} == names
+    # Then there are twenty minutes, and ten of them to get warm.
+    assert max(one.begins_s + one.lasts_s for one in ends) < 60 * 60 - 30 * 60
+
+
+def test_processes_are_ended_at_any_time_of_a_short_run() -> None:
     short = [one.begins_s for seed in range(20) for one in make_schedule(seed, 10, [DEADLY])]
     assert max(short) > 10 * 60 * 0.6
 

@@ -8,19 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from evensplit.errors import ChaosError
 from evensplit.testing.chaos.checker.context import Context
+from evensplit.testing.chaos.checker.contradictions import judge_history
 from evensplit.testing.chaos.checker.counted import judge_counted
 from evensplit.testing.chaos.checker.delivery import delivery_of
 from evensplit.testing.chaos.checker.endings import judge_endings, judge_memory
 from evensplit.testing.chaos.checker.excused import duty_of
 from evensplit.testing.chaos.checker.excuses import EXCUSES
-from evensplit.testing.chaos.checker.faults import faults_of
+from evensplit.testing.chaos.checker.faults import faults_of, spells, starts_of
 from evensplit.testing.chaos.checker.ledger import ledger_of
 from evensplit.testing.chaos.checker.query import judge_query
-from evensplit.testing.chaos.checker.sinks import attempts_of
+from evensplit.testing.chaos.checker.sinks import attempts_of, judge_sink
 from evensplit.testing.chaos.checker.verdict import Excuse, Verdict
 from evensplit.testing.chaos.history.events import (
     ClusterNamed,
+    Event,
     FaultFailed,
     FaultsStopped,
     JobReady,
@@ -38,39 +41,63 @@ def check(directory: Path, *, excuses: Sequence[Excuse] | None = None, bound_s: 
     over. The same directory gives the same verdict. `ChaosError` if the directory holds no run.
     """
     events = read_history(directory / "history")
-    end_s = events[-1].at_s if events else 0.0
-    faults = faults_of(events, end_s)
-    ledger = ledger_of(events)
-    # A job that begins takes its time.
-    ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=0.0)
-    np.maximum(ledger.due_s, ready_s, out=ledger.due_s)
-    calm_s = min((one.at_s for one in events if isinstance(one, FaultsStopped)), default=None)
-    told = ((one.queries, one.source) for one in events if isinstance(one, RunBegan))
-    queries, source = next(told, ((), "evensplit"))
-    names = {one.name: one.cluster for one in events if isinstance(one, ClusterNamed)}
-    context = Context(events, faults, ledger, duty_of(ledger, faults, bound_s), names, end_s, calm_s, bound_s)
+    began = next((one for one in events if isinstance(one, RunBegan)), None)
+    if began is None or not began.queries:
+        raise ChaosError(f"{directory}: the history does not say how a run began, and with which queries")
+    context = _context(events, bound_s)
     figures: dict[str, Any] = context.figures
-    for query in queries:
+    judge_history(context)
+    for query in began.queries:
         attempts = attempts_of(directory, query, events)
-        if not attempts:
-            context.not_judged.append(f"{query}: its sink holds no batch")
+        judge_sink(context, query, attempts)
         if query == "counted":
             judge_counted(context, attempts)
         else:
-            judge_query(context, query, attempts, delivery_of(attempts, ledger, names))
-    if not queries:
-        context.not_judged.append("delivery: the history names no query")
-    judge_endings(context, EXCUSES[source] if excuses is None else excuses)
+            judge_query(context, query, attempts, delivery_of(attempts, context.ledger, context.names))
+    judge_endings(context, EXCUSES[began.source] if excuses is None else excuses)
     judge_memory(context)
     by_nemesis: dict[str, int] = {}
-    for fault in faults:
+    for fault in context.faults:
         by_nemesis[fault.nemesis] = by_nemesis.get(fault.nemesis, 0) + 1
-    figures["records written"] = int(np.sum(ledger.place >= 0))
-    figures["records acknowledged"] = int(np.sum(ledger.offset >= 0))
+    figures["records written"] = int(np.sum(context.ledger.place >= 0))
+    figures["records acknowledged"] = int(np.sum(context.ledger.acknowledged))
+    hard = spells([*context.faults, *starts_of(events)])
+    figures["time with faults (s)"] = round(sum(end_s - begin_s for begin_s, end_s in hard), 1)
+    figures["longest time with faults (s)"] = round(max((end_s - begin_s for begin_s, end_s in hard), default=0.0), 1)
     figures["faults by nemesis"] = dict(sorted(by_nemesis.items()))
-    if calm_s is None:
-        context.not_judged.append("liveness: the faults never stopped")
-    for problem in [one.problem for one in events if isinstance(one, RunEnded) and one.problem]:
-        context.not_judged.append(f"the run ended before its time: {problem}")
+    _judge_end(context)
     failed = tuple(f"{one.nemesis}: {one.problem}" for one in events if isinstance(one, FaultFailed))
     return Verdict(tuple(context.findings), figures, tuple(context.not_judged), failed)
+
+
+def _context(events: list[Event], bound_s: float) -> Context:
+    end_s = events[-1].at_s
+    faults = faults_of(events, end_s)
+    ledger = ledger_of(events)
+    # A job that begins takes its time.
+    ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=np.inf)
+    np.maximum(ledger.due_s, ready_s, out=ledger.due_s)
+    calm_s = min((one.at_s for one in events if isinstance(one, FaultsStopped)), default=None)
+    duty = duty_of(ledger, faults, starts_of(events), bound_s, calm_s)
+    names = {one.name: one.cluster for one in events if isinstance(one, ClusterNamed)}
+    return Context(events, faults, ledger, duty, names, end_s, calm_s, bound_s)
+
+
+def _judge_end(context: Context) -> None:
+    """Say what a run does not show that ended early, or has not ended."""
+    events, say = context.events, context.not_judged.append
+    ends = [one for one in events if isinstance(one, RunEnded)]
+    if context.calm_s is None:
+        say("liveness: the faults never stopped")
+    if not any(isinstance(one, JobReady) for one in events):
+        say("delivery: the job was never ready, so nothing had to be delivered by a certain time")
+    if not ends:
+        say("the end of the run: it is not in the history")
+    for one in ends:
+        if one.problem:
+            say(f"the run ended before its time: {one.problem}")
+    ledger = context.ledger
+    live = {at for at, place in enumerate(ledger.places) if place[:3] not in ledger.deleted_s}
+    if unread := sorted(live - ledger.read):
+        cluster, topic, _, partition = ledger.places[unread[0]]
+        say(f"the logs of {len(unread)} partitions, e.g. {cluster} {topic}-{partition}: no other client has read them")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from evensplit.testing.chaos.checker.ledger import Ledger
+from evensplit.testing.chaos.checker.ledger import Ints, Ledger, Place
 from evensplit.testing.chaos.checker.sinks import Attempt
 
-Ints = NDArray[np.int64]
+_TOGETHER = 500
+"""So many attempts are looked at together."""
 
 _VALUE = r"^(?P<number>[0-9]{1,15})\|(?P<place>[^|]+\|[^|]+\|[0-9]+\|[0-9]+)\|"
 
@@ -34,34 +34,47 @@ class Delivery:
     attempt: Ints
     """Index into the attempts."""
 
-    def where(self, chosen: NDArray[Any]) -> Delivery:
+    def where(self, chosen: Any) -> Delivery:
         return Delivery(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+    def of_attempt(self, attempt: int) -> Delivery:
+        """The rows of one attempt; those of all have to be in the order of their attempts."""
+        begin, end = np.searchsorted(self.attempt, [attempt, attempt + 1])
+        return self.where(slice(begin, end))
 
 
 def delivery_of(attempts: Sequence[Attempt], ledger: Ledger, names: dict[str, str]) -> Delivery:
-    """The rows of attempts. `names`: what the metadata called a cluster -> the cluster."""
-    parts = [_rows(attempt.rows, number, ledger, names) for number, attempt in enumerate(attempts) if len(attempt.rows)]
+    """The rows of attempts, in their order. `names`: what the metadata called a cluster -> the cluster."""
+    places = {place: number for number, place in enumerate(ledger.places)}
+    keys = {key: number for number, key in enumerate(ledger.keys)}
+    parts = []
+    for first in range(0, len(attempts), _TOGETHER):
+        some = attempts[first : first + _TOGETHER]
+        tables = [one.rows for one in some if len(one.rows)]
+        if tables:
+            attempt = np.repeat(np.arange(first, first + len(some)), [len(one.rows) for one in some])
+            parts.append(_rows(pa.concat_tables(tables), attempt, places, keys, names))
     if not parts:
         return Delivery(*(np.zeros(0, np.int64) for _ in Delivery.__slots__))
     return Delivery(*(np.concatenate([getattr(one, name) for one in parts]) for name in Delivery.__slots__))
 
 
-def _rows(table: pa.Table, attempt: int, ledger: Ledger, names: dict[str, str]) -> Delivery:
-    places = {place: number for number, place in enumerate(ledger.places)}
-    keys = {key: number for number, key in enumerate(ledger.keys)}
-    value = table["value"].cast(pa.binary()).cast(pa.string(), safe=False).combine_chunks()
+def _rows(
+    table: pa.Table, attempt: Ints, places: dict[Place, int], keys: dict[str, int], names: dict[str, str]
+) -> Delivery:
+    value = table["value"].cast(pa.binary()).combine_chunks()
     parts = pc.extract_regex(value, _VALUE)
-    number = _ints(pc.cast(pc.struct_field(parts, "number"), pa.int64()))
+    number = _ints(pc.cast(pc.struct_field(parts, "number").cast(pa.string()), pa.int64()))
 
-    def place_of(text: str) -> int:
-        cluster, topic, incarnation, partition = text.split("|")
+    def place_of(text: bytes) -> int:
+        cluster, topic, incarnation, partition = text.decode(errors="replace").split("|")
         return places.get((cluster, topic, int(incarnation), int(partition)), -1)
 
     told = pc.struct_field(parts, "place")
     place = _mapped(told, place_of)
-    incarnation = _mapped(told, lambda text: int(text.split("|")[2]))
-    cluster, cluster_names = _codes(table["cluster"])
-    topic, topic_names = _codes(table["topic"])
+    incarnation = _mapped(told, lambda text: int(text.split(b"|")[2]))
+    cluster, cluster_names = _codes(table["cluster"].cast(pa.string()))
+    topic, topic_names = _codes(table["topic"].cast(pa.string()))
     columns = np.stack([cluster, topic, incarnation, _ints(table["partition"])])
     kinds, inverse = np.unique(columns, axis=1, return_inverse=True)
     by_columns = np.array(
@@ -74,14 +87,15 @@ def _rows(table: pa.Table, attempt: int, ledger: Ledger, names: dict[str, str]) 
     timestamp = table["timestamp"]
     if pa.types.is_timestamp(timestamp.type):
         timestamp = pc.cast(pc.cast(timestamp, pa.timestamp("ms", timestamp.type.tz), safe=False), pa.int64())
+    known = {key.encode(): number for key, number in keys.items()}
     return Delivery(
         number,
         place,
         by_columns[inverse.reshape(-1)],
         _ints(table["offset"]),
         _ints(timestamp),
-        _mapped(table["key"].cast(pa.binary()).cast(pa.string(), safe=False), lambda key: keys.get(key, -2)),
-        np.full(len(table), attempt, np.int64),
+        _mapped(table["key"].cast(pa.binary()), lambda key: known.get(key, -2)),
+        attempt,
     )
 
 
@@ -90,10 +104,10 @@ def _ints(column: Any) -> Ints:
     return np.asarray(filled.to_numpy(zero_copy_only=False) if isinstance(filled, pa.Array) else filled.to_numpy())
 
 
-def _codes(column: Any) -> tuple[Ints, list[str]]:
+def _codes(column: Any) -> tuple[Ints, list[Any]]:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    encoded = pc.dictionary_encode(pc.cast(column, pa.string()))
+    encoded = pc.dictionary_encode(column)
     return _ints(encoded.indices), encoded.dictionary.to_pylist()
 
 

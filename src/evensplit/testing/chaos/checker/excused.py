@@ -1,4 +1,4 @@
-"""Which records have to be delivered, and why others need not."""
+"""Which records have to be delivered, and why others need not, or must not."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evensplit.testing.chaos.checker.faults import Fault, deadlines
-from evensplit.testing.chaos.checker.ledger import Ledger
+from evensplit.testing.chaos.checker.ledger import Bools, Floats, Ledger
 
-Bools = NDArray[np.bool_]
+LIVENESS_S = 60.0
+"""Everything has to be delivered so long after the faults stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,48 +20,62 @@ class Duty:
     """Has to be delivered."""
     may: Bools
     """Is allowed to be delivered."""
-    deadline_s: NDArray[np.float64]
+    absent: Bools
+    """Was never confirmed, and another client, who read the whole log, did not find it."""
+    deadline_s: Floats
     """Until when; NaN for a record that was never confirmed."""
     excused: dict[str, Bools]
     """Reason -> acknowledged records that are allowed to be missing."""
+    unread: Bools
+    """Excused by an unclean election, without another client that says so."""
 
 
-def duty_of(ledger: Ledger, faults: Sequence[Fault], bound_s: float) -> Duty:
-    """Sort the records of a run by what must become of them."""
-    deadline_s = deadlines(faults, ledger.due_s, bound_s)
-    sent = ledger.place >= 0
-    acknowledged = ledger.offset >= 0
+def duty_of(
+    ledger: Ledger, faults: Sequence[Fault], starts: Sequence[Fault], bound_s: float, calm_s: float | None
+) -> Duty:
+    """Sort the records of a run by what must become of them.
+
+    `starts`: times in which drivers were started again. `calm_s`: when the faults stopped, if they did.
+    """
+    deadline_s = deadlines([*faults, *starts], ledger.due_s, bound_s)
+    if calm_s is not None:
+        # A fault that never ended is no reason to wait for ever.
+        np.minimum(deadline_s, np.maximum(ledger.due_s, calm_s) + LIVENESS_S, out=deadline_s)
+    sent, acknowledged = ledger.place >= 0, ledger.acknowledged
+    lost = acknowledged & _lost_by_election(ledger, faults)
+    read = ledger.at([number in ledger.read for number in range(len(ledger.places))])
     excused = {
         "its transaction was aborted": acknowledged & ledger.aborted,
         "the outcome of its transaction is unknown": acknowledged & ledger.unknown,
         "its topic was deleted": acknowledged & _deleted(ledger, deadline_s),
-        "it was removed from the log": acknowledged & _removed(ledger, deadline_s),
+        "it was removed from the log": acknowledged & ledger.removed(deadline_s),
         "a later record of its key replaced it": acknowledged & _superseded(ledger, deadline_s),
-        "an unclean election lost it": acknowledged & ledger.of_kind("unclean") & ~ledger.in_log,
+        "an unclean election lost it": lost,
     }
     free = np.zeros(ledger.size, bool)
     for some in excused.values():
         free |= some
-    return Duty((acknowledged & ~free) | (sent & ledger.in_log), sent & ~ledger.aborted, deadline_s, excused)
+    keeps = ~ledger.of_kind("compacted") & ~ledger.of_kind("unclean") & ~ledger.removed(np.inf)
+    absent = sent & read & keeps & ~ledger.in_log & ~(acknowledged & ~ledger.unknown)
+    must = (acknowledged & ~free) | (sent & ledger.in_log)
+    return Duty(must, sent & ~(ledger.aborted & ~ledger.in_log) & ~absent, absent, deadline_s, excused, lost & ~read)
 
 
-def _deleted(ledger: Ledger, deadline_s: NDArray[np.float64]) -> Bools:
+def _lost_by_election(ledger: Ledger, faults: Sequence[Fault]) -> Bools:
+    """Records of topics with unclean elections, sent before a fault of their cluster ended, that nobody finds."""
+    last_s = np.array(
+        [max((one.end_s for one in faults if one.is_about(place[0])), default=-np.inf) for place in ledger.places]
+        + [-np.inf]
+    )
+    return ledger.of_kind("unclean") & ~ledger.in_log & (ledger.sent_s <= last_s[ledger.place])
+
+
+def _deleted(ledger: Ledger, deadline_s: Floats) -> Bools:
     began = np.array([ledger.deleted_s.get(place[:3], np.inf) for place in ledger.places] + [np.inf])
     return began[ledger.place] <= deadline_s
 
 
-def _removed(ledger: Ledger, deadline_s: NDArray[np.float64]) -> Bools:
-    found = np.zeros(ledger.size, bool)
-    numbers = {place: index for index, place in enumerate(ledger.places)}
-    for one in ledger.removals:
-        place = numbers.get((one.cluster, one.topic, one.incarnation, one.partition))
-        if place is not None:
-            covered = (ledger.place == place) & (ledger.offset < one.before_offset)
-            found |= covered & (one.at_s <= deadline_s)
-    return found
-
-
-def _superseded(ledger: Ledger, deadline_s: NDArray[np.float64]) -> Bools:
+def _superseded(ledger: Ledger, deadline_s: Floats) -> Bools:
     """Records of compacted topics with a later one of the same key in the same partition, sent before the deadline."""
     found = np.zeros(ledger.size, bool)
     at = np.flatnonzero(ledger.of_kind("compacted") & (ledger.key >= 0) & ~ledger.aborted)

@@ -13,12 +13,15 @@ from evensplit.testing.chaos.history.events import (
     LogRead,
     RecordsAcknowledged,
     RecordsSent,
-    RecordsUnconfirmed,
     RemovalBegan,
     TopicCreated,
     TopicDeletionBegan,
     TransactionEnded,
 )
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 Place = tuple[str, str, int, int]
 """Cluster, topic, incarnation, partition."""
@@ -28,110 +31,192 @@ _OUTCOMES = {"unknown": UNKNOWN, "committed": COMMITTED, "aborted": ABORTED}
 
 
 @dataclass(slots=True)
+class Claims:
+    """What all events of one kind say: one entry for each record that each of them names."""
+
+    number: Ints
+    place: Ints
+    offset: Ints
+    at_s: Floats
+
+
+@dataclass(slots=True)
 class Ledger:
     """Arrays with one entry for each number; times are seconds since the run began, NaN for never."""
 
     size: int
-    sent_s: NDArray[np.float64]
-    due_s: NDArray[np.float64]
+    sent: Claims
+    confirmed: Claims
+    found: Claims
+    """What another client found in the logs at the end."""
+    sent_s: Floats
+    due_s: Floats
     """When it was acknowledged, or its transaction committed."""
-    place: NDArray[np.int64]
+    place: Ints
     """Index into `places`; -1 if the number was never sent."""
-    offset: NDArray[np.int64]
-    timestamp_ms: NDArray[np.int64]
-    key: NDArray[np.int64]
+    acknowledged: Bools
+    offset: Ints
+    """As the brokers gave it, or the other client found it; -1 if neither is known."""
+    timestamp_ms: Ints
+    key: Ints
     """Index into `keys`; -1 for none."""
-    transaction: NDArray[np.int64]
+    transaction: Ints
     """Index into `outcomes`; -1 for none."""
-    in_log: NDArray[np.bool_]
+    in_log: Bools
+    """Whether the other client found it."""
     places: list[Place] = field(default_factory=list)
+    read: set[int] = field(default_factory=set)
+    """The places that the other client has read, to their ends."""
     kinds: dict[tuple[str, str, int], str] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
-    transactions: list[str] = field(default_factory=list)
-    outcomes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    outcomes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     deleted_s: dict[tuple[str, str, int], float] = field(default_factory=dict)
     removals: list[RemovalBegan] = field(default_factory=list)
 
     @property
-    def aborted(self) -> NDArray[np.bool_]:
+    def aborted(self) -> Bools:
         return self._with_outcome(ABORTED)
 
     @property
-    def unknown(self) -> NDArray[np.bool_]:
+    def unknown(self) -> Bools:
         return self._with_outcome(UNKNOWN)
 
-    def _with_outcome(self, outcome: int) -> NDArray[np.bool_]:
+    def _with_outcome(self, outcome: int) -> Bools:
         if not len(self.outcomes):
             return np.zeros(self.size, bool)
         return np.asarray((self.transaction >= 0) & (self.outcomes[self.transaction] == outcome), bool)
 
-    def of_kind(self, kind: str) -> NDArray[np.bool_]:
+    def of_kind(self, kind: str) -> Bools:
         """Which records are in topics of a kind."""
-        fits = np.array([self.kinds.get(place[:3]) == kind for place in self.places] + [False])
-        return fits[self.place]
+        return self.at([self.kinds.get(place[:3]) == kind for place in self.places])
+
+    def at(self, chosen: Sequence[bool]) -> Bools:
+        """Which records are in chosen places; `chosen` has one entry for each of `places`."""
+        return np.array([*chosen, False], bool)[self.place]
+
+    def removed(self, until_s: float | Floats) -> Bools:
+        """Which records somebody had begun to remove from the log at a time, or each at its own."""
+        gone = np.zeros(self.size, bool)
+        for one in self.removals:
+            place = (one.cluster, one.topic, one.incarnation, one.partition)
+            if place in self.places:
+                covered = (self.place == self.places.index(place)) & (self.offset < one.before_offset)
+                gone |= covered & (one.at_s <= np.asarray(until_s))
+        return gone
+
+
+@dataclass(slots=True)
+class _Claimed:
+    """Claims that are being collected."""
+
+    number: list[int] = field(default_factory=list)
+    offset: list[int] = field(default_factory=list)
+    events: list[tuple[int, int, float]] = field(default_factory=list)
+    """Place, number of records and time of each event."""
+
+    def add(self, place: int, at_s: float, numbers: Sequence[int], offsets: Sequence[int] = ()) -> None:
+        self.number.extend(numbers)
+        self.offset.extend(offsets)
+        self.events.append((place, len(numbers), at_s))
+
+    def made(self) -> Claims:
+        place, count, at_s = (np.array(some) for some in zip(*self.events, strict=True)) if self.events else _NOTHING
+        number, offset = np.array(self.number, np.int64), np.array(self.offset, np.int64)
+        counts = count.astype(np.int64)
+        return Claims(number, np.repeat(place, counts).astype(np.int64), offset, np.repeat(at_s, counts).astype(float))
+
+
+_NOTHING = (np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def ledger_of(events: Sequence[Event]) -> Ledger:
     """Put together what the history says of each record."""
-    size = 1 + max((max(one.numbers, default=-1) for one in events if isinstance(one, RecordsSent)), default=-1)
+    sent, confirmed, found = _Claimed(), _Claimed(), _Claimed()
+    places: dict[Place, int] = {}
+    keys: dict[str, int] = {"": -1}
+    transactions: dict[tuple[str, str], int] = {("", ""): -1}
+    ended: dict[tuple[str, str], TransactionEnded] = {}
+    timestamps_ms: list[int] = []
+    key_of: list[int] = []
+    transaction_of: list[int] = []
+    kinds: dict[tuple[str, str, int], str] = {}
+    deleted_s: dict[tuple[str, str, int], float] = {}
+    removals: list[RemovalBegan] = []
+    read: set[int] = set()
+
+    def place_of(event: RecordsSent | RecordsAcknowledged | LogRead) -> int:
+        place = (event.cluster, event.topic, event.incarnation, event.partition)
+        return places.setdefault(place, len(places))
+
+    for event in events:
+        match event:
+            case RecordsSent():
+                count = len(event.numbers)
+                sent.add(place_of(event), event.at_s, event.numbers)
+                timestamps_ms.extend(event.timestamps_ms or (-1,) * count)
+                key_of.extend([keys.setdefault(key, len(keys) - 1) for key in event.keys] or (-1,) * count)
+                name = (event.writer, event.transaction) if event.transaction else ("", "")
+                transaction_of.extend((transactions.setdefault(name, len(transactions) - 1),) * count)
+            case RecordsAcknowledged():
+                confirmed.add(place_of(event), event.at_s, event.numbers, event.offsets)
+            case LogRead():
+                found.add(place_of(event), event.at_s, event.numbers, event.offsets)
+                read.add(place_of(event))
+            case TransactionEnded():
+                ended[event.writer, event.transaction] = event
+            case TopicCreated():
+                kinds[event.cluster, event.topic, event.incarnation] = event.kind
+            case TopicDeletionBegan():
+                deleted_s.setdefault((event.cluster, event.topic, event.incarnation), event.at_s)
+            case RemovalBegan():
+                removals.append(event)
+    names = [name for name in transactions if name != ("", "")]
+    ledger = _filled(sent.made(), confirmed.made(), found.made())
+    ledger.timestamp_ms[ledger.sent.number] = timestamps_ms
+    ledger.key[ledger.sent.number] = key_of
+    ledger.transaction[ledger.sent.number] = transaction_of
+    ledger.places, ledger.read, ledger.kinds = list(places), read, kinds
+    ledger.keys = [key for key in keys if key]
+    ledger.deleted_s, ledger.removals = deleted_s, removals
+    ledger.outcomes = np.array([_OUTCOMES[ended[one].outcome] if one in ended else UNKNOWN for one in names], np.int64)
+    _commit(ledger, np.array([ended[one].at_s if one in ended else np.nan for one in names]))
+    return ledger
+
+
+def _filled(sent: Claims, confirmed: Claims, found: Claims) -> Ledger:
+    """A ledger with what each record was claimed to be."""
+    size = 1 + int(max(sent.number, default=-1))
     never, none = np.full(size, np.nan), np.full(size, -1, np.int64)
     ledger = Ledger(
-        size=size,
+        size,
+        sent,
+        confirmed,
+        found,
         sent_s=never.copy(),
         due_s=never.copy(),
         place=none.copy(),
+        acknowledged=np.zeros(size, bool),
         offset=none.copy(),
         timestamp_ms=none.copy(),
         key=none.copy(),
         transaction=none.copy(),
         in_log=np.zeros(size, bool),
     )
-    places: dict[Place, int] = {}
-    keys: dict[str, int] = {}
-    transactions: dict[tuple[str, str], int] = {}
-    ended: dict[tuple[str, str], TransactionEnded] = {}
-    for event in events:
-        match event:
-            case RecordsSent():
-                at = np.array(event.numbers, np.int64)
-                ledger.sent_s[at] = event.at_s
-                place = (event.cluster, event.topic, event.incarnation, event.partition)
-                ledger.place[at] = places.setdefault(place, len(places))
-                if event.timestamps_ms:
-                    ledger.timestamp_ms[at] = event.timestamps_ms
-                if event.keys:
-                    ledger.key[at] = [keys.setdefault(key, len(keys)) for key in event.keys]
-                if event.transaction:
-                    name = (event.writer, event.transaction)
-                    ledger.transaction[at] = transactions.setdefault(name, len(transactions))
-            case RecordsAcknowledged():
-                at = np.array(event.numbers, np.int64)
-                ledger.offset[at] = event.offsets
-                ledger.due_s[at] = event.at_s
-            case TransactionEnded():
-                ended[event.writer, event.transaction] = event
-            case LogRead():
-                at = np.array(event.numbers, np.int64)
-                at = at[(at >= 0) & (at < size)]
-                ledger.in_log[at] = True
-            case TopicCreated():
-                ledger.kinds[event.cluster, event.topic, event.incarnation] = event.kind
-            case TopicDeletionBegan():
-                ledger.deleted_s.setdefault((event.cluster, event.topic, event.incarnation), event.at_s)
-            case RemovalBegan():
-                ledger.removals.append(event)
-            case RecordsUnconfirmed():
-                pass
-    ledger.places, ledger.keys = list(places), list(keys)
-    ledger.transactions = [name for _, name in transactions]
-    ledger.outcomes = np.array(
-        [_OUTCOMES[ended[name].outcome] if name in ended else UNKNOWN for name in transactions], np.int64
-    )
-    _commit(ledger, np.array([ended[name].at_s if name in ended else np.nan for name in transactions]))
+    ledger.sent_s[sent.number], ledger.place[sent.number] = sent.at_s, sent.place
+    for claims in (found, confirmed):
+        known = (claims.number >= 0) & (claims.number < size)
+        # A producer that was told of success by a repetition of its own may not know the offset.
+        told = known & (claims.offset >= 0)
+        ledger.offset[claims.number[told]] = claims.offset[told]
+        if claims is confirmed:
+            ledger.acknowledged[claims.number[known]] = True
+            ledger.due_s[claims.number[known]] = claims.at_s[known]
+        else:
+            ledger.in_log[claims.number[known]] = True
     return ledger
 
 
-def _commit(ledger: Ledger, ended_s: NDArray[np.float64]) -> None:
+def _commit(ledger: Ledger, ended_s: Floats) -> None:
     """A record of a transaction is due when it is committed, and never if it is not."""
     if len(ledger.outcomes):
         inside = ledger.transaction >= 0

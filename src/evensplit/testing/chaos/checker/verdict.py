@@ -25,8 +25,9 @@ class Finding:
 
     kind: str
     """`lost`, `repeated`, `repeated batch differs`, `reordered`, `wrong offset`, `wrong incarnation`, `wrong place`,
-    `aborted but seen`, `part of a transaction`, `made up`, `changed`, `miscounted`, `stalled`, `liveness`,
-    `ended by itself` or `memory`."""
+    `aborted but seen`, `part of a transaction`, `made up`, `not in the log`, `changed`, `miscounted`, `stalled`,
+    `liveness`, `nothing delivered`, `vanished` (from the sink), `ended by itself`, `memory`, or `history` (which
+    contradicts itself, so the run proves nothing)."""
     what: str
     where: str
     """The query, and the partition or the process."""

@@ -287,7 +287,7 @@ class BatchDelivered(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryMeasured(Event):
     process: str
-    """`driver`, `driver python`, `executor` or `executor python`."""
+    """`driver`, `driver python`, `source python` (in which the source plans), `executor` or `executor python`."""
     pid: int
     resident_mib: float
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 AGAIN_AFTER_S = 1.0
-ERROR_CHARACTERS_MAX = 20_000
-PLANS = "=== Streaming Query ==="
-"""Where, in the text of a query's error, its offsets and its plans begin."""
+ERROR_CHARACTERS_MAX = 16_000
 LOOK_EVERY_S = 0.2
+SHOWN = "=== Streaming Query ==="
+"""After it Spark shows the query that has ended: its offsets and its plan."""
 
 # Heaps have their full size from the beginning: memory that grows is outside of them, or a leak in Python. Code that
 # takes long to compile does not pay off in processes that are killed after minutes.
@@ -155,8 +155,8 @@ class Job:
 
 
 def shortened(error: str) -> str:
-    """The text of an error without the plans that follow it, and without its middle if it is still too long."""
-    error = error.partition(PLANS)[0].rstrip()
+    """The text of an error without its middle, where Java's stack is, and without the query that Spark shows."""
+    error = error.partition(SHOWN)[0].rstrip()
     if len(error) <= ERROR_CHARACTERS_MAX:
         return error
     half = ERROR_CHARACTERS_MAX // 2

@@ -186,4 +186,6 @@ def _role(command: str) -> str:
         return "driver"
     if "pyspark.daemon" in command or "pyspark/daemon" in command:
         return "executor python"
+    if SOURCE in command:
+        return "source python"
     return "driver python" if "python" in command.partition(" ")[0] else ""

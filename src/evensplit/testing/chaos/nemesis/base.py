@@ -34,6 +34,8 @@ class Harm:
     """What is done to whom, in a sentence: `broker 1 of east is killed`."""
     clusters: tuple[str, ...] = ()
     """The clusters that cannot be read as usual until it ends; empty if it is not about clusters."""
+    since_s: float | None = None
+    """When it began, in seconds of the run; None: when it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,12 @@ def nemesis(
     meaning: str,
     *,
     lasts_s: tuple[float, float] = (3.0, 20.0),
-    ends_driver: bool = False,
+    ends_process: bool = False,
     needs: str = "",
 ) -> Callable[[Callable[[Arena, Random], Iterator[Harm]]], Nemesis]:
     """Make a nemesis of a generator function that begins the fault, yields the harm once, and ends the fault."""
 
     def make(body: Callable[[Arena, Random], Iterator[Harm]]) -> Nemesis:
-        return Nemesis(Kind(name, resource, lasts_s, ends_driver), meaning, contextmanager(body), needs)
+        return Nemesis(Kind(name, resource, lasts_s, ends_process), meaning, contextmanager(body), needs)
 
     return make

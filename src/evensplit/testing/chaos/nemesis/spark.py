@@ -84,7 +84,7 @@ def _a_driver_is_back(arena: Arena, former: int) -> None:
     arena.job.wait_for_another(former, BACK_WITHIN_S, arena.job.reads)
 
 
-@nemesis("driver-kill", "spark", "SIGKILL of the driver with all its processes", lasts_s=(0.0, 1.0), ends_driver=True)
+@nemesis("driver-kill", "spark", "SIGKILL of the driver with all its processes", lasts_s=(0.0, 1.0), ends_process=True)
 def driver_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     former = arena.job.kill()
     yield Harm(f"SIGKILL of the driver, process {former}")
@@ -96,7 +96,7 @@ def driver_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     "spark",
     "The job is ended in order, and started with other options of the source and other settings of Spark",
     lasts_s=(5.0, 20.0),
-    ends_driver=True,
+    ends_process=True,
 )
 def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
     options = {name: dice.choice(values) for name, values in OPTIONS.items()}
@@ -118,6 +118,7 @@ def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
     "spark",
     "SIGKILL of the Python process in which the source plans",
     lasts_s=(0.0, 1.0),
+    ends_process=True,
     needs="evensplit",
 )
 def source_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
@@ -129,18 +130,20 @@ def source_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     "spark",
     "SIGKILL of a Python process that runs tasks, which Spark repeats",
     lasts_s=(0.0, 1.0),
+    ends_process=True,
     needs="evensplit",
 )
 def python_worker_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
-    yield from _one_killed("a Python process of tasks", lambda: _of_role(arena, "executor python"), dice)
+    # Another one starts when a task needs it.
+    yield from _one_killed("a Python process of tasks", lambda: _of_role(arena, "executor python"), dice, again=False)
 
 
-@nemesis("executor-kill", "spark", "SIGKILL of an executor", lasts_s=(0.0, 1.0), needs="standalone")
+@nemesis("executor-kill", "spark", "SIGKILL of an executor", lasts_s=(0.0, 1.0), ends_process=True, needs="standalone")
 def executor_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     yield from _one_killed("an executor", lambda: _of_role(arena, "executor"), dice)
 
 
-@nemesis("worker-kill", "spark", "SIGKILL of a worker with its executors", needs="standalone")
+@nemesis("worker-kill", "spark", "SIGKILL of a worker with its executors", ends_process=True, needs="standalone")
 def worker_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     assert arena.spark is not None
     worker = dice.randrange(2)
@@ -189,15 +192,16 @@ def _of_role(arena: Arena, role: str) -> list[int]:
     return [pid for one, pid in found if one == role]
 
 
-def _one_killed(what: str, pids: Callable[[], list[int]], dice: Random) -> Iterator[Harm]:
-    """Kill one of several processes, as soon as there is one; over when there is one that was not there before."""
+def _one_killed(what: str, pids: Callable[[], list[int]], dice: Random, *, again: bool = True) -> Iterator[Harm]:
+    """Kill one of several processes, as soon as there is one; `again`: over when there is one that was not before."""
     wait_until(lambda _: bool(pids()), f"{what} is there", FOUND_WITHIN_S)
     before = sorted(pids())
     pid = dice.choice(before)
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     yield Harm(f"SIGKILL of {what}, process {pid}")
-    wait_until(lambda _: bool(set(pids()).difference(before)), f"another process instead of {what}", BACK_WITHIN_S)
+    if again:
+        wait_until(lambda _: bool(set(pids()).difference(before)), f"another process instead of {what}", BACK_WITHIN_S)
 
 
 NEMESES = (

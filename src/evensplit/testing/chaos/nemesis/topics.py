@@ -27,9 +27,13 @@ def _deleted(arena: Arena, dice: Random, *, drained: bool) -> Iterator[Harm]:
     topic = dice.choice(arena.workload.topics(kind=SHORT_LIVED))
     life = arena.workload.life
     try:
-        life.delete(topic, drained=drained)
+        if drained:
+            # The job reads undisturbed meanwhile.
+            life.drain(topic)
+        since_s = arena.recorder.now_s
+        life.delete(topic)
         how = "when all of it has been read" if drained else "with what is unread"
-        yield Harm(f"{topic.name} of {topic.cluster} is deleted, {how}", (topic.cluster,))
+        yield Harm(f"{topic.name} of {topic.cluster} is deleted, {how}", (topic.cluster,), since_s)
     finally:
         life.create(topic)
 

@@ -99,16 +99,21 @@ class Topics:
                 )
             )
 
-    def delete(self, topic: Topic, *, drained: bool) -> None:
-        """Stop writing to a topic, and delete it; `drained`: after the sink has got all of it, at most two minutes."""
+    def drain(self, topic: Topic) -> None:
+        """Stop writing to a topic, and wait until the sink has got all of it, at most two minutes."""
         with topic.lock:
             topic.is_there = False
         deadline = time.monotonic() + DONE_WITHIN_S
-        while drained and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             topic.undelivered = {number for number in topic.undelivered if not self.delivered(number)}
             if not topic.undelivered:
                 break
             time.sleep(AGAIN_AFTER_S)
+
+    def delete(self, topic: Topic) -> None:
+        """Stop writing to a topic, and delete it."""
+        with topic.lock:
+            topic.is_there = False
         self._recorder.record(
             TopicDeletionBegan(cluster=topic.cluster, topic=topic.name, incarnation=topic.incarnation)
         )

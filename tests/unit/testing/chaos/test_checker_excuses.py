@@ -1,0 +1,282 @@
+"""Each excuse of the checker: a faultless history that needs it is held, and a fault just outside of it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.checker.excuses import EVENSPLIT
+from evensplit.testing.chaos.history import events as ev
+from tests.support.chaos_histories import END_S, Row, Run, faultless
+
+ROOT = Path(__file__).parents[4]
+QUERY = "foreach-batch"
+KILLED = "SparkException: Job aborted: Task 0 failed 4 times, most recent failure: Python worker exited unexpectedly"
+CODE = """    except ClusterUnreachable as error:
+evensplit.errors.AuthenticationError: cluster 'west': the broker refused the credentials"""
+
+Plant = Callable[[Run], None]
+
+
+def _removed(at_s: float, *, partition: int = 0, beyond: int = 1) -> Plant:
+    """A record of batch 3 is removed before it had to be there: until 90 s, since a fault ends at 60 s."""
+
+    def plant(run: Run) -> None:
+        row = run.find("plain", 3)[0]
+        run.miss(row.number)
+        run.not_in_log(row.number)
+        place: dict[str, Any] = {"cluster": "east", "topic": "plain", "incarnation": 1, "partition": partition}
+        run.events.append(ev.RemovalBegan(at_s=at_s, **place, before_offset=row.offset + beyond))
+
+    return plant
+
+
+def _lost_by_election(batch: int, cluster: str = "east", topic: str = "risky") -> Plant:
+    """A record that nobody finds any more. The only fault about a cluster is one of east, until 60 s."""
+
+    def plant(run: Run) -> None:
+        number = run.find(topic, batch, cluster)[0].number
+        run.miss(number)
+        run.not_in_log(number)
+
+    return plant
+
+
+def _lost_by_failed_fault(run: Run) -> None:
+    run.events += [
+        ev.FaultBegan(at_s=180, fault=5, nemesis="unclean-election", what="it could not be made"),
+        ev.FaultFailed(at_s=185, fault=5, nemesis="unclean-election", problem="no replica became leader"),
+    ]
+    _lost_by_election(17, "west")(run)
+
+
+def _offsets_given_anew(cluster: str) -> Plant:
+    def plant(run: Run) -> None:
+        for row, offset in zip(run.find("risky", 10, cluster), (2, 5), strict=True):
+            run.move(row.number, offset)
+
+    return plant
+
+
+def _unknown(*, delivered: bool, in_log: bool) -> Plant:
+    def plant(run: Run) -> None:
+        run.ends("t3-east-0", "unknown")
+        for row in run.find("money", 3):
+            if not in_log:
+                run.not_in_log(row.number)
+            if not delivered:
+                run.miss(row.number)
+
+    return plant
+
+
+def _again_by_async(started_s: float, batch: int) -> Plant:
+    """What batch 9, at 97 s, or an earlier one has delivered comes again at 107 s."""
+
+    def plant(run: Run) -> None:
+        run.events.append(ev.QueryStarted(at_s=started_s, query="async"))
+        run.rows("async", 10).extend(Row(**vars(row)) for row in run.rows("async", batch))
+
+    return plant
+
+
+def _deleted(topic: str) -> Plant:
+    """Records of batch 15 are missing; a topic is deleted at 151 s, before they had to be there."""
+
+    def plant(run: Run) -> None:
+        run.miss(*(row.number for row in run.find(topic, 15)))
+
+    return plant
+
+
+def _replaced(until: int) -> Plant:
+    """A record of batch 3, due until 90 s, is replaced by the next batch from `until` on."""
+
+    def plant(run: Run) -> None:
+        replaced = run.find("state", 3)[0]
+        for batch in range(4, until):
+            run.call(run.find("state", batch)[0].number, "k2")
+        run.miss(replaced.number)
+        run.not_in_log(replaced.number)
+
+    return plant
+
+
+def _late(at_s: float) -> Plant:
+    """What was due at 53 s comes at this time; a fault is on until 60 s."""
+
+    def plant(run: Run) -> None:
+        run.batches["parquet"][5] = [(token, at_s, rows) for token, _, rows in run.batches["parquet"][5]]
+
+    return plant
+
+
+def _late_after_a_start(at_s: float) -> Plant:
+    """A driver that was killed is started at 106 s; the first one took ten seconds until it was ready."""
+
+    def plant(run: Run) -> None:
+        _driver_ended(expected=True)(run)
+        run.change(ev.JobReady, lambda _: True, lambda one: replace(one, at_s=11))
+        run.events += [ev.JobStarted(at_s=started_s, pid=1, settings={}) for started_s in (1, 106)]
+        run.batches["parquet"][10] = [(token, at_s, rows) for token, _, rows in run.batches["parquet"][10]]
+
+    return plant
+
+
+def _late_though_the_fault_never_ends(run: Run) -> None:
+    run.events.append(ev.FaultBegan(at_s=190, fault=5, nemesis="cut", what="east is cut off", clusters=("east",)))
+    run.batches["parquet"][19] = [(token, 265.0, rows) for token, _, rows in run.batches["parquet"][19]]
+
+
+def _ended(at_s: float, error: str, nemesis: str = "source-kill") -> Plant:
+    """A query ends; a fault of this kind is on from 100 to 101 s."""
+
+    def plant(run: Run) -> None:
+        run.events += [
+            ev.FaultBegan(at_s=100, fault=5, nemesis=nemesis, what="SIGKILL of a process"),
+            ev.FaultEnded(at_s=101, fault=5),
+            ev.QueryEnded(at_s=at_s, query=QUERY, error=error),
+        ]
+
+    return plant
+
+
+def _driver_ended(*, expected: bool) -> Plant:
+    """SIGKILL of the driver at 100 s: the batch that was under way comes again, in another order."""
+
+    def plant(run: Run) -> None:
+        run.events += [
+            ev.FaultBegan(at_s=100, fault=5, nemesis="driver-kill", what="SIGKILL of the driver"),
+            ev.JobEnded(at_s=100.1, pid=1, code=-9, expected=expected),
+            ev.FaultEnded(at_s=107, fault=5),
+        ]
+        rows = [Row(**vars(row)) for row in reversed(run.rows(QUERY, 9))]
+        run.batches[QUERY][9].append(("after", 106.0, rows))
+
+    return plant
+
+
+def _unconfirmed(*, delivered: bool, in_log: bool) -> Plant:
+    """The producer of a record has heard nothing."""
+
+    def plant(run: Run) -> None:
+        row = run.find("plain", 3)[0]
+
+        def without(one: ev.RecordsAcknowledged) -> ev.RecordsAcknowledged:
+            return replace(one, numbers=one.numbers[1:], offsets=one.offsets[1:])
+
+        run.change(ev.RecordsAcknowledged, lambda one: row.number in one.numbers, without)
+        run.events.append(ev.RecordsUnconfirmed(at_s=60, writer="w", numbers=(row.number,), error="timed out"))
+        if not in_log:
+            run.not_in_log(row.number)
+        if not delivered:
+            run.miss(row.number)
+
+    return plant
+
+
+LOST = {"lost", "miscounted"}
+"""No sink has the record, so one query counts one too few."""
+
+HELD: dict[str, Plant] = {
+    "a record is removed before it had to be there": _removed(89),
+    "an unclean election loses a record": _lost_by_election(4),
+    "an unclean election that failed half-way loses a record": _lost_by_failed_fault,
+    "an unclean election gives offsets anew": _offsets_given_anew("east"),
+    "a transaction of unknown outcome was committed": _unknown(delivered=True, in_log=True),
+    "a transaction of unknown outcome was aborted": _unknown(delivered=False, in_log=False),
+    "async delivers again after a start": _again_by_async(100, 9),
+    "async delivers again what came 30 s before": _again_by_async(100, 6),
+    "a topic is deleted in the meantime": _deleted("brief"),
+    "a record is replaced in time": _replaced(8),
+    "a record waits for 30 s after a fault": _late(89.9),
+    "a driver that is started again takes as long as at first": _late_after_a_start(145.9),
+    "a query ends 30 s after a fault that explains it": _ended(130.9, KILLED),
+    "a query ends by the error that a fault explains": _ended(
+        102, "File x\nevensplit.errors.ClusterUnreachable: cluster 'east'", "cluster-down"
+    ),
+    "a killed driver repeats its batch": _driver_ended(expected=True),
+    "an unconfirmed record is in the log": _unconfirmed(delivered=True, in_log=True),
+    "an unconfirmed record is not in the log": _unconfirmed(delivered=False, in_log=False),
+}
+
+OUTSIDE: dict[str, tuple[Plant, set[str]]] = {
+    "a record is removed after it had to be there": (_removed(91), LOST),
+    "the first record that is not removed is missing": (_removed(89, beyond=0), LOST | {"history"}),
+    "records of another partition are removed": (_removed(89, partition=1), LOST | {"history"}),
+    "a record is lost after the last fault of its cluster": (_lost_by_election(6), LOST),
+    "a record is lost in a cluster without a fault": (_lost_by_election(4, "west"), LOST),
+    "a record is lost in a topic without unclean elections": (
+        _lost_by_election(4, topic="plain"),
+        LOST | {"history"},
+    ),
+    "offsets go back in a cluster without a fault": (_offsets_given_anew("west"), {"reordered"}),
+    "a committed transaction is missing": (_unknown(delivered=False, in_log=True), LOST),
+    "a transaction of unknown outcome was not committed, but seen": (
+        _unknown(delivered=True, in_log=False),
+        {"not in the log", "miscounted"},
+    ),
+    "async delivers again before a start": (_again_by_async(108, 9), {"repeated"}),
+    "async delivers again what came long before": (_again_by_async(100, 5), {"repeated"}),
+    "a topic that is not deleted lacks records": (_deleted("plain"), LOST),
+    "a record is replaced too late": (_replaced(9), LOST),
+    "a record waits longer than 30 s after a fault": (_late(90.1), {"stalled"}),
+    "a fault that never ends excuses nothing for ever": (_late_though_the_fault_never_ends, {"liveness"}),
+    "a driver that is started again takes longer": (_late_after_a_start(146.1), {"stalled"}),
+    "an error is named by code alone": (_ended(102, CODE, "cluster-down"), {"ended by itself"}),
+    "a query ends later than 30 s after a fault": (_ended(131.1, KILLED), {"ended by itself"}),
+    "a query ends by another error": (_ended(102, "IndexError: 7"), {"ended by itself"}),
+    "a query ends in a fault of another kind": (_ended(102, KILLED, "clock-skew"), {"ended by itself"}),
+    "a driver ends by itself while a fault is on": (_driver_ended(expected=False), {"ended by itself"}),
+    "an unconfirmed record in the log is missing": (_unconfirmed(delivered=False, in_log=True), LOST),
+    "an unconfirmed record comes from nowhere": (
+        _unconfirmed(delivered=True, in_log=False),
+        {"not in the log", "miscounted"},
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", HELD.values(), ids=HELD)
+def test_a_history_that_needs_an_excuse_is_held(tmp_path: Path, plant: Plant) -> None:
+    run = faultless()
+    plant(run)
+    assert check(run.write(tmp_path)).findings == ()
+
+
+@pytest.mark.parametrize("plant, kinds", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_fault_just_outside_of_an_excuse_is_found(tmp_path: Path, plant: Plant, kinds: set[str]) -> None:
+    run = faultless()
+    plant(run)
+    assert {finding.kind for finding in check(run.write(tmp_path)).findings} == kinds
+
+
+def test_what_an_election_may_have_lost_is_not_judged_without_another_reader(tmp_path: Path) -> None:
+    run = faultless()
+    _lost_by_election(4)(run)
+    run.change(ev.LogRead, lambda one: one.topic == "risky", lambda _: None)
+    verdict = check(run.write(tmp_path))
+    assert verdict.findings == ()
+    assert any("no other client has read" in one and QUERY in one for one in verdict.not_judged)
+
+
+def test_a_run_that_ends_early_says_what_it_does_not_show(tmp_path: Path) -> None:
+    run = faultless()
+    run.change(ev.FaultsStopped, lambda _: True, lambda _: None)
+    run.change(ev.JobReady, lambda _: True, lambda _: None)
+    run.change(ev.LogRead, lambda _: True, lambda _: None)
+    run.change(ev.RunEnded, lambda _: True, lambda _: ev.RunEnded(at_s=END_S, problem="no broker started"))
+    said = "\n".join(check(run.write(tmp_path)).not_judged)
+    for part in ("faults never stopped", "never ready", "no broker started", "the logs of 20 partitions"):
+        assert part in said
+
+
+def test_every_excuse_names_a_page_of_the_documentation_that_says_it() -> None:
+    for excuse in EVENSPLIT:
+        phrase, _, page = excuse.where.rpartition(", ")
+        text = " ".join((ROOT / page).read_text().split())
+        assert phrase in text, f"{page} does not say: {phrase}"
