@@ -33,7 +33,7 @@ def verdict(*findings: Finding) -> Verdict:
 
 
 def made(source: str = "kafka", *findings: Finding) -> Outcome:
-    return outcome(verdict(*findings), source, 7, 4.0, "local", "abc1234")
+    return outcome(verdict(*findings), source, 7, 4.0, "local", "abc1234", 0.5)
 
 
 def test_records_are_counted_once_though_each_query_misses_them() -> None:
