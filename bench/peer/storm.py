@@ -66,6 +66,8 @@ class Outcome:
     failed_faults: int
     left_out: list[str]
     """The nemeses that Spark's own source has no part in."""
+    batches: int
+    """Of all queries."""
     broken: dict[str, int]
     """Kind of finding -> records, or findings for kinds that are not about records; of the query with most of them."""
     lost_of_deleted: int
@@ -178,6 +180,7 @@ def outcome(
         faults=figures["faults by nemesis"],
         failed_faults=len(verdict.failed_faults),
         left_out=[name for name, one in NEMESES.items() if one.needs in ("metadata", "evensplit")],
+        batches=sum(figures.get("batches", {}).values()),
         broken={
             kind: most([one for one in verdict.findings if one.kind == kind])
             for kind in sorted({one.kind for one in verdict.findings})
@@ -247,7 +250,8 @@ def spread(part: str) -> Callable[[Sequence[Outcome]], str]:
 
     def show(side: Sequence[Outcome]) -> str:
         all_of_them = [value for one in side for value in one.latency_s[part]]
-        return f"{min(all_of_them):.1f} to {max(all_of_them):.1f}" if all_of_them else "none"
+        ends = dict.fromkeys(f"{end:.1f}" for end in (min(all_of_them), max(all_of_them))) if all_of_them else ["none"]
+        return " to ".join(ends)
 
     return show
 
@@ -257,6 +261,7 @@ ROWS: tuple[tuple[str, Callable[[Sequence[Outcome]], str]], ...] = (
     ("faults", lambda side: f"{sum(sum(one.faults.values()) for one in side)}"),
     ("of them could not be made", lambda side: f"{sum(one.failed_faults for one in side)}"),
     ("records acknowledged", lambda side: f"{sum(one.acknowledged for one in side):,}"),
+    ("batches", lambda side: f"{sum(one.batches for one in side):,}"),
     ("records lost", total("lost")),
     (
         "of them in topics that were deleted and created again",
