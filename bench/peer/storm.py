@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import signal
@@ -56,6 +57,8 @@ class Outcome:
     """Of this checkout; `changed` follows if it was not as committed."""
     at: str
     machine: str
+    load: list[float]
+    """The machine's load average before and after."""
     held: bool
     acknowledged: int
     faults: dict[str, int]
@@ -63,6 +66,8 @@ class Outcome:
     failed_faults: int
     left_out: list[str]
     """The nemeses that Spark's own source has no part in."""
+    batches: int
+    """Of all queries."""
     broken: dict[str, int]
     """Kind of finding -> records, or findings for kinds that are not about records; of the query with most of them."""
     lost_of_deleted: int
@@ -131,6 +136,7 @@ def pair(seed: int, minutes: float, spark: str) -> list[Outcome]:
         if outcomes:
             command += ["--schedule", str(RUNS / f"{SOURCES[0]}-{seed}-{spark}" / "schedule.json")]
         print(f"$ {' '.join(command)}", flush=True)
+        load_before = os.getloadavg()[0]
         call(command)
         if not (directory / "history").is_dir():
             return []
@@ -138,7 +144,7 @@ def pair(seed: int, minutes: float, spark: str) -> list[Outcome]:
         if problems := [one for one in verdict.not_judged if one.startswith("the run ended")]:
             print(f"{source}: {'; '.join(problems)}", file=sys.stderr)
             return []
-        outcomes.append(outcome(verdict, source, seed, minutes, spark, commit))
+        outcomes.append(outcome(verdict, source, seed, minutes, spark, commit, load_before))
     return outcomes
 
 
@@ -154,7 +160,9 @@ def call(command: Sequence[str]) -> None:
             raise
 
 
-def outcome(verdict: Verdict, source: str, seed: int, minutes: float, spark: str, commit: str) -> Outcome:
+def outcome(
+    verdict: Verdict, source: str, seed: int, minutes: float, spark: str, commit: str, load_before: float
+) -> Outcome:
     """The figures of a verdict."""
     figures = verdict.figures
     ends = figures["queries' ends"]
@@ -166,11 +174,13 @@ def outcome(verdict: Verdict, source: str, seed: int, minutes: float, spark: str
         commit=commit,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine(),
+        load=[load_before, os.getloadavg()[0]],
         held=verdict.held,
         acknowledged=figures["records acknowledged"],
         faults=figures["faults by nemesis"],
         failed_faults=len(verdict.failed_faults),
         left_out=[name for name, one in NEMESES.items() if one.needs == "evensplit"],
+        batches=sum(figures.get("batches", {}).values()),
         broken={
             kind: most([one for one in verdict.findings if one.kind == kind])
             for kind in sorted({one.kind for one in verdict.findings})
@@ -211,10 +221,11 @@ def remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """How the figures were measured, and what else there is to know about them."""
     for seed, minutes, spark in dict.fromkeys(one.pair for one in outcomes):
         those = [one for one in outcomes if one.pair == (seed, minutes, spark)]
+        loads = [load for one in those for load in one.load]
         kinds = ", ".join(f"`{name}`" for name in sorted(those[0].faults))
         yield (
             f"- Seed {seed}, {minutes:g} minutes of faults, Spark {spark}, measured {those[0].at[:10]} at commit "
-            f"{those[0].commit} on {those[0].machine}: {kinds}."
+            f"{those[0].commit} on {those[0].machine}, load average {min(loads):.1f} to {max(loads):.1f}: {kinds}."
         )
     errors: Counter[str] = Counter()
     for one in outcomes:
@@ -239,7 +250,8 @@ def spread(part: str) -> Callable[[Sequence[Outcome]], str]:
 
     def show(side: Sequence[Outcome]) -> str:
         all_of_them = [value for one in side for value in one.latency_s[part]]
-        return f"{min(all_of_them):.1f} to {max(all_of_them):.1f}" if all_of_them else "none"
+        ends = dict.fromkeys(f"{end:.1f}" for end in (min(all_of_them), max(all_of_them))) if all_of_them else ["none"]
+        return " to ".join(ends)
 
     return show
 
@@ -249,6 +261,7 @@ ROWS: tuple[tuple[str, Callable[[Sequence[Outcome]], str]], ...] = (
     ("faults", lambda side: f"{sum(sum(one.faults.values()) for one in side)}"),
     ("of them could not be made", lambda side: f"{sum(one.failed_faults for one in side)}"),
     ("records acknowledged", lambda side: f"{sum(one.acknowledged for one in side):,}"),
+    ("batches", lambda side: f"{sum(one.batches for one in side):,}"),
     ("records lost", total("lost")),
     (
         "of them in topics that were deleted and created again",

@@ -13,6 +13,7 @@ from evensplit.testing.chaos.checker.verdict import Finding, Verdict
 
 FIGURES = {
     "records acknowledged": 1_000,
+    "batches": {"parquet": 20, "counted": 15},
     "faults by nemesis": {"cut": 2, "topic-recreated": 1},
     "queries' ends": [
         {"query": "parquet", "error": "TimeoutException\nmore", "cause": "connections are cut"},
@@ -33,7 +34,7 @@ def verdict(*findings: Finding) -> Verdict:
 
 
 def made(source: str = "kafka", *findings: Finding) -> Outcome:
-    return outcome(verdict(*findings), source, 7, 4.0, "local", "abc1234")
+    return outcome(verdict(*findings), source, 7, 4.0, "local", "abc1234", 0.5)
 
 
 def test_records_are_counted_once_though_each_query_misses_them() -> None:
@@ -59,6 +60,7 @@ def test_the_table_has_both_sources_side_by_side_over_all_runs() -> None:
     for line in (
         "| runs in which every promise held | 0 of 2 | 2 of 2 |",
         "| faults | 6 | 6 |",
+        "| batches | 70 | 70 |",
         "| records lost | 3,000 | 0 |",
         "| of them in topics that were deleted and created again | 3,000 | 0 |",
         "| longest standstill after a fault, s | 12.2 | 12.2 |",
