@@ -33,8 +33,8 @@ class Kind:
     lasts_s: tuple[float, float] = (3.0, 20.0)
     """The shortest and the longest time between its beginning and its end."""
     ends_process: bool = False
-    """Whether a process of Spark ends by it. Such faults keep to the first part of a long run, so that the memory of
-    each process can be watched for long."""
+    """Whether a process of Spark ends by it, if only because all queries end. Such faults keep to the first part of a
+    long run, so that the memory of each process can be watched for long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def quota(arena: Arena, dice: Random) -> Iterator[Harm]:
         _insist(kafka, lambda: kafka.limit_client(CLIENT_ID))
 
 
-@nemesis("access-withdrawn", "access", "The job may not read a topic any more, and then may again")
+@nemesis("access-withdrawn", "access", "The job may not read a topic any more, and then may again", ends_process=True)
 def access_withdrawn(arena: Arena, dice: Random) -> Iterator[Harm]:
     cluster = _secured(arena)
     kafka, user = cluster.kafka, cluster.user
@@ -84,6 +84,7 @@ def access_withdrawn(arena: Arena, dice: Random) -> Iterator[Harm]:
     "access",
     "The metadata name a new password or another user, and the old password opens no connection any more",
     lasts_s=(5.0, 20.0),
+    ends_process=True,
     needs="evensplit",
 )
 def password_rotated(arena: Arena, dice: Random) -> Iterator[Harm]:

@@ -45,7 +45,14 @@ def cluster_renamed(arena: Arena, dice: Random) -> Iterator[Harm]:
         arena.metadata.rename(cluster, cluster)
 
 
-@nemesis("cluster-twice", "metadata", "The metadata name a cluster twice", lasts_s=(5, 25), needs="evensplit")
+@nemesis(
+    "cluster-twice",
+    "metadata",
+    "The metadata name a cluster twice",
+    lasts_s=(5, 25),
+    ends_process=True,
+    needs="evensplit",
+)
 def cluster_twice(arena: Arena, dice: Random) -> Iterator[Harm]:
     cluster = dice.choice([*arena.clusters])
     name = f"{cluster}-again"
