@@ -60,6 +60,8 @@ def test_each_process_is_ended_early_in_a_long_run_and_lives_for_the_rest(seed: 
     assert names == {
         *("driver-kill", "restart-changed", "source-kill"),
         *("python-worker-kill", "executor-kill", "worker-kill"),
+        # All queries end by them, and each query has a process of the source.
+        *("access-withdrawn", "password-rotated", "cluster-twice"),
     }
     planned = make_schedule(seed, 60, kinds)
     ends = [one for one in planned if one.nemesis in names]
