@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from textwrap import TextWrapper
 
 from bench.peer.processes import ROOT, machine
 from bench.peer.report import between
@@ -40,6 +41,7 @@ SOURCES = ("kafka", "evensplit")
 BEGIN = "<!-- make chaos-peer: written by it from here -->"
 END = "<!-- make chaos-peer: to here -->"
 REASONS_MAX = 5
+LINE_MAX = 130
 
 DELETED = frozenset(name for name, kind, _ in LAYOUT if kind == SHORT_LIVED)
 """The topics that faults delete and create again."""
@@ -214,7 +216,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
     sides = [[one for one in outcomes if one.source == source] for source in SOURCES]
     rows = [(title, *(show(side) for side in sides)) for title, show in ROWS]
     lines = ["| | Spark's own source | evensplit |", "|---|---:|---:|", *(f"| {' | '.join(row)} |" for row in rows)]
-    return "\n".join([*lines, "", *remarks(outcomes)])
+    wrapped = TextWrapper(LINE_MAX, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join([*lines, "", *map(wrapped.fill, remarks(outcomes))])
 
 
 def remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:
