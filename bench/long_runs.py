@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import Any
 
 from bench.peer.processes import ROOT, machine
@@ -31,6 +32,7 @@ RESULTS = ROOT / "bench" / "results" / "long_runs.json"
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- bench.long_runs: written by it from here -->"
 END = "<!-- bench.long_runs: to here -->"
+LINE_MAX = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,9 @@ def add_night(record: Record, night: Night) -> None:
 
 def tables(record: Record) -> str:
     """The whole record in Markdown."""
-    return "\n".join([*run_lines(record.runs), *night_lines(record.nights)])
+    wrapped = TextWrapper(LINE_MAX, break_long_words=False, break_on_hyphens=False)
+    lines = [*run_lines(record.runs), *night_lines(record.nights)]
+    return "\n".join(line if line.startswith("|") else wrapped.fill(line) for line in lines)
 
 
 def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
