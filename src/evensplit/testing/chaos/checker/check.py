@@ -10,15 +10,15 @@ import numpy as np
 
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.checker.context import Context
-from evensplit.testing.chaos.checker.contradictions import judge_history
-from evensplit.testing.chaos.checker.counted import judge_counted
 from evensplit.testing.chaos.checker.delivery import delivery_of
-from evensplit.testing.chaos.checker.endings import judge_endings, judge_memory
 from evensplit.testing.chaos.checker.excused import duty_of
 from evensplit.testing.chaos.checker.excuses import EXCUSES
 from evensplit.testing.chaos.checker.faults import faults_of, spells, starts_of
+from evensplit.testing.chaos.checker.judgements.contradictions import judge_history
+from evensplit.testing.chaos.checker.judgements.counted import judge_counted
+from evensplit.testing.chaos.checker.judgements.endings import judge_endings, judge_memory
+from evensplit.testing.chaos.checker.judgements.query import judge_query
 from evensplit.testing.chaos.checker.ledger import ledger_of
-from evensplit.testing.chaos.checker.query import judge_query
 from evensplit.testing.chaos.checker.sinks import attempts_of, judge_sink
 from evensplit.testing.chaos.checker.verdict import Excuse, Verdict
 from evensplit.testing.chaos.history.events import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from evensplit.testing.chaos.checker.context import Context
+from evensplit.testing.chaos.checker.judgements.missing import find_late
 from evensplit.testing.chaos.checker.ledger import Place
-from evensplit.testing.chaos.checker.missing import find_late
 from evensplit.testing.chaos.checker.sinks import Attempt
 
 Group = tuple[str, Place]

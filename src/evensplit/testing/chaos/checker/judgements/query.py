@@ -9,7 +9,7 @@ import numpy as np
 
 from evensplit.testing.chaos.checker.context import Context
 from evensplit.testing.chaos.checker.delivery import Delivery
-from evensplit.testing.chaos.checker.missing import judge_lateness, judge_missing
+from evensplit.testing.chaos.checker.judgements.missing import judge_lateness, judge_missing
 from evensplit.testing.chaos.checker.sinks import Attempt
 from evensplit.testing.chaos.history.events import QueryStarted
 
