@@ -33,6 +33,8 @@ PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- bench.long_runs: written by it from here -->"
 END = "<!-- bench.long_runs: to here -->"
 LINE_MAX = 130
+ENDED_EARLY = ("the run ended before its time", "the end of the run")
+"""How the checker begins to say that a run is not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ def long_run(directory: Path, commit: str) -> LongRun:
     """Check the run in a directory."""
     began = next(one for one in read_history(directory / "history") if isinstance(one, RunBegan))
     verdict = check(directory)
+    if problems := [one for one in verdict.not_judged if one.startswith(ENDED_EARLY)]:
+        raise SystemExit(f"{directory}: {'; '.join(problems)}. Only whole runs go on record")
     figures = verdict.figures
     ends = figures["queries' ends"]
     return LongRun(
@@ -204,8 +208,8 @@ def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
     yield ""
     yield (
         "A standstill is the time without delivery after a fault has ended; 30 s are allowed. Latency is that of the "
-        "slower query, with faults in it. Memory is that of the process that grew most. On "
-        f"{runs[-1].machine}."
+        "slower query, with faults in it; both leave out `counted`, which keeps no records. Memory is that of the "
+        f"process that grew most. On {runs[-1].machine}."
     )
     for one in runs:
         if one.failed_faults or one.not_judged:

@@ -264,17 +264,59 @@ def test_a_topic_that_was_denied_for_a_moment_only_is_not_gone(pool: Pool) -> No
         assert f"these brokers did not confirm it: {cluster.servers[0]}" in str(caught.value)
 
 
-def test_what_all_brokers_deny_is_gone_before_the_time_is_over(
+def test_what_all_brokers_say_is_another_topic_is_gone_before_the_time_is_over(
     two: ScriptedCluster, pool: Pool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole batch waits for it, and the next task for its place."""
     monkeypatch.setattr(routing, "GONE_AFTER_S", 0.5)
     two.tell(Told(OLD))
-    two.brokers[0].on_fetch = lambda _: two.tell(None)
+    two.brokers[0].on_fetch = lambda _: two.tell(Told(NEW))
     begun_s = time.monotonic()
     assert read(two, pool, timeout_ms=60_000, skip_lost=True) == []
     assert 0.5 < time.monotonic() - begun_s < 0.5 + SLACK_S
-    assert "does not exist (any more). At most 40 offsets were skipped" in caplog.messages[-1]
+    assert "created anew" in caplog.messages[-1]
+
+
+def test_brokers_that_know_of_no_topic_at_all_are_believed_when_the_time_is_over(
+    two: ScriptedCluster, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them start, and know of none yet."""
+    monkeypatch.setattr(routing, "GONE_AFTER_S", 0.5)
+    away_s = 2.0
+    two.tell(Told(OLD))
+    for broker in two.brokers:
+        broker.log = Log(OLD, "old")
+    gone_s: list[float] = []
+
+    def forget(offset: int) -> None:
+        if not gone_s:
+            gone_s.append(time.monotonic())
+            two.tell(None)
+            two.brokers[0].fetch_code = 3
+
+    def remember() -> None:
+        if gone_s and time.monotonic() > gone_s[0] + away_s:
+            two.tell(Told(OLD))
+            two.brokers[0].fetch_code = 0
+
+    two.brokers[0].on_fetch = forget
+    for broker in two.brokers:
+        broker.on_metadata = remember
+    assert len(read(two, pool, timeout_ms=60_000, skip_lost=True)) == 40
+
+
+def test_what_has_no_leader_is_not_gone(two: ScriptedCluster, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One broker does not know it, the other one knows of no leader."""
+    monkeypatch.setattr(routing, "GONE_AFTER_S", 0.5)
+    two.tell(Told(OLD))
+
+    def lose_leader(offset: int) -> None:
+        two.brokers[0].told = None
+        two.brokers[1].told = Told(OLD, leader=-1)
+
+    two.brokers[0].on_fetch = lose_leader
+    with pytest.raises(ClusterError, match="within 3000 ms"):
+        read(two, pool, timeout_ms=3000, skip_lost=True)
 
 
 def test_what_one_broker_still_knows_is_not_gone_before_the_time_is_over(

@@ -10,6 +10,7 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.routing import GONE_AFTER_S
 from evensplit.testing import LocalKafka
 from tests.support.lanes import delete_records, lane, spread, topic_id, values, whole
 from tests.support.records import numbers
@@ -125,6 +126,20 @@ def test_nothing_of_a_topic_that_was_created_anew_is_read(
         f"created anew after the batch was planned: expected the topic id {planned}, found "
         f"{topic_id(kafka, topic, pool)}. At most 10 offsets were skipped"
     ]
+
+
+def test_a_deleted_topic_is_passed_over_long_before_the_time_is_over_where_brokers_know_others(
+    kafka: LocalKafka, topic: str, pool: Pool
+) -> None:
+    for name in (topic, f"{topic}-b"):
+        kafka.create_topic(name)
+        numbers(kafka.bootstrap_servers, name, range(3))
+    assert len(values(lane(kafka, whole(topic, 3), pool))) == 3
+    kafka.delete_topic(topic)
+    begun = time.monotonic()
+    ranges = [*whole(topic, 3), *whole(f"{topic}-b", 3)]
+    assert values(lane(kafka, ranges, pool, timeout_ms=120_000, skip_lost=True)) == [b"0", b"1", b"2"]
+    assert GONE_AFTER_S < time.monotonic() - begun < GONE_AFTER_S + 2 * SLACK_S
 
 
 @pytest.mark.parametrize("partition", [0, 5])

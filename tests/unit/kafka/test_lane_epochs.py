@@ -205,17 +205,22 @@ def test_a_loss_is_not_sure_when_no_broker_was_heard_near_the_end_of_the_time() 
     assert (search.unsure(2.0), search.until_s(2.0)) == ([], 3.0)
 
 
-def test_for_how_long_a_partition_was_denied() -> None:
+def test_for_how_long_each_broker_has_denied_a_partition() -> None:
     search = Search(1.0)
-    search.hear(told(A), 4.0, denied=True)
-    assert search.denied_s() == 0
-    search.hear(told(B), 5.0, denied=True)
-    assert search.denied_s() == 4.0
-    search.hear(told(A), 6.0, denied=False)
-    assert search.denied_s() == 0
-    search.hear(told(A), 7.0, denied=True)
-    search.hear(told(B), 7.5, denied=True)
-    assert search.denied_s() == 0.5
+
+    def hear(broker: tuple[str, int], now_s: float, *, denied: bool = True, informed: bool = True) -> float:
+        search.hear(told(broker), now_s, denied=denied, informed=informed)
+        return search.denied_s()
+
+    # One answer of each is a moment, however far apart they are.
+    assert [hear(A, 1.0), hear(B, 6.0)] == [0, 0]
+    assert [hear(A, 7.0), hear(B, 9.5)] == [0, 3.5]
+    assert hear(A, 12.0) == 3.5
+    # A broker that knows of no topic may have just started.
+    assert hear(B, 13.0, informed=False) == 0
+    assert [hear(B, 14.0), hear(B, 15.0)] == [0, 1]
+    assert hear(A, 16.0, denied=False) == 0
+    assert [hear(A, 17.0), hear(B, 17.5), hear(A, 18.0), hear(B, 19.0)] == [0, 0, 0, 1]
 
 
 def test_a_partition_that_was_there_in_the_meantime_is_looked_for_anew() -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bench import long_runs
-from bench.long_runs import BEGIN, END, LongRun, Night, Record, add_night, add_run, read, tables
+from bench.long_runs import BEGIN, END, LongRun, Night, Record, add_night, add_run, long_run, read, tables
 from bench.peer.report import between
+from evensplit.testing.chaos.history import events as ev
+from tests.support.chaos_histories import faultless
 
 RUN = LongRun(
     seed=3,
@@ -90,6 +92,13 @@ def test_a_figure_without_a_commit_is_refused(
         long_runs.main()
     assert ended.value.code == 2
     assert "--commit is missing" in capsys.readouterr().err
+
+
+def test_a_run_that_ended_early_is_refused(tmp_path: Path) -> None:
+    early = faultless()
+    early.change(ev.RunEnded, lambda _: True, lambda one: replace(one, problem="the run was interrupted"))
+    with pytest.raises(SystemExit, match=r"the run was interrupted\. Only whole runs go on record"):
+        long_run(early.write(tmp_path / "run"), "1a2b3c4")
 
 
 def test_a_night_is_added_to_the_file_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,11 @@ from evensplit.kafka.wire.error_codes import (
 )
 
 GONE_AFTER_S = 5.0
-"""A partition that all brokers deny for so long is gone. Until the time for the read is over, the rest of the batch
-would wait for nothing, and so would other batches for the task's place. It is more than a broker that starts needs."""
+"""A partition that each broker denies for so long, while it knows other topics, is gone. Until the time for the read is
+over, the rest of the batch would wait for nothing, and so would other batches for the task's place."""
+
+WITNESSES_MAX = 3
+"""So many other topics are asked for along with one that seems to be gone: a broker that starts knows of none yet."""
 
 
 class Waiting:
@@ -70,6 +73,7 @@ class Routing:
         skip_lost: bool,
     ) -> None:
         self.unassigned = list(reads)
+        self._keys = {(read.split.cluster, read.split.topic): read.key for read in reads}
         self.due = 0.0
         self._settings = clusters
         self._pool = pool
@@ -112,7 +116,12 @@ class Routing:
                 if read.search is None and isinstance(read.trouble, DataLossError):
                     read.search = Search(self._waiting.now_s)
                 if read.search is not None:
-                    read.search.hear(leaders, self._waiting.now_s, denied=broker is None)
+                    # That it has no leader does not mean that it is gone.
+                    denied = broker is None and isinstance(read.trouble, DataLossError)
+                    informed = bool(leaders.topic_ids[read.split.topic]) or any(
+                        topic != read.split.topic for topic, _ in leaders.known
+                    )
+                    read.search.hear(leaders, self._waiting.now_s, denied=denied, informed=informed)
                 if broker is None:
                     self.unassigned.append(read)
                 else:
@@ -207,9 +216,14 @@ class Routing:
         failed = any(read.trouble is not None for read in reads)
         # A partition that seems to be gone needs the answer of every broker, also of those that lead nothing here.
         unheard = {broker for read in reads if read.search is not None for broker in read.search.unheard()}
+        keys = [read.key for read in reads]
+        if any(read.search is not None for read in reads):
+            asked = {topic for topic, _ in keys}
+            others = [key for (of, topic), key in self._keys.items() if of == cluster and topic not in asked]
+            keys += others[:WITNESSES_MAX]
         with self._waiting():
             leaders = self._client(cluster).leaders(
-                [read.key for read in reads],
+                keys,
                 refresh=failed or cluster in self._unseen,
                 timeout_s=max(min(map(self._sought_s, reads)), PATIENCE_MIN_S),
                 cluster_id=self._cluster_ids[cluster],

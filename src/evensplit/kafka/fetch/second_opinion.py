@@ -12,7 +12,7 @@ class Search:
     All times are on the clock that runs only while the reader waits for brokers (`Waiting`).
     """
 
-    __slots__ = ("_brokers", "_denied", "_told", "begun_s", "last_s", "since_s")
+    __slots__ = ("_brokers", "_denials", "_denied", "_told", "begun_s", "last_s", "since_s")
 
     def __init__(self, now_s: float) -> None:
         self.begun_s = now_s
@@ -23,18 +23,29 @@ class Search:
         """When a broker last answered."""
         self._brokers: set[Address] = set()
         self._told: dict[Address, bool] = {}
+        self._denials: dict[Address, tuple[float, float]] = {}
         self._denied = False
 
-    def hear(self, leaders: Leaders, now_s: float, *, denied: bool) -> None:
-        """Note a broker's answer. `denied`: it does not know the partition, or another topic of that name."""
+    def hear(self, leaders: Leaders, now_s: float, *, denied: bool, informed: bool = False) -> None:
+        """Note a broker's answer. `denied`: it does not know the partition, or another topic of that name.
+
+        `informed`: it does know another topic, so it is not a broker that starts and knows of none yet.
+        """
         if denied and self._told and not self._denied:
             # The partition was there in the meantime, so earlier answers do not count any more.
             self._told.clear()
             self.since_s = now_s
         self._brokers.update(leaders.brokers)
         self._denied, self.last_s = denied, now_s
+        if not denied:
+            self._denials.clear()
         if leaders.answered is not None:
             self._told[leaders.answered] = denied
+            if denied and informed:
+                first_s, _ = self._denials.get(leaders.answered, (now_s, now_s))
+                self._denials[leaders.answered] = (first_s, now_s)
+            else:
+                self._denials.pop(leaders.answered, None)
 
     def unheard(self) -> list[Address]:
         """The brokers that may still know the partition: they have not answered, or knew it when the last one did not.
@@ -51,8 +62,9 @@ class Search:
         return self.unheard() or ([] if self._was_heard_late(grace_s) else sorted(self._brokers))
 
     def denied_s(self) -> float:
-        """For how long all brokers have said that it is gone, up to the last answer; 0 while one may still know it."""
-        return self.last_s - self.since_s if self._denied and not self.unheard() else 0.0
+        """For how long each broker itself has said so, again and again, and was informed; 0 if one has not."""
+        spans = [self._denials.get(one, (0.0, 0.0)) for one in self._brokers]
+        return min((last_s - first_s for first_s, last_s in spans), default=0.0)
 
     def until_s(self, grace_s: float) -> float:
         """Until when the partition is looked for: for `grace_s`, longer if it comes and goes or no broker answers."""
