@@ -42,6 +42,7 @@ class Small:
     clusters: dict[str, ChaosCluster]
     workload: Workload
     metadata: Metadata
+    recorder: Recorder
     history: Path
 
     def under(self, nemesis: Nemesis, seed: int) -> Any:
@@ -57,7 +58,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
         workload.create_topics()
         workload.start()
         try:
-            yield Small(clusters, workload, Metadata(clusters=clusters), directory / "history")
+            yield Small(clusters, workload, Metadata(clusters=clusters), recorder, directory / "history")
         finally:
             workload.stop()
     recorder.close()

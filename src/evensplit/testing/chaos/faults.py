@@ -96,7 +96,8 @@ class Faults:
                 self._stopping.wait(planned.lasts_s)
             recorder.record(FaultEnded(fault=planned.number))
         except Exception as error:
-            self.failed += 1
+            with self._lock:
+                self.failed += 1
             if not began:
                 what = "it could not be made"
                 recorder.record(

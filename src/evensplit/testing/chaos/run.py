@@ -38,6 +38,9 @@ PEACE_S = 60.0
 GRACE_S = 10.0
 """The job runs on for so long after that, so that a record that is late is seen as late, and not as lost."""
 
+FAULTS_LATE_MAX_S = 600.0
+"""A fault ends late if brokers take their time, or an earlier fault of its resource did."""
+
 LOOK_EVERY_S = 0.5
 LOCAL = "local[2,4]"
 """Spark in the driver: two tasks at a time, each tried four times as on a cluster."""
@@ -94,6 +97,7 @@ def run(plan: Plan, show: Show = lambda _: None) -> Path:
         job=plan.job,
         options=dict(plan.options or {}),
         records_per_s=plan.records_per_s,
+        began_ms=time.time_ns() // 1_000_000,
         schedule=plain(schedule),
         spark=plan.spark,
         source=plan.source,
@@ -149,7 +153,7 @@ def _live(
     def look(phase: str) -> None:
         standing.phase, standing.now_s = phase, recorder.now_s
         standing.written, standing.acknowledged = workload.written, workload.acknowledged
-        for watching in (sinks, arena.job, memory):
+        for watching in (workload, sinks, arena.job, memory):
             watching.check()
         standing.delivered, standing.batches = sinks.rows(), sinks.batches()
         show(standing)
@@ -168,6 +172,8 @@ def _live(
     standing.storm_total_s = plan.minutes * 60
     faults.start()
     while not faults.are_over() or recorder.now_s < began_s + standing.storm_total_s:
+        if recorder.now_s > began_s + standing.storm_total_s + FAULTS_LATE_MAX_S:
+            raise ChaosError(f"faults have not ended {FAULTS_LATE_MAX_S:g} s after their time: {'; '.join(faults.on)}")
         standing.storm_s = min(recorder.now_s - began_s, standing.storm_total_s)
         standing.faults_on, standing.faults_done, standing.faults_failed = faults.on, faults.done, faults.failed
         look("faults")

@@ -13,17 +13,19 @@ from evensplit.errors import BrokerError, LocalKafkaError
 from evensplit.testing.chaos.history.events import Event, RemovalBegan
 from evensplit.testing.chaos.history.recorder import Recorder, read_history
 from evensplit.testing.chaos.workload import topics
-from evensplit.testing.chaos.workload.topics import RETENTION, UNKNOWN_TOPIC, Topic, Topics
+from evensplit.testing.chaos.workload.topics import RETENTION, TOPIC_EXISTS, UNKNOWN_TOPIC, Topic, Topics
+
+NO_ANSWER = -1
 
 
 class FakeKafka:
-    """A cluster whose requests fail as often as it is told, and that notes what had been recorded at each."""
+    """A cluster whose first requests fail as it is told, and that notes what had been recorded at each."""
 
     brokers = (None,)
 
-    def __init__(self, directory: Path, *, failures: int = 0, code: int | None = None) -> None:
+    def __init__(self, directory: Path, *failures: int) -> None:
         self._directory = directory
-        self._failures, self._code = failures, code
+        self._failures = [*failures]
         self.offset = 7
         self.asked: list[tuple[str, Any, list[Event]]] = []
 
@@ -37,14 +39,17 @@ class FakeKafka:
     def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         self._ask(name, dict(config))
 
+    def create_topic(self, name: str, *_: object) -> None:
+        self._ask(name, None)
+
     def delete_topic(self, name: str) -> None:
         self._ask(name, None)
 
     def _ask(self, name: str, what: Any) -> None:
         self.asked.append((name, what, read_history(self._directory)))
         if self._failures:
-            self._failures -= 1
-            raise LocalKafkaError("no broker is running") if self._code is None else BrokerError("east", "", self._code)
+            code = self._failures.pop(0)
+            raise LocalKafkaError("no answer") if code == NO_ANSWER else BrokerError("east", "", code)
 
 
 def life_of(kafka: FakeKafka, recorder: Recorder) -> tuple[Topics, Topic]:
@@ -62,7 +67,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_are_deleted_after_it_is_recorded_from_when_and_up_to_where(tmp_path: Path) -> None:
-    kafka = FakeKafka(tmp_path, failures=2)
+    kafka = FakeKafka(tmp_path, NO_ANSWER, NO_ANSWER)
     with Recorder(tmp_path, "run") as recorder:
         life, topic = life_of(kafka, recorder)
         life.delete_records(topic, {0: 7, 1: 5})
@@ -102,11 +107,23 @@ def test_settings_of_retention_are_as_before_after_an_error(tmp_path: Path) -> N
 def test_a_lost_answer_counts_as_done_only_for_the_request_that_it_is_about(tmp_path: Path) -> None:
     with Recorder(tmp_path, "run") as recorder:
         # A topic that is not there any more is deleted; its records are not, on a broker that does not know it yet.
-        kafka = FakeKafka(tmp_path, failures=2, code=UNKNOWN_TOPIC)
+        kafka = FakeKafka(tmp_path, NO_ANSWER, UNKNOWN_TOPIC)
         life, topic = life_of(kafka, recorder)
         life.delete(topic)
         assert len(kafka.asked) == 2
-        kafka = FakeKafka(tmp_path, failures=2, code=UNKNOWN_TOPIC)
+        kafka = FakeKafka(tmp_path, NO_ANSWER, UNKNOWN_TOPIC)
         life, topic = life_of(kafka, recorder)
         life.delete_records(topic, {0: 7})
         assert len(kafka.asked) == 3
+
+
+def test_a_topic_that_is_there_already_was_not_created_by_a_request_that_was_refused(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "run") as recorder:
+        kafka = FakeKafka(tmp_path, TOPIC_EXISTS, TOPIC_EXISTS)
+        life, topic = life_of(kafka, recorder)
+        life.create(topic)
+        assert len(kafka.asked) == 3
+        kafka = FakeKafka(tmp_path, NO_ANSWER, TOPIC_EXISTS)
+        life, topic = life_of(kafka, recorder)
+        life.create(topic)
+        assert len(kafka.asked) == 2

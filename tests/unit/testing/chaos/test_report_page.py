@@ -219,7 +219,7 @@ def test_a_history_without_events_has_a_page(tmp_path: Path) -> None:
 
 def test_the_command_names_all_that_differs_from_the_defaults(tmp_path: Path) -> None:
     plain: dict[str, Any] = {"seed": 3, "minutes": 60.0, "nemeses": (), "schedule": (), "spark": "standalone"}
-    ours = ev.RunBegan(**plain, queries=QUERIES[1])
+    ours = ev.RunBegan(**plain, queries=QUERIES[0])
     assert command_of(ours, tmp_path) == "evensplit chaos --minutes 60 --seed 3 --spark standalone"
     other = ev.RunBegan(
         **plain,

@@ -44,6 +44,8 @@ class RunBegan(Event):
     """Options of the source, above those that a run sets."""
     records_per_s: float = 200.0
     """How many records are written each second."""
+    began_ms: int = 0
+    """When the run began, in milliseconds since 1970, as timestamps of records have it; 0 if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,8 @@ class TopicCreated(Event):
     partitions: int
     kind: str
     """`plain`, `transactional`, `compacted`, `short-lived` or `unclean`: what may happen to its records."""
+    compaction_lag_s: float = 0.0
+    """When compaction removes a record, that and a later one of its key are at least so old, by their timestamps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +153,8 @@ class RecordsSent(Event):
     """The key of each record, for compacted topics; empty for others."""
     timestamps_ms: tuple[int, ...] = ()
     """The timestamp that each record was given."""
+    checksums: tuple[int, ...] = ()
+    """The CRC-32 of the value of each record."""
     transaction: str = ""
     """The transaction they belong to; empty if none."""
 

@@ -40,9 +40,11 @@ def room_for_checkpoints(task: Task) -> Iterator[Path | None]:
     finally:
         if mounted:
             kept = place.with_name(f"{place.name}-kept")
-            copytree(place, kept, ignore_dangling_symlinks=True)
-            # A file that is still open in it keeps it, unseen, until it is closed.
-            _succeeds("umount", "--lazy", str(place))
+            try:
+                copytree(place, kept, ignore_dangling_symlinks=True)
+            finally:
+                # A file that is still open in it keeps it, unseen, until it is closed.
+                _succeeds("umount", "--lazy", str(place))
             place.rmdir()
             kept.rename(place)
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -99,10 +100,11 @@ class StandaloneCluster:
 
     def close(self) -> None:
         """End all of it."""
-        for process in reversed(self._processes):
-            _kill(process)
-        if self._keeper is not None:
-            self._keeper.close()
+        with ExitStack() as stack:
+            if self._keeper is not None:
+                stack.callback(self._keeper.close)
+            for process in self._processes:
+                stack.callback(_kill, process)
 
     def _start_worker(self, worker: int) -> Child:
         name = f"worker-{worker}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +77,13 @@ def _wait_for_other_leaders(kafka: LocalKafka, node: int) -> None:
 @contextmanager
 def _back(kafka: LocalKafka, brokers: Sequence[LocalBroker]) -> Iterator[None]:
     """At the end, start those of the brokers that do not run, and wait until their replicas are in sync."""
-    try:
-        yield
-    finally:
+    # Each is started, whatever becomes of the others.
+    with ExitStack() as stack:
+        stack.callback(wait_for_replicas, kafka)
         for broker in brokers:
-            broker.resume()
-            broker.start()
-        wait_for_replicas(kafka)
+            stack.callback(broker.start)
+            stack.callback(broker.resume)
+        yield
 
 
 @nemesis("broker-kill", "brokers", "SIGKILL of a broker")

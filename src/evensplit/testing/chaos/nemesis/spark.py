@@ -194,8 +194,13 @@ def _of_role(arena: Arena, role: str) -> list[int]:
 
 def _one_killed(what: str, pids: Callable[[], list[int]], dice: Random, *, again: bool = True) -> Iterator[Harm]:
     """Kill one of several processes, as soon as there is one; `again`: over when there is one that was not before."""
-    wait_until(lambda _: bool(pids()), f"{what} is there", FOUND_WITHIN_S)
-    before = sorted(pids())
+    before: list[int] = []
+
+    def found(_: float) -> bool:
+        before[:] = sorted(pids())
+        return bool(before)
+
+    wait_until(found, f"{what} is there", FOUND_WITHIN_S)
     pid = dice.choice(before)
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

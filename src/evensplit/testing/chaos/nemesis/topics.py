@@ -24,15 +24,16 @@ def _steady(arena: Arena) -> list[Topic]:
 
 
 def _deleted(arena: Arena, dice: Random, *, drained: bool) -> Iterator[Harm]:
-    topic = dice.choice(arena.workload.topics(kind=SHORT_LIVED))
+    # One that could not be deleted, or not be created again, is left alone.
+    topic = dice.choice([one for one in arena.workload.topics(kind=SHORT_LIVED) if one.is_there])
     life = arena.workload.life
+    if drained:
+        # The job reads undisturbed meanwhile.
+        life.drain(topic)
+    since_s = arena.recorder.now_s
+    life.delete(topic)
+    how = "when all of it has been read" if drained else "with what is unread"
     try:
-        if drained:
-            # The job reads undisturbed meanwhile.
-            life.drain(topic)
-        since_s = arena.recorder.now_s
-        life.delete(topic)
-        how = "when all of it has been read" if drained else "with what is unread"
         yield Harm(f"{topic.name} of {topic.cluster} is deleted, {how}", (topic.cluster,), since_s)
     finally:
         life.create(topic)

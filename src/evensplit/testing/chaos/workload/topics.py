@@ -36,7 +36,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "cleanup.policy": "compact",
         "segment.ms": "10000",
         "min.cleanable.dirty.ratio": "0.01",
-        "max.compaction.lag.ms": "10000",
+        "min.compaction.lag.ms": "60000",
+        "max.compaction.lag.ms": "70000",
     },
     SHORT_LIVED: {"segment.bytes": "1048576"},
     UNCLEAN: {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"},
@@ -96,6 +97,7 @@ class Topics:
                     incarnation=topic.incarnation,
                     partitions=topic.partitions,
                     kind=topic.kind,
+                    compaction_lag_s=int(config.get("min.compaction.lag.ms", "0")) / 1000,
                 )
             )
 
@@ -180,22 +182,24 @@ UNKNOWN_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS = 3, 36, 37
 def persist(request: Callable[[], None], within_s: float = DONE_WITHIN_S, *, done: int | None = None) -> None:
     """Make a request of a cluster again and again until it is done: brokers may be down meanwhile.
 
-    A request whose answer was lost may have been done: after a failure, the error code `done` says that it was.
+    A request whose answer was lost may have been done: after that, the error code `done` says that it was.
     """
     deadline = time.monotonic() + within_s
-    failed = False
+    may_be_done = False
     while True:
         try:
             request()
         except BrokerError as error:
-            if failed and error.code == done:
+            if may_be_done and error.code == done:
                 return
             if time.monotonic() > deadline:
                 raise
+            # A broker that says that it waited too long for the controller does not know, either.
+            may_be_done |= error.code != done
         except LocalKafkaError:
             if time.monotonic() > deadline:
                 raise
+            may_be_done = True
         else:
             return
-        failed = True
         time.sleep(AGAIN_AFTER_S)

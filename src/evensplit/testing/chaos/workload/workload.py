@@ -56,6 +56,12 @@ class Workload:
         """How many of them the brokers have confirmed."""
         return sum(writer.acknowledged for writer in self._writers)
 
+    def check(self) -> None:
+        """Raise the error that has ended a writer, if one has."""
+        for writer in self._writers:
+            if writer.failure is not None:
+                raise writer.failure
+
     def topics(self, cluster: str | None = None, kind: str | None = None) -> list[Topic]:
         """The topics of a cluster, or of all, of one kind, or of any; those that are deleted for a while, too."""
         return [

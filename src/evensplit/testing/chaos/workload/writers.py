@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -60,6 +61,8 @@ class Writer:
     ) -> None:
         self.name = f"{topic.cluster}-{topic.name}"
         self.acknowledged = 0
+        self.failure: Exception | None = None
+        """What has ended it, if anything but its order did."""
         self._topic = topic
         self._recorder = recorder
         self._numbers = numbers
@@ -84,12 +87,20 @@ class Writer:
 
     def run(self, ended: threading.Event) -> None:
         """Write until `ended` is set."""
+        try:
+            self._write(ended)
+        except Exception as error:
+            # The thread of the run raises it.
+            self.failure = error
+        finally:
+            self._drop()
+
+    def _write(self, ended: threading.Event) -> None:
         while not ended.wait(EVERY_S * self._random.uniform(0.5, 1.5)):
             self._owed = min(self._owed + self._rate * EVERY_S, self._rate * 10)
             with self._topic.lock:
                 if self._topic.is_there:
                     self.burst()
-        self._drop()
 
     def burst(self) -> None:
         """Write one burst."""
@@ -119,6 +130,7 @@ class Writer:
             numbers = self._numbers.take(share)
             # A key always goes to the same partition, as compaction needs it.
             keys = [f"key-{partition}-{random.randrange(KEYS)}" for _ in numbers] if topic.kind == COMPACTED else []
+            values = [value_of(number, topic, partition, random) for number in numbers]
             now_ms = time.time_ns() // 1_000_000 + self._clock.clock_skew_ms
             self._recorder.record(
                 RecordsSent(
@@ -130,19 +142,20 @@ class Writer:
                     numbers=tuple(numbers),
                     keys=tuple(keys),
                     timestamps_ms=tuple(now_ms for _ in numbers),
+                    checksums=tuple(zlib.crc32(value) for value in values),
                     transaction=transaction,
                 )
             )
-            self._produce(numbers, keys, partition, now_ms)
+            self._produce(dict(zip(numbers, values, strict=True)), keys, partition, now_ms)
 
-    def _produce(self, numbers: range, keys: Sequence[str], partition: int, now_ms: int) -> None:
+    def _produce(self, values: Mapping[int, bytes], keys: Sequence[str], partition: int, now_ms: int) -> None:
         place = (self._topic.cluster, self._topic.name, self._topic.incarnation, partition)
-        for index, number in enumerate(numbers):
+        for index, (number, value) in enumerate(values.items()):
             self._open[number] = place
             try:
                 self._ready().produce(
                     self._topic.name,
-                    value_of(number, self._topic, partition, self._random),
+                    value,
                     keys[index].encode() if keys else None,
                     partition,
                     timestamp=now_ms,
