@@ -17,13 +17,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import Any
 
-from bench.peer.processes import ROOT, machine
-from bench.peer.report import between
+from bench.peer.chaos_figures import explained_ends, latency_s, standstill_s, wrapped
+from bench.peer.processes import ROOT, machine, now
+from bench.peer.report import between, row
+from evensplit.core.text import counted
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.history.events import RunBegan
 from evensplit.testing.chaos.history.recorder import read_history
@@ -32,7 +32,6 @@ RESULTS = ROOT / "bench" / "results" / "long_runs.json"
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- bench.long_runs: written by it from here -->"
 END = "<!-- bench.long_runs: to here -->"
-LINE_MAX = 130
 ENDED_EARLY = ("the run ended before its time", "the end of the run")
 """How the checker begins to say that a run is not whole."""
 
@@ -107,10 +106,6 @@ def main() -> int:
     return 0
 
 
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def read() -> Record:
     """The record so far."""
     if not RESULTS.exists():
@@ -126,7 +121,6 @@ def long_run(directory: Path, commit: str) -> LongRun:
     if problems := [one for one in verdict.not_judged if one.startswith(ENDED_EARLY)]:
         raise SystemExit(f"{directory}: {'; '.join(problems)}. Only whole runs go on record")
     figures = verdict.figures
-    ends = figures["queries' ends"]
     return LongRun(
         seed=began.seed,
         minutes=began.minutes,
@@ -140,11 +134,9 @@ def long_run(directory: Path, commit: str) -> LongRun:
         acknowledged=figures["records acknowledged"],
         delivered=dict(figures.get("records delivered", {})),
         broken=dict(sorted(Counter(one.kind for one in verdict.findings).items())),
-        ends=sum(bool(one["cause"]) for one in ends),
-        latency_s={
-            part: [some[part] for some in figures.get("delivery latency (s)", {}).values()] for part in ("p50", "p99")
-        },
-        standstill_s=max(figures.get("longest stall after a fault (s)", {}).values(), default=0.0),
+        ends=explained_ends(figures),
+        latency_s=latency_s(figures),
+        standstill_s=standstill_s(figures),
         slopes={role: max(some.values()) for role, some in figures["memory slopes (MiB/min)"].items()},
         not_judged=list(verdict.not_judged),
     )
@@ -167,9 +159,7 @@ def add_night(record: Record, night: Night) -> None:
 
 def tables(record: Record) -> str:
     """The whole record in Markdown."""
-    wrapped = TextWrapper(LINE_MAX, break_long_words=False, break_on_hyphens=False)
-    lines = [*run_lines(record.runs), *night_lines(record.nights)]
-    return "\n".join(line if line.startswith("|") else wrapped.fill(line) for line in lines)
+    return "\n".join(map(wrapped, (*run_lines(record.runs), *night_lines(record.nights))))
 
 
 def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
@@ -179,10 +169,11 @@ def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
     kinds = {name for one in runs for name in one.faults}
     held = sum(not one.broken for one in runs)
     hours = sum(one.minutes for one in runs) / 60
+    faults, records = sum(sum(one.faults.values()) for one in runs), sum(one.acknowledged for one in runs)
     yield (
-        f"{len(runs)} run{'s' * (len(runs) != 1)} with {hours:.1f} hour{'s' * (hours != 1)} of faults, "
-        f"{sum(sum(one.faults.values()) for one in runs):,} faults of {len(kinds)} kinds, and "
-        f"{sum(one.acknowledged for one in runs):,} acknowledged records. In {held} of them every promise was kept."
+        f"{counted(len(runs), 'run')} with {hours:.1f} hour{'s' * (hours != 1)} of faults, "
+        f"{counted(faults, 'fault')} of {counted(len(kinds), 'kind')}, and {counted(records, 'acknowledged record')}. "
+        f"In {held} of them every promise was kept."
     )
     yield ""
     yield (
@@ -204,7 +195,7 @@ def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
             f"{max(one.slopes.values()):.2f}" if one.slopes else "not judged",
             f"{one.at[:10]}, {one.commit}",
         ]
-        yield f"| {' | '.join(cells)} |"
+        yield row(cells)
     yield ""
     yield (
         "A standstill is the time without delivery after a fault has ended; 30 s are allowed. Latency is that of the "
@@ -213,7 +204,7 @@ def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
     )
     for one in runs:
         if one.failed_faults or one.not_judged:
-            failed = [f"{one.failed_faults} faults could not be made"] if one.failed_faults else []
+            failed = [f"{counted(one.failed_faults, 'fault')} could not be made"] if one.failed_faults else []
             yield f"Seed {one.seed}: {'; '.join([*failed, *one.not_judged])}."
 
 
@@ -223,7 +214,7 @@ def night_lines(nights: Sequence[Night]) -> Iterator[str]:
         return
     events, seeds, hours = (sum(part[what] for _, part in parts) for what in ("events", "seeds", "cpuHours"))
     yield ""
-    yield f"The simulator: {events:,} events, {seeds:,} seeds, {hours:.1f} hours of a processor."
+    yield f"The simulator: {counted(events, 'event')}, {counted(seeds, 'seed')}, {hours:.1f} hours of a processor."
     yield ""
     yield "| part | seeds from | seeds | events | CPU hours | broken laws | day, commit |"
     yield "|---|---:|---:|---:|---:|---|---|"
@@ -231,7 +222,7 @@ def night_lines(nights: Sequence[Night]) -> Iterator[str]:
         cells = [part["part"], *(f"{part[what]:,}" for what in ("firstSeed", "seeds", "events"))]
         cells += [f"{part['cpuHours']:.2f}"]
         cells += [", ".join(f"{one['law']} (seed {one['seed']})" for one in part["found"]) or "none"]
-        yield f"| {' | '.join(cells)} | {night.at[:10]}, {night.commit} |"
+        yield row([*cells, f"{night.at[:10]}, {night.commit}"])
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from bench.peer.abilities import Reach
 from bench.peer.data import evenly, fill, mostly_first
 from bench.peer.outcome import Outcome
 from bench.peer.plan import WITNESS_SHARE, Host, Kind, Side, Topic, Workload
-from bench.peer.processes import Hosts, Worker, witness
+from bench.peer.processes import Hosts, Worker, now, witness
 from bench.peer.trickle import Trickle
 
 MIB = 1 << 20
@@ -35,7 +34,7 @@ class Bench:
 
     def measure(self, workload: Workload, outcome: Outcome) -> None:
         """Fill in `outcome`, round by round."""
-        outcome.at = datetime.now(UTC).isoformat(timespec="seconds")
+        outcome.at = now()
         outcome.load = [os.getloadavg()[0]]
         self._prepare(workload.topic)
         {

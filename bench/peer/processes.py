@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,11 @@ def machine() -> str:
         f"{os.cpu_count()} processors ({platform.machine()}), {memory_gib:.0f} GiB, "
         f"Python {platform.python_version()}, PySpark {version('pyspark')}"
     )
+
+
+def now() -> str:
+    """The time of a run, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Worker:

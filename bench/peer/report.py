@@ -40,6 +40,11 @@ def between(page: str, text: str, begin: str, end: str) -> str:
     return f"{page[: first + len(begin)]}\n{text}\n{page[last:]}"
 
 
+def row(cells: Iterable[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
 def line(outcome: Outcome) -> str:
     """A workload in one line, for when it is measured."""
     name = f"{outcome.title}, local[{outcome.cores}]"
@@ -200,4 +205,4 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     ruler = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ruler, *rows))
+    return "\n".join(map(row, (head, ruler, *rows)))

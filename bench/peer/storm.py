@@ -22,11 +22,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from textwrap import TextWrapper
 
-from bench.peer.processes import ROOT, machine
-from bench.peer.report import between
+from bench.peer.chaos_figures import explained_ends, latency_s, standstill_s, wrapped
+from bench.peer.processes import ROOT, machine, now
+from bench.peer.report import between, row
 from evensplit.errors import EvenSplitError
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.checker.verdict import Finding, Verdict
@@ -41,7 +40,6 @@ SOURCES = ("kafka", "evensplit")
 BEGIN = "<!-- make chaos-peer: written by it from here -->"
 END = "<!-- make chaos-peer: to here -->"
 REASONS_MAX = 5
-LINE_MAX = 130
 
 DELETED = frozenset(name for name, kind, _ in LAYOUT if kind == SHORT_LIVED)
 """The topics that faults delete and create again."""
@@ -174,7 +172,7 @@ def outcome(
         minutes=minutes,
         spark=spark,
         commit=commit,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        at=now(),
         machine=machine(),
         load=[load_before, os.getloadavg()[0]],
         held=verdict.held,
@@ -188,11 +186,9 @@ def outcome(
             for kind in sorted({one.kind for one in verdict.findings})
         },
         lost_of_deleted=most([one for one in verdict.findings if one.kind == "lost" and of_deleted(one)]),
-        standstill_s=max(figures.get("longest stall after a fault (s)", {}).values(), default=0.0),
-        latency_s={
-            part: [some[part] for some in figures.get("delivery latency (s)", {}).values()] for part in ("p50", "p99")
-        },
-        explained_ends=sum(bool(one["cause"]) for one in ends),
+        standstill_s=standstill_s(figures),
+        latency_s=latency_s(figures),
+        explained_ends=explained_ends(figures),
         errors=dict(Counter(one["error"].splitlines()[0][:160] for one in ends if not one["cause"]).most_common()),
     )
 
@@ -215,9 +211,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """All outcomes in Markdown: the figures side by side, and how they were measured."""
     sides = [[one for one in outcomes if one.source == source] for source in SOURCES]
     rows = [(title, *(show(side) for side in sides)) for title, show in ROWS]
-    lines = ["| | Spark's own source | evensplit |", "|---|---:|---:|", *(f"| {' | '.join(row)} |" for row in rows)]
-    wrapped = TextWrapper(LINE_MAX, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    return "\n".join([*lines, "", *map(wrapped.fill, remarks(outcomes))])
+    lines = ["| | Spark's own source | evensplit |", "|---|---:|---:|", *map(row, rows)]
+    return "\n".join([*lines, "", *map(wrapped, remarks(outcomes))])
 
 
 def remarks(outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _run(plan: Plan, console: Console) -> Path:
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        raise click.ClickException(f"a run needs {error.name}: pip install 'evensplit[spark,testing]'") from error
+        raise click.ClickException(f"a run needs {error.name}: pip install 'evensplit[cli,spark,testing]'") from error
     # SIGTERM, too, has to end all that was started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _shown(console) as show:

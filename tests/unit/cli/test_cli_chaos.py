@@ -35,7 +35,8 @@ def test_what_a_run_needs_is_said_and_nothing_else_needs_it(tmp_path: Path, pack
     place = tmp_path / "run"
     ended = without(package, "chaos", "--directory", str(place))
     assert ended.returncode == 1
-    assert ended.stderr.split() == f"Error: a run needs {package}: pip install 'evensplit[spark,testing]'".split()
+    told = f"Error: a run needs {package}: pip install 'evensplit[cli,spark,testing]'"
+    assert ended.stderr.split() == told.split()
     assert not place.exists()
 
 

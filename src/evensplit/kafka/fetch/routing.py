@@ -1,7 +1,8 @@
 """Finds the leader of each partition that is read, and decides when a partition or its records are lost.
 
-That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over
-or all of them have denied it for `GONE_AFTER_S`.
+That one broker does not know a partition does not make it lost: others are asked, until the time for the read is over,
+or each broker itself has denied it again and again for `GONE_AFTER_S`, and each time knew another topic, or the new one
+of that name.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class RunBegan(Event):
     queries: tuple[str, ...]
     """The names of the job's queries."""
     versions: dict[str, str] = field(default_factory=dict)
-    """Program -> version: evensplit, spark, kafka, python."""
+    """Package -> version: evensplit, pyspark, confluent-kafka."""
     asked: tuple[str, ...] = ()
     """The nemeses that were asked for by name; empty: all that could be used."""
     repeats: bool = False

@@ -13,7 +13,7 @@ from evensplit.testing.process.spark_kafka_jars import SPARK, connector_jars
 
 INSTEAD = (
     f"In a checkout call `make chaos-peer`, which makes an environment with it; elsewhere make one of your own: "
-    f"pip install 'evensplit[cli,testing]' pyspark=={SPARK}"
+    f"pip install 'evensplit[cli,spark,testing]' pyspark=={SPARK}"
 )
 
 

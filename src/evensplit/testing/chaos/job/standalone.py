@@ -76,11 +76,12 @@ class StandaloneCluster:
         _kill(self._processes[1 + worker])
 
     def restart_worker(self, worker: int) -> None:
-        """Start a killed worker again; on return the master counts on it, and no longer on the killed one."""
+        """Start a killed worker again; on return the master counts on it."""
         known = {one["id"] for one in self._state()["workers"]}
         self._processes[1 + worker] = self._start_worker(worker)
 
         def is_known(_: float) -> bool:
+            # The number alone does not tell: the killed worker may be counted on for some seconds more.
             alive = [one["id"] for one in self._state()["workers"] if one["state"] == "ALIVE"]
             return len(alive) >= self._count and not known.issuperset(alive)
 
@@ -113,7 +114,6 @@ class StandaloneCluster:
         return self._start(name, ["org.apache.spark.deploy.worker.Worker", *own, self.url])
 
     def _wait_for_workers(self, count: int) -> None:
-        # A worker that was killed is counted on for some seconds more.
         wait_until(lambda _: self.alive() >= count, f"Spark's master knows {count} workers", START_TIMEOUT_S)
 
     def _start(self, name: str, arguments: list[str]) -> Child:

@@ -1,0 +1,33 @@
+"""What is kept of the verdict on a run with faults, and lines of Markdown that show it: for the storm and long runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import fill
+from typing import Any
+
+LINE_MAX = 130
+
+
+def latency_s(figures: Mapping[str, Any]) -> dict[str, list[float]]:
+    """`p50` and `p99` of each query that keeps records."""
+    found = figures.get("delivery latency (s)", {}).values()
+    return {part: [one[part] for one in found] for part in ("p50", "p99")}
+
+
+def standstill_s(figures: Mapping[str, Any]) -> float:
+    """The longest time without delivery after a fault, of the query for which it was longest."""
+    return max(figures.get("longest stall after a fault (s)", {}).values(), default=0.0)
+
+
+def explained_ends(figures: Mapping[str, Any]) -> int:
+    """How often queries ended with an error for which the source's documentation has a reason, and the run a fault."""
+    return sum(bool(one["cause"]) for one in figures["queries' ends"])
+
+
+def wrapped(line: str) -> str:
+    """A line of Markdown in lines of at most `LINE_MAX` characters. One of a table has to stay as it is."""
+    if line.startswith("|"):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return fill(line, LINE_MAX, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
