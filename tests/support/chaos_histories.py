@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -256,6 +257,7 @@ def _write(run: Run, at_s: float, some: list[Row], transaction: str, *, aborted:
             **place,
             keys=tuple(one.key for one in some) if row.key else (),
             timestamps_ms=tuple(one.timestamp_ms for one in some),
+            checksums=tuple(zlib.crc32(one.value.encode()) for one in some),
         )
     )
     run.events.append(ev.RecordsAcknowledged(at_s=at_s + 1, **place, offsets=tuple(one.offset for one in some)))

@@ -104,7 +104,7 @@ class Faults:
                     FaultBegan(at_s=round(begins_s, 4), fault=planned.number, nemesis=planned.nemesis, what=what)
                 )
             problem = "".join(traceback.format_exception(error, limit=-4))
-            recorder.record(FaultFailed(fault=planned.number, nemesis=planned.nemesis, problem=problem))
+            recorder.record(FaultFailed(fault=planned.number, nemesis=planned.nemesis, problem=problem, made=began))
         finally:
             with self._lock:
                 self._on.pop(planned.number, None)

@@ -137,15 +137,18 @@ def _not_in_the_log(run: Run) -> None:
 
 def _nothing(run: Run) -> None:
     """Faults that go on to the end excuse each record, but not all of them."""
-    run.events.append(ev.FaultBegan(at_s=1, fault=3, nemesis="cut", what="east is cut off"))
-    run.change(ev.FaultsStopped, lambda _: True, lambda _: None)
+    _cut_off_to_the_end(run)
     for attempts in run.batches[QUERY].values():
         attempts[:] = [(token, at_s, []) for token, at_s, _ in attempts]
 
 
-def _no_sink(run: Run) -> None:
+def _cut_off_to_the_end(run: Run) -> None:
     run.events.append(ev.FaultBegan(at_s=1, fault=3, nemesis="cut", what="east is cut off"))
-    run.change(ev.FaultsStopped, lambda _: True, lambda _: None)
+    run.change(ev.FaultsStopped, lambda _: True, lambda one: replace(one, at_s=END_S))
+
+
+def _no_sink(run: Run) -> None:
+    _cut_off_to_the_end(run)
     run.batches[QUERY].clear()
 
 
@@ -187,6 +190,45 @@ def _stall(run: Run) -> None:
 def _liveness(run: Run) -> None:
     [(token, at_s, rows)] = run.batches["parquet"][19]
     run.batches["parquet"][19] = [(token, at_s + 75, rows)]
+
+
+def _contents(run: Run) -> None:
+    row = _first(run, "plain")
+    row.value = row.value.replace("xxxx", "xxxy")
+
+
+def _cut_short(run: Run) -> None:
+    row = _first(run, "plain")
+    row.value = row.value.removesuffix("x")
+
+
+def _before_it_was_sent(run: Run) -> None:
+    [(token, at_s, rows)] = run.batches[QUERY][10]
+    run.batches[QUERY][10] = [(token, at_s - 6, rows)]
+
+
+def _memory_jumps(run: Run) -> None:
+    """A process that grows once, and by much."""
+    for minute in range(31):
+        mib = 500 + 100 * (minute > 25)
+        run.events.append(ev.MemoryMeasured(at_s=minute * 60, process="driver", pid=1, resident_mib=mib))
+
+
+def _ended_by_the_other_cluster(run: Run) -> None:
+    """Only a broker of east was killed."""
+    error = "evensplit.errors.ClusterUnreachable: cluster 'West': no broker answers"
+    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error=error))
+
+
+def _loss_that_no_broker_makes(run: Run) -> None:
+    """A broker that dies loses nothing of a topic whose elections are clean."""
+    error = "evensplit.errors.DataLossError: cluster 'Ost', topic 'plain': offsets 3 to 7 are gone"
+    run.events.append(ev.QueryEnded(at_s=70, query=QUERY, error=error))
+
+
+def _loss_of_another_topic(run: Run) -> None:
+    error = "evensplit.errors.DataLossError: cluster 'Ost', topic 'plain': offsets 3 to 7 are gone"
+    run.events.append(ev.QueryEnded(at_s=155, query=QUERY, error=error))
 
 
 def _memory(run: Run) -> None:
@@ -267,6 +309,13 @@ FAULTS: dict[Callable[[Run], None], str] = {
     _one_offset_twice: "history",
     _found_elsewhere: "history",
     _found_though_aborted: "history",
+    _contents: "changed",
+    _cut_short: "changed",
+    _before_it_was_sent: "made up",
+    _memory_jumps: "memory",
+    _ended_by_the_other_cluster: "ended by itself",
+    _loss_that_no_broker_makes: "ended by itself",
+    _loss_of_another_topic: "ended by itself",
 }
 
 

@@ -270,9 +270,47 @@ def test_a_run_that_ends_early_says_what_it_does_not_show(tmp_path: Path) -> Non
     run.change(ev.JobReady, lambda _: True, lambda _: None)
     run.change(ev.LogRead, lambda _: True, lambda _: None)
     run.change(ev.RunEnded, lambda _: True, lambda _: ev.RunEnded(at_s=END_S, problem="no broker started"))
-    said = "\n".join(check(run.write(tmp_path)).not_judged)
-    for part in ("faults never stopped", "never ready", "no broker started", "the logs of 20 partitions"):
+    verdict = check(run.write(tmp_path))
+    assert verdict.sentence.startswith("Proves nothing: 2 findings")
+    assert {one.kind for one in verdict.findings} == {"incomplete"}
+    said = "\n".join([*verdict.not_judged, *(one.what for one in verdict.findings)])
+    for part in ("never ready", "no broker started", "the logs of 20 partitions"):
         assert part in said
+
+
+@pytest.mark.parametrize(
+    "kind, missing",
+    [(ev.FaultsStopped, "the faults never stopped"), (ev.RunEnded, "the end of the run"), (ev.JobReady, "never ready")],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_a_run_that_lacks_its_end_or_its_beginning_is_not_held(
+    tmp_path: Path, kind: type[ev.Event], missing: str
+) -> None:
+    run = faultless()
+    run.change(kind, lambda _: True, lambda _: None)
+    (found,) = check(run.write(tmp_path)).findings
+    assert found.kind == "incomplete"
+    assert missing in found.what
+
+
+def test_a_run_without_a_fault_that_could_be_made_is_not_held(tmp_path: Path) -> None:
+    run = faultless()
+    for number, name in ((1, "broker-kill"), (2, "topic-recreated")):
+        run.events.append(ev.FaultFailed(at_s=190, fault=number, nemesis=name, problem="no broker answers"))
+    (found,) = check(run.write(tmp_path)).findings
+    assert "none of 2 faults" in found.what
+
+
+def test_a_fault_that_could_not_be_ended_goes_on_and_is_said(tmp_path: Path) -> None:
+    run = faultless()
+    run.events += [
+        ev.FaultBegan(at_s=95, fault=3, nemesis="cut", what="east is cut off", clusters=("east",)),
+        ev.FaultFailed(at_s=99, fault=3, nemesis="cut", problem="no answer", made=True),
+    ]
+    run.batches["parquet"][10] = [(token, 145.0, rows) for token, _, rows in run.batches["parquet"][10]]
+    verdict = check(run.write(tmp_path))
+    assert verdict.findings == ()
+    assert any("after 95 s" in one and "east is cut off" in one for one in verdict.not_judged)
 
 
 def test_every_excuse_names_a_page_of_the_documentation_that_says_it() -> None:

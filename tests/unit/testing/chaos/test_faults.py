@@ -83,6 +83,7 @@ def test_what_cannot_be_made_or_ended_is_recorded_and_the_others_go_on(tmp_path:
     failed = {one.fault: one.problem for one in told(tmp_path, FaultFailed)}
     assert "there is no topic" in failed[1]
     assert "the broker is not back" in failed[2]
+    assert {one.fault: one.made for one in told(tmp_path, FaultFailed)} == {1: False, 2: True}
     assert {one.fault: one.what for one in told(tmp_path, FaultBegan)} == {
         1: "it could not be made",
         2: "on for ever",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,7 @@ def check(directory: Path, *, excuses: Sequence[Excuse] | None = None, bound_s: 
             judge_query(context, query, attempts, delivery_of(attempts, context.ledger, context.names))
     judge_endings(context, EXCUSES[began.source] if excuses is None else excuses)
     judge_memory(context)
-    by_nemesis: dict[str, int] = {}
-    for fault in context.faults:
-        by_nemesis[fault.nemesis] = by_nemesis.get(fault.nemesis, 0) + 1
+    by_nemesis = Counter(fault.nemesis for fault in context.faults if fault.clusters is not None)
     figures["records written"] = int(np.sum(context.ledger.place >= 0))
     figures["records acknowledged"] = int(np.sum(context.ledger.acknowledged))
     hard = spells([*context.faults, *starts_of(events)])
@@ -84,20 +83,34 @@ def _context(events: list[Event], bound_s: float) -> Context:
 
 
 def _judge_end(context: Context) -> None:
-    """Say what a run does not show that ended early, or has not ended."""
-    events, say = context.events, context.not_judged.append
+    """Find what a run does not prove that ended early, or has not ended, and say what else could not be judged."""
+    events = context.events
+
+    def lacks(what: str) -> None:
+        context.find("incomplete", what, "history", context.end_s)
+
     ends = [one for one in events if isinstance(one, RunEnded)]
-    if context.calm_s is None:
-        say("liveness: the faults never stopped")
     if not any(isinstance(one, JobReady) for one in events):
-        say("delivery: the job was never ready, so nothing had to be delivered by a certain time")
+        lacks("the job was never ready, so nothing had to be delivered by a certain time")
+    elif context.calm_s is None:
+        lacks("the faults never stopped, so not everything had to be delivered")
     if not ends:
-        say("the end of the run: it is not in the history")
+        lacks("the end of the run is not in it")
     for one in ends:
         if one.problem:
-            say(f"the run ended before its time: {one.problem}")
+            lacks(f"the run ended before its time: {one.problem}")
+    failed = {one.fault: one for one in events if isinstance(one, FaultFailed)}
+    if context.faults and all(one.number in failed for one in context.faults):
+        lacks(f"none of {len(context.faults)} faults could be made and ended")
+    for fault in context.faults:
+        if fault.number in failed and failed[fault.number].made:
+            what = f"what came after {fault.begin_s:.0f} s: a fault could not be ended, {fault.what}"
+            context.not_judged.append(what)
     ledger = context.ledger
     live = {at for at, place in enumerate(ledger.places) if place[:3] not in ledger.deleted_s}
     if unread := sorted(live - ledger.read):
         cluster, topic, _, partition = ledger.places[unread[0]]
-        say(f"the logs of {len(unread)} partitions, e.g. {cluster} {topic}-{partition}: no other client has read them")
+        where = f"the logs of {len(unread)} partitions, e.g. {cluster} {topic}-{partition}"
+        context.not_judged.append(f"{where}: no other client has read them")
+    if (context.ledger.checksum[context.ledger.place >= 0] < 0).any():
+        context.not_judged.append("values: the history has no checksums of them")

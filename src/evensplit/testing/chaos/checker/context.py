@@ -62,11 +62,15 @@ class Context:
         at_s = np.inf if np.isnan(at_s) else at_s
         return [
             self.ledger.deleted_s.get(place[:3], np.inf) <= at_s
-            or (kind := self.ledger.kinds.get(place[:3])) == "compacted"
-            or (kind == "unclean" and self.first_fault_s(place[0]) <= at_s)
+            or (self.ledger.kinds.get(place[:3]) == "unclean" and self.first_fault_s(place[0]) <= at_s)
             for place in self.ledger.places
         ]
 
     def may_be_gone(self, at_s: float) -> Bools:
         """Which records the log need not have any more at a time; NaN: at the end."""
-        return self.ledger.at(self.places_of_change(at_s)) | self.ledger.removed(np.inf if np.isnan(at_s) else at_s)
+        return self.ledger.at(self.places_of_change(at_s)) | self.taken(at_s)
+
+    def taken(self, at_s: float) -> Bools:
+        """Which records retention, compaction or somebody may have taken out of the log at a time; NaN: at the end."""
+        at_s = np.inf if np.isnan(at_s) else at_s
+        return self.ledger.removed(at_s) | self.ledger.replaced(at_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ class Delivery:
     """The same by its columns and the incarnation of its value."""
     offset: Ints
     timestamp_ms: Ints
+    checksum: Ints
+    """The CRC-32 of its value."""
     key: Ints
     attempt: Ints
     """Index into the attempts."""
@@ -94,6 +97,7 @@ def _rows(
         by_columns[inverse.reshape(-1)],
         _ints(table["offset"]),
         _ints(timestamp),
+        np.array([zlib.crc32(one or b"") for one in value.to_pylist()], np.int64),
         _mapped(table["key"].cast(pa.binary()), lambda key: known.get(key, -2)),
         attempt,
     )

@@ -43,20 +43,19 @@ def duty_of(
         np.minimum(deadline_s, np.maximum(ledger.due_s, calm_s) + LIVENESS_S, out=deadline_s)
     sent, acknowledged = ledger.place >= 0, ledger.acknowledged
     lost = acknowledged & _lost_by_election(ledger, faults)
-    read = ledger.at([number in ledger.read for number in range(len(ledger.places))])
+    read = ledger.was_read
     excused = {
         "its transaction was aborted": acknowledged & ledger.aborted,
         "the outcome of its transaction is unknown": acknowledged & ledger.unknown,
         "its topic was deleted": acknowledged & _deleted(ledger, deadline_s),
         "it was removed from the log": acknowledged & ledger.removed(deadline_s),
-        "a later record of its key replaced it": acknowledged & _superseded(ledger, deadline_s),
+        "a later record of its key replaced it": acknowledged & ledger.replaced(deadline_s),
         "an unclean election lost it": lost,
     }
     free = np.zeros(ledger.size, bool)
     for some in excused.values():
         free |= some
-    keeps = ~ledger.of_kind("compacted") & ~ledger.of_kind("unclean") & ~ledger.removed(np.inf)
-    absent = sent & read & keeps & ~ledger.in_log & ~(acknowledged & ~ledger.unknown)
+    absent = sent & read & ledger.stays & ~ledger.in_log & ~(acknowledged & ~ledger.unknown)
     must = (acknowledged & ~free) | (sent & ledger.in_log)
     return Duty(must, sent & ~(ledger.aborted & ~ledger.in_log) & ~absent, absent, deadline_s, excused, lost & ~read)
 
@@ -73,15 +72,3 @@ def _lost_by_election(ledger: Ledger, faults: Sequence[Fault]) -> Bools:
 def _deleted(ledger: Ledger, deadline_s: Floats) -> Bools:
     began = np.array([ledger.deleted_s.get(place[:3], np.inf) for place in ledger.places] + [np.inf])
     return began[ledger.place] <= deadline_s
-
-
-def _superseded(ledger: Ledger, deadline_s: Floats) -> Bools:
-    """Records of compacted topics with a later one of the same key in the same partition, sent before the deadline."""
-    found = np.zeros(ledger.size, bool)
-    at = np.flatnonzero(ledger.of_kind("compacted") & (ledger.key >= 0) & ~ledger.aborted)
-    at = at[np.lexsort((at, ledger.key[at], ledger.place[at]))]
-    if len(at) > 1:
-        this, following = at[:-1], at[1:]
-        same = (ledger.place[this] == ledger.place[following]) & (ledger.key[this] == ledger.key[following])
-        found[this] = same & (ledger.sent_s[following] <= deadline_s[this])
-    return found

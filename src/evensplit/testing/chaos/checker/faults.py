@@ -35,11 +35,11 @@ class Fault:
 
 
 def faults_of(events: Sequence[Event], end_s: float) -> tuple[Fault, ...]:
-    """The faults that began. One that never ended lasts until the end of the run."""
+    """The faults that began. One that never ended, or could not be ended, lasts until the end of the run."""
     ended: dict[int, float] = {}
     failed: set[int] = set()
     for event in events:
-        if isinstance(event, FaultEnded | FaultFailed):
+        if isinstance(event, FaultEnded) or (isinstance(event, FaultFailed) and not event.made):
             ended[event.fault] = event.at_s
         if isinstance(event, FaultFailed):
             failed.add(event.fault)

@@ -14,6 +14,7 @@ from evensplit.testing.chaos.history.events import (
     RecordsAcknowledged,
     RecordsSent,
     RemovalBegan,
+    RunBegan,
     TopicCreated,
     TopicDeletionBegan,
     TransactionEnded,
@@ -58,6 +59,8 @@ class Ledger:
     offset: Ints
     """As the brokers gave it, or the other client found it; -1 if neither is known."""
     timestamp_ms: Ints
+    checksum: Ints
+    """The CRC-32 of its value; -1 if the history does not have it."""
     key: Ints
     """Index into `keys`; -1 for none."""
     transaction: Ints
@@ -68,6 +71,9 @@ class Ledger:
     read: set[int] = field(default_factory=set)
     """The places that the other client has read, to their ends."""
     kinds: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    compaction_lag_s: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    began_ms: int = 0
+    """When the run began, as timestamps have it; 0 if that is not known."""
     keys: list[str] = field(default_factory=list)
     outcomes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     deleted_s: dict[tuple[str, str, int], float] = field(default_factory=dict)
@@ -93,6 +99,34 @@ class Ledger:
     def at(self, chosen: Sequence[bool]) -> Bools:
         """Which records are in chosen places; `chosen` has one entry for each of `places`."""
         return np.array([*chosen, False], bool)[self.place]
+
+    @property
+    def was_read(self) -> Bools:
+        """Which records are in places that the other client has read to their ends."""
+        return self.at([number in self.read for number in range(len(self.places))])
+
+    @property
+    def stays(self) -> Bools:
+        """Which records nothing was to take out of their logs for as long as their topics are there."""
+        return ~self.of_kind("compacted") & ~self.of_kind("unclean") & ~self.removed(np.inf)
+
+    def replaced(self, until_s: float | Floats) -> Bools:
+        """Which records compaction may have removed at a time, or each at its own, for a later one of the same key.
+
+        Compaction looks at segments in their order, and takes none with a timestamp that is younger than the lag.
+        """
+        found = np.zeros(self.size, bool)
+        at = np.flatnonzero(self.of_kind("compacted") & (self.key >= 0) & ~self.aborted)
+        at = at[np.lexsort((at, self.key[at], self.place[at]))]
+        if len(at) > 1:
+            this, later = at[:-1], at[1:]
+            same = (self.place[this] == self.place[later]) & (self.key[this] == self.key[later])
+            lag_s = np.array([self.compaction_lag_s.get(place[:3], 0.0) for place in self.places])[self.place[this]]
+            youngest_s = (np.maximum(self.timestamp_ms[this], self.timestamp_ms[later]) - self.began_ms) / 1000
+            from_s = np.where((lag_s > 0) & (self.began_ms > 0), youngest_s + lag_s, -np.inf)
+            from_s = np.maximum(from_s, self.sent_s[later])
+            found[this] = same & (from_s <= np.broadcast_to(until_s, self.size)[this])
+        return found
 
     def removed(self, until_s: float | Floats) -> Bools:
         """Which records somebody had begun to remove from the log at a time, or each at its own."""
@@ -137,12 +171,15 @@ def ledger_of(events: Sequence[Event]) -> Ledger:
     transactions: dict[tuple[str, str], int] = {("", ""): -1}
     ended: dict[tuple[str, str], TransactionEnded] = {}
     timestamps_ms: list[int] = []
+    checksums: list[int] = []
     key_of: list[int] = []
     transaction_of: list[int] = []
     kinds: dict[tuple[str, str, int], str] = {}
     deleted_s: dict[tuple[str, str, int], float] = {}
     removals: list[RemovalBegan] = []
+    lags_s: dict[tuple[str, str, int], float] = {}
     read: set[int] = set()
+    began_ms = 0
 
     def place_of(event: RecordsSent | RecordsAcknowledged | LogRead) -> int:
         place = (event.cluster, event.topic, event.incarnation, event.partition)
@@ -154,6 +191,7 @@ def ledger_of(events: Sequence[Event]) -> Ledger:
                 count = len(event.numbers)
                 sent.add(place_of(event), event.at_s, event.numbers)
                 timestamps_ms.extend(event.timestamps_ms or (-1,) * count)
+                checksums.extend(event.checksums or (-1,) * count)
                 key_of.extend([keys.setdefault(key, len(keys) - 1) for key in event.keys] or (-1,) * count)
                 name = (event.writer, event.transaction) if event.transaction else ("", "")
                 transaction_of.extend((transactions.setdefault(name, len(transactions) - 1),) * count)
@@ -166,18 +204,23 @@ def ledger_of(events: Sequence[Event]) -> Ledger:
                 ended[event.writer, event.transaction] = event
             case TopicCreated():
                 kinds[event.cluster, event.topic, event.incarnation] = event.kind
+                lags_s[event.cluster, event.topic, event.incarnation] = event.compaction_lag_s
             case TopicDeletionBegan():
                 deleted_s.setdefault((event.cluster, event.topic, event.incarnation), event.at_s)
             case RemovalBegan():
                 removals.append(event)
+            case RunBegan():
+                began_ms = event.began_ms
     names = [name for name in transactions if name != ("", "")]
     ledger = _filled(sent.made(), confirmed.made(), found.made())
     ledger.timestamp_ms[ledger.sent.number] = timestamps_ms
+    ledger.checksum[ledger.sent.number] = checksums
     ledger.key[ledger.sent.number] = key_of
     ledger.transaction[ledger.sent.number] = transaction_of
     ledger.places, ledger.read, ledger.kinds = list(places), read, kinds
     ledger.keys = [key for key in keys if key]
     ledger.deleted_s, ledger.removals = deleted_s, removals
+    ledger.compaction_lag_s, ledger.began_ms = lags_s, began_ms
     ledger.outcomes = np.array([_OUTCOMES[ended[one].outcome] if one in ended else UNKNOWN for one in names], np.int64)
     _commit(ledger, np.array([ended[one].at_s if one in ended else np.nan for one in names]))
     return ledger
@@ -198,6 +241,7 @@ def _filled(sent: Claims, confirmed: Claims, found: Claims) -> Ledger:
         acknowledged=np.zeros(size, bool),
         offset=none.copy(),
         timestamp_ms=none.copy(),
+        checksum=none.copy(),
         key=none.copy(),
         transaction=none.copy(),
         in_log=np.zeros(size, bool),

@@ -14,9 +14,16 @@ class Excuse:
     pattern: str
     """A regular expression that is searched in the error."""
     nemeses: tuple[str, ...]
-    """One of them must have been on, or have ended at most 30 s before. `*` stands for any text."""
+    """One of them must have been on, or have ended at most 30 s before, in a cluster that the error names, and in a
+    topic that it names if the nemesis is about topics. `*` stands for any text."""
     where: str
     """The place in the documentation that says so."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of topics that the error may be about; empty: of any kind, or about none."""
+
+
+NO_PROOF = ("history", "incomplete")
+"""Kinds of findings by which a run proves nothing: its history contradicts itself, or it ended before its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,7 @@ class Finding:
     kind: str
     """`lost`, `repeated`, `repeated batch differs`, `reordered`, `wrong offset`, `wrong incarnation`, `wrong place`,
     `aborted but seen`, `part of a transaction`, `made up`, `not in the log`, `changed`, `miscounted`, `stalled`,
-    `liveness`, `nothing delivered`, `vanished` (from the sink), `ended by itself`, `memory`, or `history` (which
-    contradicts itself, so the run proves nothing)."""
+    `liveness`, `nothing delivered`, `vanished` (from the sink), `ended by itself`, `memory`, or one of `NO_PROOF`."""
     what: str
     where: str
     """The query, and the partition or the process."""
@@ -59,7 +65,9 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, with what it does not cover."""
-        parts = ["Held" if self.held else f"Not held: {_counted(len(self.findings), 'finding')}"]
+        empty = all(one.kind in NO_PROOF for one in self.findings)
+        found = f"{'Proves nothing' if empty else 'Not held'}: {_counted(len(self.findings), 'finding')}"
+        parts = ["Held" if self.held else found]
         if self.not_judged:
             # Each names its promise before the colon.
             parts.append(

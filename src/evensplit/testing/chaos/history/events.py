@@ -230,6 +230,8 @@ class FaultFailed(Event):
     fault: int
     nemesis: str
     problem: str
+    made: bool = False
+    """Whether it had begun, and could not be ended: nobody knows what is still as it made it."""
 
 
 # The job

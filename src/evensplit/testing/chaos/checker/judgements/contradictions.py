@@ -35,9 +35,7 @@ def judge_history(context: Context) -> None:
     _find(context, "are of aborted transactions, and another client found them", found, aborted)
     moved = known & (ledger.offset[number] != found.offset)
     _find(context, "were found at another offset than the brokers gave", found, moved)
-    read = ledger.at([at in ledger.read for at in range(len(ledger.places))])
-    keeps = ~ledger.of_kind("compacted") & ~ledger.of_kind("unclean") & ~ledger.removed(np.inf)
-    gone = np.flatnonzero(~np.isnan(ledger.due_s) & read & keeps & ~ledger.in_log)
+    gone = np.flatnonzero(~np.isnan(ledger.due_s) & ledger.was_read & ledger.stays & ~ledger.in_log)
     what = "were acknowledged, and another client did not find them"
     context.find_records(KIND, what, "brokers", gone, ledger.due_s[gone])
 

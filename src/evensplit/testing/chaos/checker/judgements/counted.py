@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evensplit.testing.chaos.checker.context import Context
-from evensplit.testing.chaos.checker.judgements.missing import find_late
+from evensplit.testing.chaos.checker.judgements.missing import judge_lateness
 from evensplit.testing.chaos.checker.ledger import Place
 from evensplit.testing.chaos.checker.sinks import Attempt
 
@@ -59,9 +59,9 @@ def _judge_repeated(context: Context, ours: dict[Group, Count], theirs: dict[Gro
     """A batch that comes again has the same counts, but of partitions of which records may be gone."""
     ledger = context.ledger
     changes = dict(zip(ledger.places, context.places_of_change(again.at_s), strict=True))
-    removed = {ledger.places[at] for at in np.unique(ledger.place[ledger.removed(again.at_s)])}
+    taken = {ledger.places[at] for at in np.unique(ledger.place[context.taken(again.at_s)])}
     for group in sorted({*ours, *theirs}):
-        if ours.get(group) != theirs.get(group) and not changes.get(group[1], False) and group[1] not in removed:
+        if ours.get(group) != theirs.get(group) and not changes.get(group[1], False) and group[1] not in taken:
             what = f"batch {again.batch}: {ours.get(group)}, and {theirs.get(group)} when it was repeated"
             context.find("repeated batch differs", what, _where(group[1]), again.at_s)
 
@@ -102,7 +102,7 @@ def _judge_steps(context: Context, steps: dict[Place, list[tuple[float, int]]]) 
         at = np.searchsorted(counts, np.arange(1, len(due) + 1))
         times = np.array([at_s for at_s, _ in known] + [np.nan])
         arrived_s[due] = times[at]
-    find_late(context, "counted", np.flatnonzero(arrived_s > duty.deadline_s), arrived_s)
+    judge_lateness(context, "counted", arrived_s)
 
 
 def _where(place: Place) -> str:

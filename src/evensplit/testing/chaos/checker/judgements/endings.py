@@ -9,12 +9,13 @@ from fnmatch import fnmatch
 import numpy as np
 
 from evensplit.testing.chaos.checker.context import Context
-from evensplit.testing.chaos.checker.faults import around
+from evensplit.testing.chaos.checker.excuses import TOPICS
+from evensplit.testing.chaos.checker.faults import Fault, around
 from evensplit.testing.chaos.checker.verdict import Excuse
 from evensplit.testing.chaos.history.events import JobEnded, MemoryMeasured, QueryEnded, RunBegan
 
-LIVES_S, WARM_S, SLOPE_MAX = 1200.0, 600.0, 1.0
-"""Memory is judged of processes that live so long, after so long, and may grow by so many MiB a minute."""
+LIVES_S, WARM_S, GROWTH_MIB_PER_MINUTE_MAX = 1200.0, 600.0, 1.0
+"""Memory is judged of processes that live so long, after so long, and may grow by so much."""
 
 ROLES = ("driver", "driver python", "source python", "executor", "executor python")
 """The processes of a run whose memory is judged. Spark in one process has no executors of its own."""
@@ -31,18 +32,46 @@ def judge_endings(context: Context, excuses: Sequence[Excuse]) -> None:
             context.find("ended by itself", f"the driver ended with code {event.code}", "driver", event.at_s)
         if not isinstance(event, QueryEnded) or not event.error:
             continue
-        on = around(context.faults, event.at_s, context.bound_s)
-        cause = ""
-        for excuse in excuses:
-            fit = [one for one in on if any(fnmatch(one.nemesis, name) for name in excuse.nemeses)]
-            if fit and re.search(excuse.pattern, event.error):
-                cause = f"{fit[-1].what} ({excuse.where})"
-                break
+        cause = _cause(context, event, excuses)
         error = _shortened(event.error)
         ends.append({"query": event.query, "at_s": event.at_s, "error": error, "cause": cause})
         if not cause:
             context.find("ended by itself", error, event.query, event.at_s)
     context.figures["queries' ends"] = ends
+
+
+def _cause(context: Context, event: QueryEnded, excuses: Sequence[Excuse]) -> str:
+    """The fault that explains the end of a query, and where the documentation says so; empty if none does."""
+    on = around(context.faults, event.at_s, context.bound_s)
+    for excuse in excuses:
+        found = re.search(excuse.pattern, event.error)
+        if found is None:
+            continue
+        # The text of the error is what follows on its line; what is above or below are lines of code, or a plan.
+        told = event.error[found.start() :].partition("\n")[0]
+        clusters = {cluster for name, cluster in context.names.items() if _names(told, name)}
+        topics = {topic for _, topic, _ in context.ledger.kinds if _names(told, topic)}
+        kinds = {kind for (_, topic, _), kind in context.ledger.kinds.items() if topic in topics}
+        if excuse.kinds and not kinds.intersection(excuse.kinds):
+            continue
+        for fault in reversed(on):
+            if any(fnmatch(fault.nemesis, name) for name in excuse.nemeses) and _fits(fault, clusters, topics):
+                return f"{fault.what} ({excuse.where})"
+    return ""
+
+
+def _fits(fault: Fault, clusters: set[str], topics: set[str]) -> bool:
+    """Whether a fault is about a cluster and a topic that an error names, as far as either of them names any."""
+    if clusters and fault.clusters and not clusters.intersection(fault.clusters):
+        return False
+    if topics and fault.nemesis in TOPICS and fault.clusters is not None:
+        return any(_names(fault.what, topic) for topic in topics)
+    return True
+
+
+def _names(text: str, name: str) -> bool:
+    """Whether a text names a cluster or a topic, and not a longer name that begins or ends like it."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
 
 
 def _shortened(error: str) -> str:
@@ -52,10 +81,12 @@ def _shortened(error: str) -> str:
 
 def judge_memory(context: Context) -> None:
     """The slope of each process that lives long enough, by role."""
-    spark = next((one.spark for one in context.events if isinstance(one, RunBegan)), "")
-    samples: dict[str, dict[int, list[tuple[float, float]]]] = {
-        role: {} for role in ROLES if role != "executor" or spark != "local"
-    }
+    began = next((one for one in context.events if isinstance(one, RunBegan)), None)
+    absent = {"executor"} if began is not None and began.spark == "local" else set[str]()
+    if began is not None and began.source != "evensplit":
+        # It plans in the driver, and reads in executors.
+        absent |= {"source python", "executor python"}
+    samples: dict[str, dict[int, list[tuple[float, float]]]] = {role: {} for role in ROLES if role not in absent}
     for event in context.events:
         if isinstance(event, MemoryMeasured):
             samples.setdefault(event.process, {}).setdefault(event.pid, []).append((event.at_s, event.resident_mib))
@@ -69,8 +100,10 @@ def judge_memory(context: Context) -> None:
             if at_s[-1] - at_s[0] < LIVES_S or warm.sum() < 2:
                 continue
             slope = slopes.setdefault(role, {})[str(pid)] = round(_slope(at_s[warm] / 60, mib[warm]), 3)
-            if slope > SLOPE_MAX:
-                context.find("memory", f"grows by {slope:.2f} MiB a minute", f"{role} {pid}", at_s[-1])
+            rise = _rise(at_s[warm] / 60, mib[warm])
+            if max(slope, rise) > GROWTH_MIB_PER_MINUTE_MAX:
+                what = f"grows by {slope:.2f} MiB a minute, and by {rise:.2f} from the first tenth to the last one"
+                context.find("memory", what, f"{role} {pid}", at_s[-1])
         if role not in slopes:
             lived = f"lived for {LIVES_S / 60:g} minutes, the longest for {longest_s / 60:.1f}"
             context.not_judged.append(f"memory: of {role}, no process {lived if processes else 'was measured'}")
@@ -85,3 +118,10 @@ def _slope(at: np.ndarray, value: np.ndarray) -> float:
     apart = at[late] > at[early]
     early, late = early[apart], late[apart]
     return float(np.median((value[late] - value[early]) / (at[late] - at[early])))
+
+
+def _rise(at: np.ndarray, value: np.ndarray) -> float:
+    """The slope from the median of the first tenth of the samples to that of the last: it sees a jump, too."""
+    tenth = max(1, len(at) // 10)
+    apart = np.median(at[-tenth:]) - np.median(at[:tenth])
+    return float((np.median(value[-tenth:]) - np.median(value[:tenth])) / apart) if apart > 0 else 0.0

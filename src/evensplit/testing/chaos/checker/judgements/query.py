@@ -74,7 +74,7 @@ def _may_be_gone(context: Context, rows: Delivery, at_s: float) -> Any:
 
 
 def _as_multiset(rows: Delivery) -> Any:
-    columns = np.stack([rows.number, rows.column_place, rows.offset, rows.timestamp_ms, rows.key])
+    columns = np.stack([rows.number, rows.column_place, rows.offset, rows.timestamp_ms, rows.checksum, rows.key])
     return columns[:, np.lexsort(columns)]
 
 
@@ -99,6 +99,9 @@ def _judge_rows(context: Context, query: str, rows: Delivery, when: Any) -> Any:
         sent = ledger.timestamp_ms[number]
         judge("changed", "have another timestamp than they were sent with", (sent >= 0) & (sent != rows.timestamp_ms))
         judge("changed", "have another key than they were sent with", ledger.key[number] != rows.key)
+        sum_of = ledger.checksum[number]
+        judge("changed", "have another value than they were sent with", (sum_of >= 0) & (sum_of != rows.checksum))
+        judge("made up", "were delivered before they were sent", when < ledger.sent_s[number])
         judge("aborted but seen", "are of aborted transactions", (ledger.aborted & ~ledger.in_log)[number])
         absent = context.duty.absent & ~ledger.aborted
         judge("not in the log", "were never confirmed, and another client did not find them", absent[number])
