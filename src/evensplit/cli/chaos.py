@@ -59,7 +59,8 @@ NEEDED = ("confluent_kafka", "pyspark")
     "queries",
     multiple=True,
     metavar="NAME",
-    help="A query of the job. Default: foreach-batch and deduplicated, or parquet and counted, as the seed says.",
+    help="A query of the job. Default: two that the seed chooses. There are "
+    "foreach-batch, parquet, deduplicated, counted, async.",
 )
 @click.option("--job", metavar="COMMAND", help="A job of your own (see the testing guide). Default: one of ours.")
 @click.option(

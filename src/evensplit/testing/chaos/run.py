@@ -20,6 +20,7 @@ from evensplit.testing.chaos.job import spark_source
 from evensplit.testing.chaos.job.memory import MemoryWatcher
 from evensplit.testing.chaos.job.process import JobProcess
 from evensplit.testing.chaos.job.room import may_mount, room_for_checkpoints
+from evensplit.testing.chaos.job.sinks import SINKS
 from evensplit.testing.chaos.job.standalone import StandaloneCluster
 from evensplit.testing.chaos.job.task import Task
 from evensplit.testing.chaos.job.watch import SinkWatcher
@@ -124,6 +125,8 @@ def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
     """The nemeses of a run, by name, and its schedule."""
     if plan.job and plan.source == "kafka":
         raise ChaosError("a job of your own chooses its source itself: give a job, or the source `kafka`, not both")
+    if not plan.job and (unknown := [one for one in plan.queries if one not in SINKS]):
+        raise ChaosError(f"our job has no query {', '.join(unknown)}; it has {', '.join(SINKS)}")
     there = {plan.spark, plan.source}
     if not plan.job and held_sinks(plan.queries):
         there.add("held-sink")

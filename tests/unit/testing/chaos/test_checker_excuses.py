@@ -107,6 +107,19 @@ def _replaced(until: int) -> Plant:
     return plant
 
 
+def _compacted_after(lag_s: float) -> Plant:
+    """A record of batch 3, due until 90 s, is replaced by the next batch; both have timestamps of about 50.3 s."""
+
+    def plant(run: Run) -> None:
+        run.change(ev.RunBegan, lambda _: True, lambda one: replace(one, began_ms=950_000))
+        run.change(
+            ev.TopicCreated, lambda one: one.kind == "compacted", lambda one: replace(one, compaction_lag_s=lag_s)
+        )
+        _replaced(4)(run)
+
+    return plant
+
+
 def _late(at_s: float) -> Plant:
     """What was due at 53 s comes at this time; a fault is on until 60 s."""
 
@@ -194,6 +207,7 @@ HELD: dict[str, Plant] = {
     "async delivers again what came 30 s before": _again_by_async(100, 6),
     "a topic is deleted in the meantime": _deleted("brief"),
     "a record is replaced in time": _replaced(8),
+    "a record is replaced, and compaction may have run in time": _compacted_after(39),
     "a record waits for 30 s after a fault": _late(89.9),
     "a driver that is started again takes as long as at first": _late_after_a_start(145.9),
     "a query ends 30 s after a fault that explains it": _ended(130.9, KILLED),
@@ -225,6 +239,7 @@ OUTSIDE: dict[str, tuple[Plant, set[str]]] = {
     "async delivers again what came long before": (_again_by_async(100, 5), {"repeated"}),
     "a topic that is not deleted lacks records": (_deleted("plain"), LOST),
     "a record is replaced too late": (_replaced(9), LOST),
+    "a record is replaced, but compaction has to wait": (_compacted_after(40), LOST),
     "a record waits longer than 30 s after a fault": (_late(90.1), {"stalled"}),
     "a fault that never ends excuses nothing for ever": (_late_though_the_fault_never_ends, {"liveness"}),
     "a driver that is started again takes longer": (_late_after_a_start(146.1), {"stalled"}),

@@ -84,6 +84,12 @@ def test_a_run_has_the_faults_that_can_be_made_in_it(plan: Plan, missing: set[st
     assert {one.nemesis for one in schedule} <= set(nemeses)
 
 
+def test_queries_that_our_job_does_not_have_are_refused_before_anything_starts() -> None:
+    with pytest.raises(ChaosError, match=r"our job has no query counts, files; it has foreach-batch, parquet"):
+        _what_happens(Plan(directory=Path("run"), queries=("parquet", "counts", "files")))
+    _what_happens(Plan(directory=Path("run"), queries=("files",), job=("job",)))
+
+
 def test_a_restart_changes_every_option_that_may_change() -> None:
     assert {*OPTIONS} == {one.name for one in DECLARED} - FIXED
 

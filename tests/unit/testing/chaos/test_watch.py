@@ -55,6 +55,22 @@ def delivered(directory: Path) -> list[tuple[str, int, int]]:
     return [(one.query, one.batch, one.rows) for one in events if isinstance(one, BatchDelivered)]
 
 
+@pytest.mark.parametrize("queries", [("counted", "parquet"), ("parquet", "counted"), ("counted",)])
+def test_which_records_have_arrived_is_seen_in_a_sink_that_keeps_them(tmp_path: Path, queries: tuple[str, ...]) -> None:
+    task = task_in(tmp_path, *queries)
+    counts = task.sink("counted") / "batch-0" / "attempt-a"
+    counts.mkdir(parents=True)
+    pq.write_table(pa.table({"count": [2]}), counts / "part-0.parquet")
+    (counts / "_SUCCESS").touch()
+    if "parquet" in queries:
+        log(task.sink("parquet"), "0", put(task.sink("parquet") / "part-0.parquet", 7))
+    with Recorder(task.history, "run") as recorder:
+        watcher = SinkWatcher(task, recorder)
+        watcher.look()
+    assert watcher.has(7) == ("parquet" in queries)
+    assert set(delivered(tmp_path)) == {("counted", 0, 1), ("parquet", 0, 1)} & {(one, 0, 1) for one in queries}
+
+
 def test_only_whole_attempts_of_a_batch_count_and_a_repeated_one_counts_once(tmp_path: Path) -> None:
     task = task_in(tmp_path, "foreach-batch")
     place = task.sink("foreach-batch") / "batch-0"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -106,8 +108,14 @@ def test_each_record_is_recorded_before_it_is_produced_and_when_it_is_confirmed(
     events = events_of(tmp_path, PLAIN, producer, bursts=3)
     assert numbers(events, RecordsSent) == numbers(events, RecordsAcknowledged) == list(range(30))
     sent = {number: event for event in events if isinstance(event, RecordsSent) for number in event.numbers}
+    checksums = {
+        number: checksum
+        for event in sent.values()
+        for number, checksum in zip(event.numbers, event.checksums, strict=True)
+    }
     for value, _, partition in producer.records:
         number, cluster, topic, incarnation, place, _padding = value.decode().split("|")
+        assert checksums[int(number)] == zlib.crc32(value)
         assert (cluster, topic, incarnation, place) == ("east", "t", "2", str(partition))
         assert sent[int(number)].partition == partition
     for event in events:
@@ -158,3 +166,14 @@ def test_a_transaction_counts_as_aborted_only_if_no_commit_was_asked_for(
     assert outcomes(events) == [outcome]
     if outcome == "unknown":
         assert numbers(events, RecordsAcknowledged) == list(range(10))
+
+
+def test_an_error_that_a_writer_does_not_know_ends_it_and_is_kept(tmp_path: Path) -> None:
+    topic = Topic("east", "t", PLAIN, 3, incarnation=2, is_there=True)
+    producer = FakeProducer()
+    producer.produce = None  # type: ignore[assignment, method-assign]
+    with Recorder(tmp_path, "run") as recorder:
+        writer: Writer = writer_for(topic, {}, recorder, Numbers(), Random(1), Clock(), 200.0, producer)
+        # It is never told to end.
+        writer.run(threading.Event())
+    assert isinstance(writer.failure, TypeError)

@@ -41,6 +41,7 @@ class SinkWatcher(Repeated):
         self._rows: dict[str, dict[int, int]] = {query: {} for query in task.queries}
         self._files: dict[str, set[Path]] = {query: set() for query in task.queries}
         self._numbers: set[int] = set()
+        self._keeps_records = next((query for query in task.queries if query != "counted"), None)
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
@@ -55,7 +56,7 @@ class SinkWatcher(Repeated):
         return {query: len(rows) for query, rows in self._rows.items()}
 
     def has(self, number: int) -> bool:
-        """Whether the sink of the first query holds the record with this number."""
+        """Whether the sink of the first query that keeps records holds the one with this number."""
         return number in self._numbers
 
     def look(self) -> None:
@@ -84,7 +85,7 @@ class SinkWatcher(Repeated):
     def _take(self, query: str, one: Attempt) -> None:
         rows = sum(pq.read_metadata(file).num_rows for file in one.files)
         self._rows[query][one.batch] = rows
-        if query == self._task.queries[0]:
+        if query == self._keeps_records:
             for file in one.files:
                 values = pq.read_table(file, columns=["value"])["value"].to_pylist()
                 self._numbers.update(int(value.partition(b"|")[0]) for value in values)
