@@ -25,6 +25,7 @@ from bench.peer.processes import ROOT, machine, now
 from bench.peer.report import between, row
 from evensplit.core.text import counted
 from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.checker.verdict import NO_PROOF
 from evensplit.testing.chaos.history.events import RunBegan
 from evensplit.testing.chaos.history.recorder import read_history
 
@@ -32,8 +33,6 @@ RESULTS = ROOT / "bench" / "results" / "long_runs.json"
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- bench.long_runs: written by it from here -->"
 END = "<!-- bench.long_runs: to here -->"
-ENDED_EARLY = ("the run ended before its time", "the end of the run")
-"""How the checker begins to say that a run is not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def long_run(directory: Path, commit: str) -> LongRun:
     """Check the run in a directory."""
     began = next(one for one in read_history(directory / "history") if isinstance(one, RunBegan))
     verdict = check(directory)
-    if problems := [one for one in verdict.not_judged if one.startswith(ENDED_EARLY)]:
+    if problems := [one.what for one in verdict.findings if one.kind in NO_PROOF]:
         raise SystemExit(f"{directory}: {'; '.join(problems)}. Only whole runs go on record")
     figures = verdict.figures
     return LongRun(
@@ -204,7 +203,7 @@ def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
     )
     for one in runs:
         if one.failed_faults or one.not_judged:
-            failed = [f"{counted(one.failed_faults, 'fault')} could not be made"] if one.failed_faults else []
+            failed = [f"{counted(one.failed_faults, 'fault')} could not be made or ended"] if one.failed_faults else []
             yield f"Seed {one.seed}: {'; '.join([*failed, *one.not_judged])}."
 
 

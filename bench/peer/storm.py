@@ -28,7 +28,7 @@ from bench.peer.processes import ROOT, machine, now
 from bench.peer.report import between, row
 from evensplit.errors import EvenSplitError
 from evensplit.testing.chaos.checker.check import check
-from evensplit.testing.chaos.checker.verdict import Finding, Verdict
+from evensplit.testing.chaos.checker.verdict import NO_PROOF, Finding, Verdict
 from evensplit.testing.chaos.job.spark_source import settings
 from evensplit.testing.chaos.nemesis.registry import NEMESES
 from evensplit.testing.chaos.workload.topics import LAYOUT, SHORT_LIVED
@@ -141,7 +141,7 @@ def pair(seed: int, minutes: float, spark: str) -> list[Outcome]:
         if not (directory / "history").is_dir():
             return []
         verdict = check(directory)
-        if problems := [one for one in verdict.not_judged if one.startswith("the run ended")]:
+        if problems := [one.what for one in verdict.findings if one.kind in NO_PROOF]:
             print(f"{source}: {'; '.join(problems)}", file=sys.stderr)
             return []
         outcomes.append(outcome(verdict, source, seed, minutes, spark, commit, load_before))
@@ -257,7 +257,7 @@ def spread(part: str) -> Callable[[Sequence[Outcome]], str]:
 ROWS: tuple[tuple[str, Callable[[Sequence[Outcome]], str]], ...] = (
     ("runs in which every promise held", lambda side: f"{sum(one.held for one in side)} of {len(side)}"),
     ("faults", lambda side: f"{sum(sum(one.faults.values()) for one in side)}"),
-    ("of them could not be made", lambda side: f"{sum(one.failed_faults for one in side)}"),
+    ("of them could not be made or ended", lambda side: f"{sum(one.failed_faults for one in side)}"),
     ("records acknowledged", lambda side: f"{sum(one.acknowledged for one in side):,}"),
     ("batches", lambda side: f"{sum(one.batches for one in side):,}"),
     ("records lost", total("lost")),

@@ -180,7 +180,7 @@ def _line(standing: Standing) -> str:
 
 
 def _done(standing: Standing) -> str:
-    failed = f" ({standing.faults_failed} could not be made)" if standing.faults_failed else ""
+    failed = f" ({standing.faults_failed} could not be made or ended)" if standing.faults_failed else ""
     return f"{standing.faults_done} of {counted(standing.faults_total, 'fault')} over{failed}"
 
 

@@ -46,7 +46,7 @@ def test_a_picture_says_which_faults_are_on_and_how_many_more() -> None:
     assert "no fault at the moment" in said
     many = tuple(f"cut {n}" for n in range(FAULTS_SHOWN_MAX + 2))
     said = shown(replace(STANDING, faults_on=many, faults_failed=1))
-    assert "(1 could not be made)" in said
+    assert "(1 could not be made or ended)" in said
     assert f"cut {FAULTS_SHOWN_MAX - 1} and 2 more" in said
 
 

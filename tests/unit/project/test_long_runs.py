@@ -79,6 +79,13 @@ def test_nights_are_summed_up() -> None:
     assert "| fetch | 5,000 | 900 | 50,000 | 0.50 | F1 (seed 6346) | 2026-11-25, 1a2b3c4 |" in shown
 
 
+def test_a_run_that_was_not_whole_does_not_go_on_record(tmp_path: Path) -> None:
+    run = faultless()
+    run.change(ev.RunEnded, lambda _: True, lambda one: replace(one, problem="the run was interrupted"))
+    with pytest.raises(SystemExit, match=r"the run was interrupted\. Only whole runs"):
+        long_run(run.write(tmp_path), "1a2b3c4")
+
+
 def test_the_page_shows_the_record_as_it_is() -> None:
     page = long_runs.PAGE.read_text()
     assert page == between(page, tables(read()), BEGIN, END)

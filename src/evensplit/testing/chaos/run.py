@@ -134,7 +134,10 @@ def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
         there.add("mount")
     if plan.schedule is None:
         nemeses = usable(plan.nemeses, frozenset(there))
-        return nemeses, make_schedule(plan.seed, plan.minutes, [one.kind for one in nemeses.values()])
+        schedule = make_schedule(plan.seed, plan.minutes, [one.kind for one in nemeses.values()])
+        if not schedule:
+            raise ChaosError(f"{plan.minutes:g} minutes leave no time for a fault: give two or more, or a schedule")
+        return nemeses, schedule
     names = tuple(sorted({one.nemesis for one in plan.schedule}))
     return usable(names, frozenset(there)) if names else {}, plan.schedule
 

@@ -17,7 +17,12 @@ from evensplit.testing.chaos.page.text import verdict_text
 from tests.support.chaos_histories import END_S, Row, Run, faultless
 
 QUERY = "foreach-batch"
-UNREACHABLE = "evensplit.errors.ClusterUnreachable: cluster 'east': no broker answers"
+UNREACHABLE = "evensplit.errors.ClusterUnreachable: cluster 'Ost': no broker answers"
+IN_PYTHON = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+Job aborted due to stage failure: Task 0 in stage 7.0 failed 4 times, most recent failure: PythonException:
+Traceback (most recent call last):
+  File "/lib/evensplit/kafka/fetch/lane.py", line 7, in read
+IndexError: list index out of range"""
 
 
 def _first(run: Run, topic: str, batch: int = 3) -> Row:
@@ -209,8 +214,8 @@ def _before_it_was_sent(run: Run) -> None:
 
 def _memory_jumps(run: Run) -> None:
     """A process that grows once, and by much."""
-    for minute in range(31):
-        mib = 500 + 100 * (minute > 25)
+    for minute in range(41):
+        mib = 500 + 40 * (minute > 25)
         run.events.append(ev.MemoryMeasured(at_s=minute * 60, process="driver", pid=1, resident_mib=mib))
 
 
@@ -227,8 +232,21 @@ def _loss_that_no_broker_makes(run: Run) -> None:
 
 
 def _loss_of_another_topic(run: Run) -> None:
-    error = "evensplit.errors.DataLossError: cluster 'Ost', topic 'plain': offsets 3 to 7 are gone"
-    run.events.append(ev.QueryEnded(at_s=155, query=QUERY, error=error))
+    """It is another one that is created anew, with a name that begins like it."""
+    error = "evensplit.errors.DataLossError: cluster 'Ost', topic 'brief-2': offsets 3 to 7 are gone"
+    run.events += [
+        ev.TopicCreated(at_s=0, cluster="east", topic="brief-2", incarnation=1, partitions=1, kind="plain"),
+        ev.QueryEnded(at_s=155, query=QUERY, error=error),
+    ]
+
+
+def _raised_while_a_process_was_killed(run: Run) -> None:
+    """Spark says the same of every error in Python, so a killed process does not explain this one."""
+    run.events += [
+        ev.FaultBegan(at_s=110, fault=3, nemesis="python-worker-kill", what="SIGKILL of a Python process"),
+        ev.FaultEnded(at_s=111, fault=3),
+        ev.QueryEnded(at_s=120, query=QUERY, error=IN_PYTHON),
+    ]
 
 
 def _memory(run: Run) -> None:
@@ -316,6 +334,7 @@ FAULTS: dict[Callable[[Run], None], str] = {
     _ended_by_the_other_cluster: "ended by itself",
     _loss_that_no_broker_makes: "ended by itself",
     _loss_of_another_topic: "ended by itself",
+    _raised_while_a_process_was_killed: "ended by itself",
 }
 
 
@@ -351,10 +370,18 @@ def test_an_end_with_a_fault_that_explains_it_is_held(tmp_path: Path) -> None:
     assert "broker 1 of east" in verdict.figures["queries' ends"][0]["cause"]
 
 
+def test_memory_that_rises_a_little_and_stays_is_no_growth(tmp_path: Path) -> None:
+    run = faultless()
+    for minute in range(21):
+        mib = 500 + 25 * (minute > 17)
+        run.events.append(ev.MemoryMeasured(at_s=minute * 60, process="driver", pid=1, resident_mib=mib))
+    assert check(run.write(tmp_path)).findings == ()
+
+
 def test_a_failed_fault_is_no_finding_but_is_said(tmp_path: Path) -> None:
     run = faultless()
     run.events.append(ev.FaultFailed(at_s=END_S - 1, fault=3, nemesis="disk-full", problem="no right to mount"))
-    assert check(run.write(tmp_path)).sentence == "Held; not judged in full: memory; 1 fault could not be made"
+    assert check(run.write(tmp_path)).sentence == "Held; not judged in full: memory; 1 fault could not be made or ended"
 
 
 def test_the_checker_imports_nothing_of_the_source() -> None:

@@ -84,6 +84,12 @@ def test_a_run_has_the_faults_that_can_be_made_in_it(plan: Plan, missing: set[st
     assert {one.nemesis for one in schedule} <= set(nemeses)
 
 
+def test_a_run_that_is_too_short_for_a_fault_is_refused() -> None:
+    with pytest.raises(ChaosError, match=r"0\.5 minutes leave no time for a fault"):
+        _what_happens(Plan(directory=Path("run"), minutes=0.5))
+    _what_happens(Plan(directory=Path("run"), minutes=0.5, schedule=()))
+
+
 def test_queries_that_our_job_does_not_have_are_refused_before_anything_starts() -> None:
     with pytest.raises(ChaosError, match=r"our job has no query counts, files; it has foreach-batch, parquet"):
         _what_happens(Plan(directory=Path("run"), queries=("parquet", "counts", "files")))

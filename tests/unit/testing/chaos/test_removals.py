@@ -117,6 +117,21 @@ def test_a_lost_answer_counts_as_done_only_for_the_request_that_it_is_about(tmp_
         assert len(kafka.asked) == 3
 
 
+def test_a_topic_is_drained_when_the_sink_has_all_of_it_or_it_took_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recorder(tmp_path, "run") as recorder:
+        life, topic = life_of(FakeKafka(tmp_path), recorder)
+        topic.undelivered.update({1, 2})
+        looks = iter([False, True])
+        life.delivered = lambda number: number == 1 or next(looks)
+        assert life.drain(topic)
+        monkeypatch.setattr(topics, "DONE_WITHIN_S", 0.05)
+        topic.undelivered.add(3)
+        life.delivered = lambda _: False
+        assert not life.drain(topic)
+
+
 def test_a_topic_that_is_there_already_was_not_created_by_a_request_that_was_refused(tmp_path: Path) -> None:
     with Recorder(tmp_path, "run") as recorder:
         kafka = FakeKafka(tmp_path, TOPIC_EXISTS, TOPIC_EXISTS)

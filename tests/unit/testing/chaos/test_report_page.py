@@ -120,7 +120,7 @@ def test_a_verdict_names_what_it_does_not_cover() -> None:
     some = replace(whole, not_judged=("memory: too short", "parquet: 3 records", "parquet: stalls"))
     assert some.sentence == "Held; not judged in full: memory, parquet"
     bad = replace(found(1), not_judged=("liveness: no end",), failed_faults=("cut: it broke",))
-    assert bad.sentence == "Not held: 1 finding; not judged in full: liveness; 1 fault could not be made"
+    assert bad.sentence == "Not held: 1 finding; not judged in full: liveness; 1 fault could not be made or ended"
 
 
 def test_without_findings_none_are_announced(held: Path) -> None:

@@ -180,6 +180,18 @@ def ended(task: Task) -> list[JobEnded]:
     return [one for one in read_history(task.history) if isinstance(one, JobEnded)]
 
 
+def test_a_job_that_ends_by_itself_leaves_what_it_said_last(tmp_path: Path) -> None:
+    task = task_in(tmp_path, "parquet")
+    counter = tmp_path / "starts"
+    script = f"n = open({str(counter)!r}, 'a+'); n.write('x'); n.seek(0); raise SystemExit(f'start {{len(n.read())}}')"
+    with Recorder(task.history, "run", 0.0) as recorder, JobProcess((sys.executable, "-c", script), task, recorder):
+        wait_for(lambda: len(ended(task)) == 2, what="the end of the second process")
+    assert [(one.code, one.expected, one.said) for one in ended(task)[:2]] == [
+        (1, False, "start 1\n"),
+        (1, False, "start 2\n"),
+    ]
+
+
 def test_what_watches_a_job_does_not_end_unseen(tmp_path: Path) -> None:
     task = task_in(tmp_path, "parquet")
     command = tmp_path / "job"

@@ -37,12 +37,12 @@ class Fault:
 def faults_of(events: Sequence[Event], end_s: float) -> tuple[Fault, ...]:
     """The faults that began. One that never ended, or could not be ended, lasts until the end of the run."""
     ended: dict[int, float] = {}
-    failed: set[int] = set()
+    unmade: set[int] = set()
     for event in events:
+        if isinstance(event, FaultFailed) and not event.made:
+            unmade.add(event.fault)
         if isinstance(event, FaultEnded) or (isinstance(event, FaultFailed) and not event.made):
             ended[event.fault] = event.at_s
-        if isinstance(event, FaultFailed):
-            failed.add(event.fault)
     return tuple(
         Fault(
             one.fault,
@@ -50,7 +50,7 @@ def faults_of(events: Sequence[Event], end_s: float) -> tuple[Fault, ...]:
             one.what,
             one.at_s,
             ended.get(one.fault, end_s),
-            None if one.fault in failed else tuple(one.clusters),
+            None if one.fault in unmade else tuple(one.clusters),
         )
         for one in events
         if isinstance(one, FaultBegan)

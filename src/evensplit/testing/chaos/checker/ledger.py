@@ -113,20 +113,20 @@ class Ledger:
     def replaced(self, until_s: float | Floats) -> Bools:
         """Which records compaction may have removed at a time, or each at its own, for a later one of the same key.
 
-        Compaction looks at segments in their order, and takes none with a timestamp that is younger than the lag.
+        Compaction looks at segments in their order, and at none with a timestamp that is younger than the lag.
         """
-        found = np.zeros(self.size, bool)
         at = np.flatnonzero(self.of_kind("compacted") & (self.key >= 0) & ~self.aborted)
         at = at[np.lexsort((at, self.key[at], self.place[at]))]
-        if len(at) > 1:
-            this, later = at[:-1], at[1:]
-            same = (self.place[this] == self.place[later]) & (self.key[this] == self.key[later])
-            lag_s = np.array([self.compaction_lag_s.get(place[:3], 0.0) for place in self.places])[self.place[this]]
-            youngest_s = (np.maximum(self.timestamp_ms[this], self.timestamp_ms[later]) - self.began_ms) / 1000
-            from_s = np.where((lag_s > 0) & (self.began_ms > 0), youngest_s + lag_s, -np.inf)
-            from_s = np.maximum(from_s, self.sent_s[later])
-            found[this] = same & (from_s <= np.broadcast_to(until_s, self.size)[this])
-        return found
+        lag_s = np.array([*(self.compaction_lag_s.get(place[:3], 0.0) for place in self.places), 0.0])[self.place[at]]
+        old_s = np.where(lag_s > 0, (self.timestamp_ms[at] - self.began_ms) / 1000 + lag_s, -np.inf)
+        # From when on each may stand in place of the earlier ones; one of those in between need not be in the log.
+        stands_s = np.maximum(old_s, self.sent_s[at])
+        replaced_s = np.full(self.size, np.inf)
+        edges = np.flatnonzero(np.diff(self.place[at], prepend=-1) | np.diff(self.key[at], prepend=-1))
+        for group in np.split(np.arange(len(at)), edges[1:]) if len(at) else ():
+            earliest_s = np.minimum.accumulate(stands_s[group][::-1])[::-1]
+            replaced_s[at[group[:-1]]] = np.maximum(old_s[group[:-1]], earliest_s[1:])
+        return np.asarray(replaced_s <= np.asarray(until_s), bool)
 
     def removed(self, until_s: float | Floats) -> Bools:
         """Which records somebody had begun to remove from the log at a time, or each at its own."""

@@ -14,16 +14,20 @@ class Excuse:
     pattern: str
     """A regular expression that is searched in the error."""
     nemeses: tuple[str, ...]
-    """One of them must have been on, or have ended at most 30 s before, in a cluster that the error names, and in a
-    topic that it names if the nemesis is about topics. `*` stands for any text."""
+    """One of them must have been on, or have ended at most 30 s before. If the fault names clusters or topics, and the
+    error does, too, they must have one in common. `*` stands for any text."""
     where: str
     """The place in the documentation that says so."""
     kinds: tuple[str, ...] = ()
     """The kinds of topics that the error may be about; empty: of any kind, or about none."""
+    unless: str = ""
+    """A regular expression for what an error with this cause does not have; empty: nothing is known."""
+    lasting: bool = False
+    """Whether what the fault did lasts. Then the time of later faults, and of starts of the driver, is not counted."""
 
 
 NO_PROOF = ("history", "incomplete")
-"""Kinds of findings by which a run proves nothing: its history contradicts itself, or it ended before its time."""
+"""Kinds of findings by which a run proves nothing: its history contradicts itself, or it was not a whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Verdict:
     not_judged: tuple[str, ...]
     """Each a sentence: which promise, and why."""
     failed_faults: tuple[str, ...]
-    """Faults that could not be made. They say nothing about the source."""
+    """Faults that could not be made, or not be ended. They say nothing about the source."""
 
     @property
     def held(self) -> bool:
@@ -74,7 +78,7 @@ class Verdict:
                 f"not judged in full: {', '.join(dict.fromkeys(one.split(':')[0] for one in self.not_judged))}"
             )
         if self.failed_faults:
-            parts.append(f"{_counted(len(self.failed_faults), 'fault')} could not be made")
+            parts.append(f"{_counted(len(self.failed_faults), 'fault')} could not be made or ended")
         return "; ".join(parts)
 
 

@@ -252,6 +252,8 @@ class JobEnded(Event):
     code: int
     expected: bool
     """Whether a fault killed it, or stopped it in order."""
+    said: str = ""
+    """If it was not expected: the end of what the process has written to its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

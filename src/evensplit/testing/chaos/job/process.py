@@ -26,6 +26,7 @@ LOOK_EVERY_S = 0.1
 STOP_WITHIN_S = 30.0
 KILL_WITHIN_S = 60.0
 RUNS_WITHIN_S = 30.0
+SAID_BYTES_MAX = 16_000
 SOURCE = "python_streaming_source_runner"
 """In the command line of the Python process in which Spark runs the reader of a Python source."""
 
@@ -50,6 +51,9 @@ class JobProcess(Repeated):
         self._pid = 0
         self._again_s = 0.0
         """When the next process starts, by `time.monotonic()`, if none runs."""
+        self._log = task.directory / "job.log"
+        self._log_begins = 0
+        """Where in it the process that runs now has begun to write."""
         self._expected: set[int] = set()
         self._changed: dict[str, Any] = {}
 
@@ -158,9 +162,10 @@ class JobProcess(Repeated):
             **task.environment(),
         }
         assert self._keeper is not None
+        self._log_begins = self._log.stat().st_size if self._log.exists() else 0
         self._running = self._keeper.spawn(
             list(self._command),
-            output=self.task.directory / "job.log",
+            output=self._log,
             cwd=self.task.directory,
             environment=environment,
             session=True,
@@ -178,7 +183,15 @@ class JobProcess(Repeated):
                 # Java outlives the Python process that started it for a moment.
                 kill_session(process.pid)
                 self._running, self._again_s = None, time.monotonic() + AGAIN_AFTER_S
-                self._recorder.record(JobEnded(pid=process.pid, code=code, expected=process.pid in self._expected))
+                expected = process.pid in self._expected
+                said = "" if expected else self._said()
+                self._recorder.record(JobEnded(pid=process.pid, code=code, expected=expected, said=said))
+
+    def _said(self) -> str:
+        """The end of what the process of the job has written to its log."""
+        with self._log.open("rb") as log:
+            log.seek(max(self._log_begins, log.seek(0, os.SEEK_END) - SAID_BYTES_MAX))
+            return log.read().decode(errors="replace")
 
 
 def _role(command: str) -> str:

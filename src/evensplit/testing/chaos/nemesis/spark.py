@@ -147,8 +147,8 @@ def executor_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
 def worker_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     assert arena.spark is not None
     worker = dice.randrange(2)
-    arena.spark.kill_worker(worker)
     try:
+        arena.spark.kill_worker(worker)
         yield Harm(f"SIGKILL of worker {worker} and its executors")
     finally:
         arena.spark.restart_worker(worker)

@@ -25,11 +25,13 @@ def _steady(arena: Arena) -> list[Topic]:
 
 def _deleted(arena: Arena, dice: Random, *, drained: bool) -> Iterator[Harm]:
     # One that could not be deleted, or not be created again, is left alone.
-    topic = dice.choice([one for one in arena.workload.topics(kind=SHORT_LIVED) if one.is_there])
+    there = [one for one in arena.workload.topics(kind=SHORT_LIVED) if one.is_there]
+    if not there:
+        raise ChaosError("no topic is left that lives for a short time")
+    topic = dice.choice(there)
     life = arena.workload.life
-    if drained:
-        # The job reads undisturbed meanwhile.
-        life.drain(topic)
+    # The job reads undisturbed meanwhile.
+    drained = drained and life.drain(topic)
     since_s = arena.recorder.now_s
     life.delete(topic)
     how = "when all of it has been read" if drained else "with what is unread"

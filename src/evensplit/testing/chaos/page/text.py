@@ -24,7 +24,7 @@ def verdict_text(verdict: Verdict, said: str = "") -> str:
         if len(verdict.findings) > _FINDINGS_MAX:
             lines.append(f"  and {counted(len(verdict.findings) - _FINDINGS_MAX, 'more', 'more')}; the report has all")
     failed = [telling(one) for one in verdict.failed_faults]
-    for title, some in (("Not judged", verdict.not_judged), ("Faults that could not be made", failed)):
+    for title, some in (("Not judged", verdict.not_judged), ("Faults that could not be made or ended", failed)):
         if some:
             lines += ["", title, *(f"  {one.replace(chr(10), ' ')}" for one in some)]
     for table in tables(verdict):

@@ -101,16 +101,17 @@ class Topics:
                 )
             )
 
-    def drain(self, topic: Topic) -> None:
-        """Stop writing to a topic, and wait until the sink has got all of it, at most two minutes."""
+    def drain(self, topic: Topic) -> bool:
+        """Stop writing to a topic, and wait until the sink has got all of it, at most two minutes; whether it has."""
         with topic.lock:
             topic.is_there = False
         deadline = time.monotonic() + DONE_WITHIN_S
         while time.monotonic() < deadline:
             topic.undelivered = {number for number in topic.undelivered if not self.delivered(number)}
             if not topic.undelivered:
-                break
+                return True
             time.sleep(AGAIN_AFTER_S)
+        return False
 
     def delete(self, topic: Topic) -> None:
         """Stop writing to a topic, and delete it."""

@@ -6,12 +6,16 @@ import threading
 from collections.abc import Mapping
 from random import Random
 
+from evensplit.errors import ChaosError
 from evensplit.testing.chaos.clusters import ChaosCluster
 from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.workload.numbers import Numbers
 from evensplit.testing.chaos.workload.topics import Topic, Topics
 from evensplit.testing.chaos.workload.truth import read_logs
-from evensplit.testing.chaos.workload.writers import SETTLED_S, Writer, writer_for
+from evensplit.testing.chaos.workload.writers import DELIVERY_S, SETTLED_S, Writer, writer_for
+
+STOPS_WITHIN_S = 2 * (DELIVERY_S + SETTLED_S) + 10.0
+"""A transaction begins, is confirmed, is committed, and what is unheard of is waited for, each up to its limit."""
 
 
 class Workload:
@@ -85,10 +89,12 @@ class Workload:
             thread.start()
 
     def stop(self) -> None:
-        """End writing; on return all is confirmed or given up. Twice does no harm."""
+        """End writing; on return all is confirmed or given up. Twice does no harm. `ChaosError` if a writer goes on."""
         self._ended.set()
         for thread in self._threads:
-            thread.join(2 * SETTLED_S)
+            thread.join(STOPS_WITHIN_S)
+        if late := [thread.name for thread in self._threads if thread.is_alive()]:
+            raise ChaosError(f"{', '.join(late)} did not end within {STOPS_WITHIN_S:g} s")
 
     def read_logs(self) -> None:
         """Record what another client finds in all topics that are there."""

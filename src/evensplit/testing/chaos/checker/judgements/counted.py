@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evensplit.testing.chaos.checker.context import Context
-from evensplit.testing.chaos.checker.judgements.missing import judge_lateness
+from evensplit.testing.chaos.checker.judgements.missing import find_late
 from evensplit.testing.chaos.checker.ledger import Place
 from evensplit.testing.chaos.checker.sinks import Attempt
 
@@ -102,7 +102,7 @@ def _judge_steps(context: Context, steps: dict[Place, list[tuple[float, int]]]) 
         at = np.searchsorted(counts, np.arange(1, len(due) + 1))
         times = np.array([at_s for at_s, _ in known] + [np.nan])
         arrived_s[due] = times[at]
-    judge_lateness(context, "counted", arrived_s)
+    find_late(context, "counted", np.flatnonzero(arrived_s > duty.deadline_s), arrived_s)
 
 
 def _where(place: Place) -> str:

@@ -40,7 +40,7 @@ def judge_lateness(context: Context, query: str, delivered_s: Any) -> None:
     """Records that waited longer than the faults allow, one finding for each standstill."""
     due_s, deadline_s = context.ledger.due_s, context.duty.deadline_s
     known = ~np.isnan(delivered_s) & np.isfinite(due_s)
-    _find_late(context, query, np.flatnonzero(known & (delivered_s > deadline_s)), delivered_s)
+    find_late(context, query, np.flatnonzero(known & (delivered_s > deadline_s)), delivered_s)
     latency = (delivered_s - due_s)[known]
     if len(latency):
         context.figures.setdefault("delivery latency (s)", {})[query] = {
@@ -51,7 +51,7 @@ def judge_lateness(context: Context, query: str, delivered_s: Any) -> None:
         context.figures.setdefault("longest stall after a fault (s)", {})[query] = longest
 
 
-def _find_late(context: Context, query: str, late: Any, arrived_s: Any) -> None:
+def find_late(context: Context, query: str, late: Any, arrived_s: Any) -> None:
     """Add a finding for each standstill. `late`: numbers of records; `arrived_s`: when each record of all arrived."""
     ledger, deadline_s = context.ledger, context.duty.deadline_s
     calm_s = np.inf if context.calm_s is None else context.calm_s
