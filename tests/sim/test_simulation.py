@@ -6,16 +6,21 @@ import pickle
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from random import Random
 from typing import get_args
 
 import pytest
 
 from evensplit.core.assign import POLICIES
-from evensplit.core.machine.events import Event
+from evensplit.core.machine.events import Event, PartitionsListed
+from evensplit.core.model import Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import EvenSplitError
 from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, simulate
+from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle import laws
+from evensplit.testing.sim.profile import profile
+from evensplit.testing.sim.world import World
 from tests.sim.planted import PLANTED
 from tests.support.hash_seeds import printed_under
 
@@ -120,6 +125,22 @@ def test_a_reader_that_still_reads_what_was_forgotten_breaks_a_law() -> None:
     assert caught.value.law == "S2"
     assert "which is not its own any more" in caught.value.detail
     assert any("Forget(" in line for line in caught.value.story)
+
+
+def test_where_nothing_goes_wrong_the_starts_of_all_logs_are_told() -> None:
+    """A start that nobody asks for keeps open what was skipped, and the offset from coming to rest (seed 301208)."""
+    random = Random(1)
+    chosen = profile(1, random)
+    world = World(chosen, random)
+    name, cluster = next((name, one) for name, one in world.clusters.items() if one.topics)
+    listed = PartitionsListed(name, world.listing(cluster))
+    keys = {SplitId(name, one.topic, one.partition): one.topic_id for one in listed.partitions}
+    state = EnumeratorState(splits={key: Split(key, topic_id) for key, topic_id in keys.items()})
+    lookout = Lookout(world, chosen, random)
+    calm = [lookout.look(listed, state, frozenset()) for _ in range(50)]
+    assert all(one.ends.keys() == one.starts.keys() == keys.keys() for one in calm)
+    faulty = [lookout.look(listed, state, frozenset({"unreachable"})) for _ in range(50)]
+    assert any(one.starts.keys() < keys.keys() for one in faulty)
 
 
 def test_the_core_checks_every_state_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,6 +206,28 @@ def test_a_cluster_that_says_who_it_is_and_is_renamed_in_a_gap_goes_on() -> None
     assert batch_ranges(before, one.checkpoint()) == (Range(N_ONE, 10, 14),)
 
 
+def test_what_was_read_in_a_gap_before_the_rename_is_read_again() -> None:
+    """The stored state has the cluster's id, so a batch that begins there finds its positions under the new name."""
+    one = running(2, 2)
+    durable = one.state.revision
+    one.tell(BatchOpened(durable), answer("east"), BatchPlanned({ONE: 20}))
+    stored = one.checkpoint()
+    one.tell(BatchOpened(durable), BatchPlanned({ONE: 30, TWO: 12}))
+    one.tell(BatchOpened(durable), ClustersListed((NORTH,)), answer("north"), BatchPlanned({N_ONE: 40}))
+    assert batch_ranges(stored, one.checkpoint()) == (Range(N_ONE, 20, 40), Range(N_TWO, 10, 12))
+
+
+def test_what_began_in_a_gap_before_the_rename_is_read_from_where_it_began() -> None:
+    one = running(1, 1)
+    stored = one.checkpoint()
+    one.tell(BatchOpened(stored.revision), ClustersListed((EAST, WEST)), answer("west", "W", 1))
+    one.tell(OffsetsResolved({W_ONE: 5}), BatchPlanned({W_ONE: 8}))
+    one.tell(BatchOpened(stored.revision), BatchPlanned({W_ONE: 12}))
+    one.tell(BatchOpened(stored.revision), ClustersListed((EAST, NORTH)), answer("north", "W", 1))
+    one.tell(BatchPlanned({N_ONE: 20}))
+    assert batch_ranges(stored, one.checkpoint()) == (Range(N_ONE, 5, 20),)
+
+
 def test_the_old_name_may_be_given_to_another_cluster_in_the_same_batch() -> None:
     one = known_as_east()
     before = one.commit()

@@ -10,7 +10,7 @@ import pytest
 from evensplit.core.model import Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError
-from evensplit.kafka.admin.protocol import Listing
+from evensplit.kafka.admin.protocol import Listing, TopicState
 from evensplit.spark.driver.silence import Silence
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.snapshot import ClusterSnapshot
@@ -209,6 +209,41 @@ def test_a_topic_that_was_deleted_is_not_silent_however_long_that_takes_to_be_su
     east.delete_topic("u")
     state = run(source, state, clock, 2 * 3600, 90)
     assert not state.splits[SplitId("east", "u", 0)].active
+
+
+class Misnaming(FakeKafka):
+    """`topic_id`: the id by which every topic is listed, if there is one."""
+
+    topic_id = ""
+
+    def _metadata(self) -> Iterator[TopicState]:
+        for one in super()._metadata():
+            yield one._replace(topic_id=self.topic_id) if self.topic_id else one
+
+
+@pytest.mark.parametrize("retention", ["0", "7d"])
+def test_a_topic_that_returns_with_a_former_id_is_silent_although_no_partition_of_it_is_to_be_read(
+    clock: Clock, retention: str
+) -> None:
+    """Old answers are believed if no broker says otherwise, and then the true id is a former one until a restart."""
+    east = Misnaming("east")
+    true_id = east.create_topic("t")
+    source = Source(east, clock=clock, discoveryInterval="10s", removedRetention=retention)
+    state = source.plan(NONE)
+    east.topic_id = "old"
+    state = run(source, state, clock, 60)
+    assert state.splits[SplitId("east", "t", 0)].topic_id == "old"
+    east.delete_topic("t")
+    state = run(source, state, clock, 60)
+    assert not any(split.active for split in state.splits.values())
+    east.create_topic("t")
+    east.topic_id = true_id
+    _, said = ends_after(source, source.plan(state), clock)
+    assert f"a broker says that topic 't' has the id {true_id}" in said
+    again = Source(east, clock=clock, removedRetention=retention)
+    state = run(again, again.plan(state), clock, 60)
+    assert state.splits[SplitId("east", "t", 0)][:3] == (SplitId("east", "t", 0), true_id, 0)
+    assert state.splits[SplitId("east", "t", 0)].active
 
 
 def test_a_deleted_topic_is_silent_where_nobody_looks_for_what_is_gone(east: FakeKafka, clock: Clock) -> None:

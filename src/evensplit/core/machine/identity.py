@@ -83,17 +83,19 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
         removed_at_ms=None,
     )
     del transaction.clusters[before.id]
+    identified = transaction.session.identified.get(before.id)
     for key, split in [(key, split) for key, split in transaction.splits.items() if key.cluster == before.id]:
         renamed = key._replace(cluster=after.id)
         # Splits that were removed with the cluster's old name return; those that were removed before do not.
         back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
         transaction.drop(split)
         split = split._replace(id=renamed, removed_at_ms=None if back else split.removed_at_ms)
-        if before.id in transaction.session.identified and split.position is not None:
-            # Older states know the cluster by its old name and without Kafka's id of it, so the position could not be
-            # found in them.
+        began_later = split.first is not None and identified is not None and split.since >= identified
+        if identified is not None and split.position is not None and not began_later:
+            # States before `identified` know the cluster by its old name and without Kafka's id of it, so the position
+            # could not be found in them. In those since then it is, and what was read in a gap is read from there.
             begun = transaction.started(split, split.position)
-            split = begun._replace(epoch=split.epoch, read_from=split.read_from)
+            split = begun._replace(epoch=split.epoch, read_from=split.read_from, since=identified)
         transaction.put(split)
         if split.active and not transaction.session.wants(renamed):
             transaction.retain(split)

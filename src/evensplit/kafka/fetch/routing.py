@@ -106,7 +106,9 @@ class Routing:
             except ClusterUnreachable as error:
                 # A read whose time is over raises; the others get another attempt.
                 for read in reads:
-                    if not isinstance(read.trouble, BrokerError | DataLossError):
+                    # What is not in the metadata is gone. But what a leader said of its log may not hold any more.
+                    denied = read.search is not None and read.search.denied
+                    if not (denied or isinstance(read.trouble, BrokerError)):
                         read.trouble = error
                     self.raise_if_overdue(read)
                     if not read.finished:

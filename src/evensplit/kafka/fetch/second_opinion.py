@@ -12,7 +12,7 @@ class Search:
     All times are on the clock that runs only while the reader waits for brokers (`Waiting`).
     """
 
-    __slots__ = ("_brokers", "_denials", "_denied", "_told", "begun_s", "last_s", "since_s")
+    __slots__ = ("_brokers", "_denials", "_told", "begun_s", "denied", "last_s", "since_s")
 
     def __init__(self, now_s: float) -> None:
         self.begun_s = now_s
@@ -24,19 +24,20 @@ class Search:
         self._brokers: set[Address] = set()
         self._told: dict[Address, bool] = {}
         self._denials: dict[Address, tuple[float, float]] = {}
-        self._denied = False
+        self.denied = False
+        """Whether the broker that answered last denied it."""
 
     def hear(self, leaders: Leaders, now_s: float, *, denied: bool, informed: bool = False) -> None:
         """Note a broker's answer. `denied`: it does not know the partition, or another topic of that name.
 
         `informed`: it does know another topic, so it is not a broker that starts and knows of none yet.
         """
-        if denied and self._told and not self._denied:
+        if denied and self._told and not self.denied:
             # The partition was there in the meantime, so earlier answers do not count any more.
             self._told.clear()
             self.since_s = now_s
         self._brokers.update(leaders.brokers)
-        self._denied, self.last_s = denied, now_s
+        self.denied, self.last_s = denied, now_s
         if not denied:
             self._denials.clear()
         if leaders.answered is not None:
@@ -52,7 +53,7 @@ class Search:
 
         Metadata only moves forward, so a partition that every broker denies in the end is gone.
         """
-        return sorted(one for one in self._brokers if one not in self._told or (self._denied and not self._told[one]))
+        return sorted(one for one in self._brokers if one not in self._told or (self.denied and not self._told[one]))
 
     def unsure(self, grace_s: float) -> list[Address]:
         """The brokers to ask again: those of `unheard`, or all if none answered in the last quarter of `grace_s`.

@@ -40,9 +40,9 @@ class _Cluster:
 class Silence:
     """Raises an error for partitions that are silent for `unreachableTimeout`; with 0, for the request deadline.
 
-    A partition is silent if it is to be read, or listed, and its cluster answers without its end; a topic, if it is to
-    be read and cannot be listed. Removed ones do not count. Of a time between two polls, GAP_SHARE of the limit counts
-    at most.
+    A partition is silent if it is to be read, or listed, and its cluster answers without its end, or with an id of its
+    topic that is not believed; a topic, if it is to be read and cannot be listed. Removed ones do not count unless they
+    are listed. Of a time between two polls, GAP_SHARE of the limit counts at most.
 
     Where all ends are known, a poll costs a comparison of sizes.
     """
@@ -135,6 +135,10 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
     for name, view in views.items():
         if len(view.latest) < len(view.listing.partitions):
             listed = [key for key in view.listing.keys if key not in view.latest and (name, *key) not in finished]
+            found[name].update(listed)
+        if doubts:
+            # Nothing is taken up of such a topic, so it may have no split that is to be read.
+            listed = [key for key in view.listing.keys if (name, key[0]) in doubts and (name, *key) not in finished]
             found[name].update(listed)
         whole = [(topic, WHOLE_TOPIC) for topic in view.listing.unlisted if (name, topic) not in topics]
         found[name].update(whole)

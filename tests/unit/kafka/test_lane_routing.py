@@ -1,0 +1,85 @@
+"""When records count as lost, by what a leader said before no broker answered any more, without brokers."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from evensplit.errors import ClusterUnreachable, DataLossError
+from evensplit.kafka.admin.cluster_session import Broker, Leaders
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.request import PartitionRead
+from evensplit.kafka.fetch.routing import Routing, Waiting
+from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.testing.sim.fetch.network import SimulatedClock, SimulatedNetwork
+from tests.support.fetches import SETTINGS, read_of
+from tests.unit.kafka.test_lane_answers import Came, take
+
+LEADER = Broker(0, "b", 1)
+KEY = ("t", 0)
+THERE = Leaders({KEY: LEADER}, {}, {"t": ""}, {"t": {0: -1}}, LEADER.address, [LEADER.address])
+GONE = Leaders({}, {KEY: UNKNOWN_TOPIC_OR_PARTITION}, {"t": ""}, {}, LEADER.address, [LEADER.address])
+ROUNDS_MAX = 1_000
+
+
+class Scripted:
+    """A pool with one client, whose look-ups of leaders take a second and find `answers`; then no broker answers."""
+
+    def __init__(self, *answers: Leaders) -> None:
+        self.clock = SimulatedClock()
+        self.network = SimulatedNetwork(self.clock)
+        self._answers = list(answers)
+
+    def client(self, *_: object) -> Scripted:
+        return self
+
+    def leaders(self, *_: object, timeout_s: float, **how: object) -> Leaders:
+        if self._answers:
+            self.clock.sleep(1.0)
+            return self._answers.pop(0)
+        self.clock.sleep(timeout_s)
+        raise ClusterUnreachable("east", "no broker answered")
+
+
+def routing_of(read: PartitionRead, pool: Scripted, *, skip_lost: bool) -> Routing:
+    settings: Any = {"east": SETTINGS}
+    return Routing(
+        [read], settings, cast("Pool", pool), Waiting(pool.clock), topic_ids={}, cluster_ids={}, skip_lost=skip_lost
+    )
+
+
+def go_on(routing: Routing, pool: Scripted, read: PartitionRead) -> None:
+    """Look for the leader, which says each time that the log ends at 0, until the read has ended."""
+    for _ in range(ROUNDS_MAX):
+        for one, _ in routing.resolve_leaders():
+            take([one], Came(high_watermark=0))
+            routing.unassigned.append(one)
+        if read.finished:
+            return
+        pool.clock.sleep(1.0)
+    pytest.fail("the read does not end")
+
+
+@pytest.mark.parametrize("skip_lost", [False, True])
+@pytest.mark.parametrize("answers", [1, 2, 8])
+def test_what_a_leader_said_of_its_log_is_no_loss_once_no_broker_answers(answers: int, *, skip_lost: bool) -> None:
+    """A new leader learns later where the log ends. What it said until it went is not the last word."""
+    read = read_of(start=25, end=38)
+    pool = Scripted(*[THERE] * answers)
+    with pytest.raises(ClusterUnreachable, match="no broker answered"):
+        go_on(routing_of(read, pool, skip_lost=skip_lost), pool, read)
+    assert read.position == 25
+
+
+def test_what_it_says_until_the_end_is_a_loss() -> None:
+    read, pool = read_of(start=25, end=38), Scripted(*[THERE] * 100)
+    with pytest.raises(DataLossError, match="ends at offset 0 and did not grow"):
+        go_on(routing_of(read, pool, skip_lost=False), pool, read)
+
+
+def test_what_all_brokers_denied_is_lost_although_they_do_not_answer_any_more() -> None:
+    """Metadata only moves forward."""
+    read, pool = read_of(start=25, end=38), Scripted(*[GONE] * 8)
+    with pytest.raises(DataLossError, match="does not exist"):
+        go_on(routing_of(read, pool, skip_lost=False), pool, read)
