@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import pytest
@@ -24,21 +25,34 @@ ROUNDS_MAX = 1_000
 
 
 class Scripted:
-    """A pool with one client, whose look-ups of leaders take a second and find `answers`; then no broker answers."""
+    """A pool with one client, whose look-ups of leaders take a second and find `answers`; then no broker answers.
 
-    def __init__(self, *answers: Leaders) -> None:
+    A number among them: no broker answers until this time.
+    """
+
+    def __init__(self, *answers: Leaders | float) -> None:
         self.clock = SimulatedClock()
         self.network = SimulatedNetwork(self.clock)
+        self._began_s = self.clock.now_s()
         self._answers = list(answers)
+
+    @property
+    def now_s(self) -> float:
+        return self.clock.now_s() - self._began_s
 
     def client(self, *_: object) -> Scripted:
         return self
 
     def leaders(self, *_: object, timeout_s: float, **how: object) -> Leaders:
-        if self._answers:
+        until_s = self._answers[0] if self._answers else math.inf
+        if isinstance(until_s, Leaders):
             self.clock.sleep(1.0)
-            return self._answers.pop(0)
-        self.clock.sleep(timeout_s)
+            del self._answers[0]
+            return until_s
+        left_s = until_s - self.now_s
+        if left_s <= timeout_s:
+            del self._answers[0]
+        self.clock.sleep(min(timeout_s, max(0.0, left_s)))
         raise ClusterUnreachable("east", "no broker answered")
 
 
@@ -76,6 +90,25 @@ def test_what_it_says_until_the_end_is_a_loss() -> None:
     read, pool = read_of(start=25, end=38), Scripted(*[THERE] * 100)
     with pytest.raises(DataLossError, match="ends at offset 0 and did not grow"):
         go_on(routing_of(read, pool, skip_lost=False), pool, read)
+
+
+def test_what_it_said_before_nobody_answered_does_not_count_when_it_says_so_again() -> None:
+    """A leader that is back says the same for a moment, just when the time is over."""
+    read, timeout_s = read_of(start=25, end=38), SETTINGS.progress_timeout_ms / 1000
+    pool = Scripted(*[THERE] * 4, timeout_s - 0.5, *[THERE] * 100)
+    routing = routing_of(read, pool, skip_lost=True)
+    answers = 0
+    while pool.now_s < timeout_s + 1.0:
+        for one, _ in routing.resolve_leaders():
+            answers += pool.now_s >= timeout_s - 0.5
+            take([one], Came(high_watermark=0))
+            routing.unassigned.append(one)
+        assert not read.finished
+        pool.clock.sleep(0.1)
+    assert answers > 0
+    # If it goes on so, the records are gone.
+    go_on(routing, pool, read)
+    assert read.position == 38
 
 
 def test_what_all_brokers_denied_is_lost_although_they_do_not_answer_any_more() -> None:

@@ -272,7 +272,7 @@ class Fetcher:
         del self._leaders[leader.cluster, leader.address]
         self._frames.append(leader.frame)
         for read in (*leader.asked, *leader.queue):
-            read.trouble = error
+            read.trouble, read.search = error, None
             read.leader_only = read.leader_only or read.follows
             self._routing.unassigned.append(read)
         self._routing.rest(leader.cluster)

@@ -106,10 +106,11 @@ class Routing:
             except ClusterUnreachable as error:
                 # A read whose time is over raises; the others get another attempt.
                 for read in reads:
-                    # What is not in the metadata is gone. But what a leader said of its log may not hold any more.
-                    denied = read.search is not None and read.search.denied
-                    if not (denied or isinstance(read.trouble, BrokerError)):
-                        read.trouble = error
+                    # What is not in the metadata is gone. But what a leader said of its log may not hold any more, and
+                    # what it says afterwards is looked into anew.
+                    if read.search is None or not read.search.denied:
+                        read.search = None
+                        read.trouble = read.trouble if isinstance(read.trouble, BrokerError) else error
                     self.raise_if_overdue(read)
                     if not read.finished:
                         self.unassigned.append(read)

@@ -25,7 +25,7 @@ class Search:
         self._told: dict[Address, bool] = {}
         self._denials: dict[Address, tuple[float, float]] = {}
         self.denied = False
-        """Whether the broker that answered last denied it."""
+        """Whether the last answer denied it."""
 
     def hear(self, leaders: Leaders, now_s: float, *, denied: bool, informed: bool = False) -> None:
         """Note a broker's answer. `denied`: it does not know the partition, or another topic of that name.
