@@ -117,8 +117,9 @@ def long_run(directory: Path, commit: str) -> LongRun:
     """Check the run in a directory."""
     began = next(one for one in read_history(directory / "history") if isinstance(one, RunBegan))
     verdict = check(directory)
-    if problems := [one.what for one in verdict.findings if one.kind in NO_PROOF]:
-        raise SystemExit(f"{directory}: {'; '.join(problems)}. Only whole runs go on record")
+    if any(one.kind in NO_PROOF for one in verdict.findings):
+        problems = "; ".join(f"{one.kind}: {one.what}" for one in verdict.findings)
+        raise SystemExit(f"{directory}: {problems}. Only whole runs with a sound history go on record")
     figures = verdict.figures
     return LongRun(
         seed=began.seed,

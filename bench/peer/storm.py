@@ -141,8 +141,9 @@ def pair(seed: int, minutes: float, spark: str) -> list[Outcome]:
         if not (directory / "history").is_dir():
             return []
         verdict = check(directory)
-        if problems := [one.what for one in verdict.findings if one.kind in NO_PROOF]:
-            print(f"{source}: {'; '.join(problems)}", file=sys.stderr)
+        if any(one.kind in NO_PROOF for one in verdict.findings):
+            problems = "; ".join(f"{one.kind}: {one.what}" for one in verdict.findings)
+            print(f"{source}: {problems}", file=sys.stderr)
             return []
         outcomes.append(outcome(verdict, source, seed, minutes, spark, commit, load_before))
     return outcomes

@@ -239,7 +239,7 @@ def test_a_topic_that_returns_with_a_former_id_is_silent_although_no_partition_o
     east.create_topic("t")
     east.topic_id = true_id
     _, said = ends_after(source, source.plan(state), clock)
-    assert f"a broker says that topic 't' has the id {true_id}" in said
+    assert f"a broker says that topic 't' has the id {true_id}, which it had before brokers named another one" in said
     again = Source(east, clock=clock, removedRetention=retention)
     state = run(again, again.plan(state), clock, 60)
     assert state.splits[SplitId("east", "t", 0)][:3] == (SplitId("east", "t", 0), true_id, 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from evensplit.core.state.offset_strategies import TopicPartition
-from evensplit.core.state.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState, IdConflict
 from evensplit.core.text import counted
 from evensplit.errors import ClusterError
 from evensplit.spark.driver.agenda import Due
@@ -92,7 +92,7 @@ class Silence:
     def _left_s(self, name: str) -> float:
         return self._monitor.limit_s(name) - self._longest_s(name)
 
-    def _sentence(self, name: str, view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
+    def _sentence(self, name: str, view: ClusterSnapshot, doubted: Mapping[str, IdConflict]) -> str:
         """Name the silent partitions, for how long they are silent, and why."""
         one = self._silent[name]
         keys = sorted(one.since, key=lambda key: (one.since[key], key))
@@ -145,27 +145,22 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
     return {name: keys for name, keys in found.items() if keys}
 
 
-def _doubted(state: EnumeratorState, name: str) -> Mapping[str, str]:
-    return {topic: seen.topic_id for (cluster, topic), seen in state.session.id_conflicts.items() if cluster == name}
+def _doubted(state: EnumeratorState, name: str) -> Mapping[str, IdConflict]:
+    return {topic: seen for (cluster, topic), seen in state.session.id_conflicts.items() if cluster == name}
 
 
-def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Mapping[str, str]) -> str:
+def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Mapping[str, IdConflict]) -> str:
     """Say why `keys` are silent, in clauses.
 
     Args:
-        doubted: topic -> another id than is read, which not all brokers name.
+        doubted: topic -> another id than is known, which is not believed.
     """
     said = dict(zip(view.listing.unlisted, view.listing.incomplete, strict=True))
     topics = sorted({topic for topic, _ in keys})
     reasons = [said[topic] for topic in topics if topic in said]
     if len(reasons) > SHOWN_MAX:
         reasons[SHOWN_MAX:] = [f"and {counted(len(reasons) - SHOWN_MAX, 'more topic')} like that"]
-    reasons.extend(
-        f"a broker says that topic {topic!r} has the id {doubted[topic]}, which is another one than is read, and no "
-        "other broker confirms it: see which of them lags"
-        for topic in topics
-        if topic in doubted
-    )
+    reasons.extend(_unbelieved(topic, doubted[topic]) for topic in topics if topic in doubted)
     listed = frozenset(key for key in view.listing.keys if key[0] not in doubted)
     if not listed.isdisjoint(keys):
         reasons.append(
@@ -175,6 +170,15 @@ def _reason(keys: Collection[TopicPartition], view: ClusterSnapshot, doubted: Ma
     if any(key[0] not in said and key[0] not in doubted and key not in listed for key in keys):
         reasons.append("the metadata of the cluster does not have all of them; see whether the topic was deleted")
     return "; ".join(reasons)
+
+
+def _unbelieved(topic: str, seen: IdConflict) -> str:
+    said = f"a broker says that topic {topic!r} has the id {seen.topic_id}"
+    if seen.former:
+        return (
+            f"{said}, which it had before brokers named another one: if it is right, a new start of the query reads it"
+        )
+    return f"{said}, which is another one than is read, and no other broker confirms it: see which of them lags"
 
 
 def _error(sentences: Mapping[str, str]) -> ClusterError:

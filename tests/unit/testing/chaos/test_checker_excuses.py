@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.checker.excuses import EVENSPLIT
+from evensplit.testing.chaos.checker.ledger import ledger_of
 from evensplit.testing.chaos.history import events as ev
 from tests.support.chaos_histories import END_S, Row, Run, faultless
 
@@ -201,7 +203,7 @@ def _fails_on_losses_after_a_start(at_s: float) -> Plant:
     return plant
 
 
-def _own_job_ended(said: str) -> Plant:
+def _own_job_ended(said: str, code: int = 1) -> Plant:
     """A job of the user's own, which does not catch errors, ends while a cluster has two names."""
 
     def plant(run: Run) -> None:
@@ -209,7 +211,7 @@ def _own_job_ended(said: str) -> Plant:
         run.events += [
             ev.FaultBegan(at_s=100, fault=5, nemesis="cluster-twice", what="east is called Ost-2 as well"),
             ev.FaultEnded(at_s=105, fault=5),
-            ev.JobEnded(at_s=101, pid=1, code=1, expected=False, said=said),
+            ev.JobEnded(at_s=101, pid=1, code=code, expected=False, said=said),
         ]
 
     return plant
@@ -251,6 +253,14 @@ def _unconfirmed(*, delivered: bool, in_log: bool) -> Plant:
             run.miss(row.number)
 
     return plant
+
+
+def _late_while_a_job_is_not_back(run: Run) -> None:
+    run.events += [
+        ev.FaultBegan(at_s=105, fault=5, nemesis="driver-kill", what="SIGKILL of the driver"),
+        ev.FaultFailed(at_s=110, fault=5, nemesis="driver-kill", problem="the job was not back", made=True),
+    ]
+    run.batches["parquet"][11] = [(token, 155.0, rows) for token, _, rows in run.batches["parquet"][11]]
 
 
 LOST = {"lost", "miscounted"}
@@ -323,7 +333,16 @@ OUTSIDE: dict[str, tuple[Plant, set[str]]] = {
         _raised(70, "DataLossError: cluster 'Ost', topic 'plain', partition 0: offsets 3 to 7 are gone"),
         {"ended by itself"},
     ),
-    "a job of the user's own ends by another error": (_own_job_ended("IndexError: 7"), {"ended by itself"}),
+    "a job of the user's own ends by another error": (
+        _own_job_ended(f"{TWICE}\nTraceback (most recent call last):\nIndexError: 7"),
+        {"ended by itself"},
+    ),
+    "a job of the user's own crashes after an error that it logged": (_own_job_ended(TWICE, -11), {"ended by itself"}),
+    "a job of the user's own logs an error and ends without one": (
+        _own_job_ended("it is 'Ost', which is listed as well, so records could be read twice"),
+        {"ended by itself"},
+    ),
+    "a job that is not back is no fault that goes on": (_late_while_a_job_is_not_back, {"stalled"}),
     "a driver ends by itself while a fault is on": (_driver_ended(expected=False), {"ended by itself"}),
     "an unconfirmed record in the log is missing": (_unconfirmed(delivered=False, in_log=True), LOST),
     "an unconfirmed record comes from nowhere": (
@@ -390,7 +409,7 @@ def test_a_run_without_a_fault_that_could_be_made_is_not_held(tmp_path: Path) ->
     for number, name in ((1, "broker-kill"), (2, "topic-recreated")):
         run.events.append(ev.FaultFailed(at_s=190, fault=number, nemesis=name, problem="no broker answers"))
     (found,) = check(run.write(tmp_path)).findings
-    assert "of 2 faults none" in found.what
+    assert "none of 2 faults" in found.what
 
 
 def test_a_fault_that_could_not_be_ended_goes_on_and_is_said(tmp_path: Path) -> None:
@@ -407,7 +426,7 @@ def test_a_fault_that_could_not_be_ended_goes_on_and_is_said(tmp_path: Path) -> 
     assert [one.kind for one in verdict.findings] == ["ended by itself"]
     assert "West" in verdict.findings[0].what
     assert verdict.figures["faults by nemesis"]["cut"] == 1
-    assert any("after 105 s" in one and "east is cut off" in one for one in verdict.not_judged)
+    assert any("from 105 s on" in one and "east is cut off" in one for one in verdict.not_judged)
 
 
 def test_a_run_that_a_fault_leaves_mostly_unjudged_is_not_held(tmp_path: Path) -> None:
@@ -417,7 +436,7 @@ def test_a_run_that_a_fault_leaves_mostly_unjudged_is_not_held(tmp_path: Path) -
         ev.FaultFailed(at_s=99, fault=3, nemesis="cut", problem="no answer", made=True),
     ]
     (found,) = check(run.write(tmp_path)).findings
-    assert (found.kind, "more than half of the time" in found.what) == ("incomplete", True)
+    assert (found.kind, "more than half of the run" in found.what) == ("incomplete", True)
 
 
 def test_a_run_without_faults_is_not_held(tmp_path: Path) -> None:
@@ -431,3 +450,12 @@ def test_every_excuse_names_a_page_of_the_documentation_that_says_it() -> None:
         phrase, _, page = excuse.where.rpartition(", ")
         text = " ".join((ROOT / page).read_text().split())
         assert phrase in text, f"{page} does not say: {phrase}"
+
+
+def test_only_what_a_later_record_replaces_is_ever_replaced() -> None:
+    ledger = ledger_of(faultless().events)
+    replaced = ledger.replaced(np.inf)
+    assert replaced.any()
+    assert not (replaced & ~ledger.of_kind("compacted")).any()
+    # The last of each key stays.
+    assert not replaced[ledger.place >= 0][-20:].all()

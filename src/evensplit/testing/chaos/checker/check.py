@@ -101,16 +101,18 @@ def _judge_end(context: Context) -> None:
         if one.problem:
             lacks(f"the run ended before its time: {one.problem}")
     failed = {one.fault: one for one in events if isinstance(one, FaultFailed)}
-    if all(one.number in failed for one in context.faults):
-        lacks(f"of {len(context.faults)} faults none could be made and ended")
+    if not context.faults:
+        lacks("the run had no faults")
+    elif all(one.number in failed for one in context.faults):
+        lacks(f"none of {len(context.faults)} faults could be made and ended")
     ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=0.0)
     half_s = (ready_s + (context.end_s if context.calm_s is None else context.calm_s)) / 2
     for fault in context.faults:
-        if fault.number in failed and failed[fault.number].made:
-            what = f"what came after {fault.begin_s:.0f} s: a fault could not be ended, {fault.what}"
-            context.not_judged.append(what)
+        if fault.number in failed and failed[fault.number].made and fault.clusters:
+            what = f"from {fault.begin_s:.0f} s on a fault could not be ended, {fault.what}"
+            context.not_judged.append(f"the rest of the run: {what}")
             if fault.begin_s < half_s:
-                lacks(f"for more than half of the time {what}")
+                lacks(f"more than half of the run is not judged: {what}")
     ledger = context.ledger
     live = {at for at, place in enumerate(ledger.places) if place[:3] not in ledger.deleted_s}
     if unread := sorted(live - ledger.read):

@@ -8,6 +8,9 @@ _BROKERS = ("broker-*", "rolling-bounce", "cluster-down", "reassignment", "uncle
 _NETWORK = ("cut", "half-open", "one-way", "delay", "jitter", "reset", "throttle", "stale-metadata", "quota")
 _ACCESS = ("access-withdrawn", "password-rotated", "certificate-rotated")
 _TOPICS = ("topic-deleted", "topic-deleted-unread", "topic-recreated", "retention", "delete-records")
+OF_ONE_TOPIC = (*_TOPICS, "access-withdrawn", "reassignment")
+"""Nemeses that harm the topic that the fault names, and no other."""
+
 # In the line that Python ends with; the lines of code above it name errors, too, which did not come.
 _RAISED = r"evensplit\.errors\.{}\b"
 _PROCESSES = ("source-kill", "python-worker-kill", "executor-kill", "worker-kill")

@@ -35,13 +35,18 @@ class Fault:
 
 
 def faults_of(events: Sequence[Event], end_s: float) -> tuple[Fault, ...]:
-    """The faults that began. One that never ended, or could not be ended, lasts until the end of the run."""
+    """The faults that began. One that never ended lasts until the end of the run.
+
+    So does one that could not be ended, if it is about clusters. Else what did not end is the wait for the job, and how
+    long that takes is to be judged.
+    """
     ended: dict[int, float] = {}
-    unmade: set[int] = set()
+    unmade = {one.fault for one in events if isinstance(one, FaultFailed) and not one.made}
+    of_clusters = {one.fault for one in events if isinstance(one, FaultBegan) and one.clusters}
     for event in events:
-        if isinstance(event, FaultFailed) and not event.made:
-            unmade.add(event.fault)
-        if isinstance(event, FaultEnded) or (isinstance(event, FaultFailed) and not event.made):
+        if isinstance(event, FaultEnded):
+            ended[event.fault] = event.at_s
+        if isinstance(event, FaultFailed) and (event.fault in unmade or event.fault not in of_clusters):
             ended[event.fault] = event.at_s
     return tuple(
         Fault(

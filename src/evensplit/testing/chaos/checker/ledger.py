@@ -126,7 +126,7 @@ class Ledger:
         for group in np.split(np.arange(len(at)), edges[1:]) if len(at) else ():
             earliest_s = np.minimum.accumulate(stands_s[group][::-1])[::-1]
             replaced_s[at[group[:-1]]] = np.maximum(old_s[group[:-1]], earliest_s[1:])
-        return np.asarray(replaced_s <= np.asarray(until_s), bool)
+        return np.asarray(np.isfinite(replaced_s) & (replaced_s <= np.asarray(until_s)), bool)
 
     def removed(self, until_s: float | Floats) -> Bools:
         """Which records somebody had begun to remove from the log at a time, or each at its own."""

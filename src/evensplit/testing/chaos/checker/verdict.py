@@ -14,8 +14,8 @@ class Excuse:
     pattern: str
     """A regular expression that is searched in the error."""
     nemeses: tuple[str, ...]
-    """One of them must have been on, or have ended at most 30 s before. If the fault names clusters or topics, and the
-    error does, too, they must have one in common. `*` stands for any text."""
+    """One of them must have been on, or have ended at most 30 s before. If the fault has clusters, or is about
+    one topic, and the error names any, they must have one in common. `*` stands for any text."""
     where: str
     """The place in the documentation that says so."""
     kinds: tuple[str, ...] = ()

@@ -9,11 +9,13 @@ from fnmatch import fnmatch
 import numpy as np
 
 from evensplit.testing.chaos.checker.context import Context
+from evensplit.testing.chaos.checker.excuses import OF_ONE_TOPIC
 from evensplit.testing.chaos.checker.faults import Fault, deadlines, starts_of
 from evensplit.testing.chaos.checker.verdict import Excuse
 from evensplit.testing.chaos.history.events import JobEnded, QueryEnded, RunBegan
 
 _ERROR_CHARACTERS_MAX = 300
+_SAID_CHARACTERS_MAX = 250
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -23,10 +25,12 @@ def judge_endings(context: Context, excuses: Sequence[Excuse]) -> None:
     ends: list[dict[str, object]] = []
     for event in context.events:
         if isinstance(event, JobEnded) and not event.expected:
-            # What Python ends with comes last.
-            said = event.said.rpartition(_TRACEBACK)[2].strip()
-            who, error = "driver", f"the driver ended with code {event.code}" + (f": {said}" if said else "")
-            cause = "" if ours else _cause(context, event.at_s, said, excuses)
+            # A job that was not killed, and ends by an error, says so last. What it logged before may be anything.
+            _, traceback, said = event.said.rpartition(_TRACEBACK)
+            judged = not ours and event.code > 0 and bool(traceback)
+            last = said.strip()[-_SAID_CHARACTERS_MAX:]
+            who, error = "driver", f"the driver ended with code {event.code}" + (f": … {last}" if last else "")
+            cause = _cause(context, event.at_s, said, excuses) if judged else ""
         elif isinstance(event, QueryEnded) and event.error:
             who, error = event.query, event.error
             cause = _cause(context, event.at_s, event.error, excuses)
@@ -70,7 +74,7 @@ def _fits(context: Context, fault: Fault, told: str, topics: set[str]) -> bool:
     clusters = {cluster for name, cluster in context.names.items() if _names(told, name)}
     if clusters and fault.clusters and not clusters.intersection(fault.clusters):
         return False
-    harmed = _topics(context, fault.what)
+    harmed = _topics(context, fault.what) if fault.nemesis in OF_ONE_TOPIC else set()
     return not topics or not harmed or bool(topics & harmed)
 
 
