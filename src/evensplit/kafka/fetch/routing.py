@@ -259,7 +259,7 @@ class Routing:
         if code == UNKNOWN_TOPIC_OR_PARTITION:
             read.trouble = problems.absent(read)
             return
-        read.trouble = BrokerError(read.split.cluster, f"{read}: it has no leader: {describe_code(code)}", code)
+        read.trouble = BrokerError(read.split.cluster, f"{read}: its leader is not known: {describe_code(code)}", code)
         if not is_retriable(code):
             raise read.trouble
 
