@@ -40,6 +40,18 @@ def test_records_that_are_gone_end_a_query_that_is_started_with_failing_on_it(tm
     ]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "java.io.IOException: No space left on device",
+        "[STREAMING_CHECKPOINT_LOG_WRITE_FAILURE.OFFSET_LOG] Failed to write offset log entry for batch 521",
+    ],
+)
+def test_a_full_disk_ends_a_query(tmp_path: Path, error: str) -> None:
+    assert findings(tmp_path / "run", error, "checkpoint-full") == []
+    assert findings(tmp_path / "another", error, "sink-hang") == ["ended by itself"]
+
+
 def test_a_cluster_under_two_names_ends_a_query(tmp_path: Path) -> None:
     assert findings(tmp_path / "run", TWICE, "cluster-twice") == []
     assert findings(tmp_path / "another", TWICE, "cluster-renamed") == ["ended by itself"]

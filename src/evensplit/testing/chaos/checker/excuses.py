@@ -20,7 +20,8 @@ _OUTAGE = "A batch that was reading from the cluster at the moment of the outage
 
 _OF_SPARK: tuple[Excuse, ...] = (
     Excuse(
-        r"No space left on device",
+        # Spark has words of its own for its log of offsets.
+        r"No space left on device|STREAMING_CHECKPOINT_LOG_WRITE_FAILURE",
         ("checkpoint-full",),
         "The file system of the checkpoint keeps what was written to it, docs/reliability.md",
     ),
