@@ -20,12 +20,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peer.chaos_figures import explained_ends, latency_s, standstill_s, wrapped
+from bench.peer.chaos_figures import explained_ends, latency_s, no_proof, standstill_s, wrapped
 from bench.peer.processes import ROOT, machine, now
 from bench.peer.report import between, row
 from evensplit.core.text import counted
 from evensplit.testing.chaos.checker.check import check
-from evensplit.testing.chaos.checker.verdict import NO_PROOF
 from evensplit.testing.chaos.history.events import RunBegan
 from evensplit.testing.chaos.history.recorder import read_history
 
@@ -117,8 +116,7 @@ def long_run(directory: Path, commit: str) -> LongRun:
     """Check the run in a directory."""
     began = next(one for one in read_history(directory / "history") if isinstance(one, RunBegan))
     verdict = check(directory)
-    if any(one.kind in NO_PROOF for one in verdict.findings):
-        problems = "; ".join(f"{one.kind}: {one.what}" for one in verdict.findings)
+    if problems := no_proof(verdict):
         raise SystemExit(f"{directory}: {problems}. Only whole runs with a sound history go on record")
     figures = verdict.figures
     return LongRun(

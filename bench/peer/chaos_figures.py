@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
+from evensplit.testing.chaos.checker.verdict import NO_PROOF, Verdict
+
 LINE_MAX = 130
+
+
+def no_proof(verdict: Verdict) -> str:
+    """All that was found of a run that proves nothing; empty if it proves something."""
+    if not any(one.kind in NO_PROOF for one in verdict.findings):
+        return ""
+    return "; ".join(f"{one.kind}: {one.what}" for one in verdict.findings)
 
 
 def latency_s(figures: Mapping[str, Any]) -> dict[str, list[float]]:

@@ -23,12 +23,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from bench.peer.chaos_figures import explained_ends, latency_s, standstill_s, wrapped
+from bench.peer.chaos_figures import explained_ends, latency_s, no_proof, standstill_s, wrapped
 from bench.peer.processes import ROOT, machine, now
 from bench.peer.report import between, row
 from evensplit.errors import EvenSplitError
 from evensplit.testing.chaos.checker.check import check
-from evensplit.testing.chaos.checker.verdict import NO_PROOF, Finding, Verdict
+from evensplit.testing.chaos.checker.verdict import Finding, Verdict
 from evensplit.testing.chaos.job.spark_source import settings
 from evensplit.testing.chaos.nemesis.registry import NEMESES
 from evensplit.testing.chaos.workload.topics import LAYOUT, SHORT_LIVED
@@ -141,8 +141,7 @@ def pair(seed: int, minutes: float, spark: str) -> list[Outcome]:
         if not (directory / "history").is_dir():
             return []
         verdict = check(directory)
-        if any(one.kind in NO_PROOF for one in verdict.findings):
-            problems = "; ".join(f"{one.kind}: {one.what}" for one in verdict.findings)
+        if problems := no_proof(verdict):
             print(f"{source}: {problems}", file=sys.stderr)
             return []
         outcomes.append(outcome(verdict, source, seed, minutes, spark, commit, load_before))

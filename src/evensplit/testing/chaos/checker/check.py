@@ -91,7 +91,8 @@ def _judge_end(context: Context) -> None:
         context.find("incomplete", what, "history", context.end_s)
 
     ends = [one for one in events if isinstance(one, RunEnded)]
-    if not any(isinstance(one, JobReady) for one in events):
+    ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=None)
+    if ready_s is None:
         lacks("the job was never ready, so nothing had to be delivered by a certain time")
     elif context.calm_s is None:
         lacks("the faults never stopped, so not everything had to be delivered")
@@ -105,8 +106,7 @@ def _judge_end(context: Context) -> None:
         lacks("the run had no faults")
     elif all(one.number in failed for one in context.faults):
         lacks(f"none of {len(context.faults)} faults could be made and ended")
-    ready_s = min((one.at_s for one in events if isinstance(one, JobReady)), default=0.0)
-    half_s = (ready_s + (context.end_s if context.calm_s is None else context.calm_s)) / 2
+    half_s = ((ready_s or 0.0) + (context.end_s if context.calm_s is None else context.calm_s)) / 2
     for fault in context.faults:
         if fault.number in failed and failed[fault.number].made and fault.clusters:
             what = f"from {fault.begin_s:.0f} s on a fault could not be ended, {fault.what}"
@@ -119,5 +119,5 @@ def _judge_end(context: Context) -> None:
         cluster, topic, _, partition = ledger.places[unread[0]]
         where = f"the logs of {len(unread)} partitions, e.g. {cluster} {topic}-{partition}"
         context.not_judged.append(f"{where}: no other client has read them")
-    if (context.ledger.checksum[context.ledger.place >= 0] < 0).any():
+    if (ledger.checksum[ledger.place >= 0] < 0).any():
         context.not_judged.append("values: the history has no checksums of them")
