@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -104,17 +104,25 @@ def test_settings_of_retention_are_as_before_after_an_error(tmp_path: Path) -> N
     assert removals(tmp_path) == [(0, 7), (1, 8)]
 
 
-def test_a_lost_answer_counts_as_done_only_for_the_request_that_it_is_about(tmp_path: Path) -> None:
-    with Recorder(tmp_path, "run") as recorder:
+@pytest.mark.parametrize(
+    "request_of, failures, times",
+    [
         # A topic that is not there any more is deleted; its records are not, on a broker that does not know it yet.
-        kafka = FakeKafka(tmp_path, NO_ANSWER, UNKNOWN_TOPIC)
-        life, topic = life_of(kafka, recorder)
-        life.delete(topic)
-        assert len(kafka.asked) == 2
-        kafka = FakeKafka(tmp_path, NO_ANSWER, UNKNOWN_TOPIC)
-        life, topic = life_of(kafka, recorder)
-        life.delete_records(topic, {0: 7})
-        assert len(kafka.asked) == 3
+        (lambda life, topic: life.delete(topic), (NO_ANSWER, UNKNOWN_TOPIC), 2),
+        (lambda life, topic: life.delete_records(topic, {0: 7}), (NO_ANSWER, UNKNOWN_TOPIC), 3),
+        (lambda life, topic: life.create(topic), (NO_ANSWER, TOPIC_EXISTS), 2),
+        # One that was there already was not created by a request that was refused.
+        (lambda life, topic: life.create(topic), (TOPIC_EXISTS, TOPIC_EXISTS), 3),
+    ],
+    ids=["deleted", "records not deleted", "created", "not created"],
+)
+def test_only_a_lost_answer_counts_as_done_and_only_for_the_request_that_it_is_about(
+    tmp_path: Path, request_of: Callable[[Topics, Topic], None], failures: tuple[int, ...], times: int
+) -> None:
+    kafka = FakeKafka(tmp_path, *failures)
+    with Recorder(tmp_path, "run") as recorder:
+        request_of(*life_of(kafka, recorder))
+    assert len(kafka.asked) == times
 
 
 def test_a_topic_is_drained_when_the_sink_has_all_of_it_or_it_took_too_long(
@@ -130,15 +138,3 @@ def test_a_topic_is_drained_when_the_sink_has_all_of_it_or_it_took_too_long(
         topic.undelivered.add(3)
         life.delivered = lambda _: False
         assert not life.drain(topic)
-
-
-def test_a_topic_that_is_there_already_was_not_created_by_a_request_that_was_refused(tmp_path: Path) -> None:
-    with Recorder(tmp_path, "run") as recorder:
-        kafka = FakeKafka(tmp_path, TOPIC_EXISTS, TOPIC_EXISTS)
-        life, topic = life_of(kafka, recorder)
-        life.create(topic)
-        assert len(kafka.asked) == 3
-        kafka = FakeKafka(tmp_path, NO_ANSWER, TOPIC_EXISTS)
-        life, topic = life_of(kafka, recorder)
-        life.create(topic)
-        assert len(kafka.asked) == 2
