@@ -168,9 +168,52 @@ def test_who_named_another_topic_and_then_none_has_not_taken_that_back(former: S
         read(former, pool, timeout_ms=2000, skip_lost=True)
 
 
-def test_topic_that_is_gone_when_it_was_read_by_name_is_no_error(former: ScriptedCluster, pool: Pool) -> None:
+@pytest.mark.parametrize("skip_lost", [False, True])
+def test_topic_that_is_gone_when_rows_were_read_by_name_fails_the_task(
+    former: ScriptedCluster, pool: Pool, monkeypatch: pytest.MonkeyPatch, skip_lost: bool
+) -> None:
+    """Another one may have had its name in between."""
+    monkeypatch.setattr(routing, "GONE_AFTER_S", 0.3)
     former.brokers[1].on_fetch = lambda offset: former.tell(None) if offset == 30 else None
+    with pytest.raises(DataLossError, match="the topic was deleted while it was read") as caught:
+        read(former, pool, skip_lost=skip_lost)
+    assert "run again" in str(caught.value)
+    assert read(former, pool, skip_lost=True) == [], "the next attempt of the task"
+
+
+def test_topic_that_is_gone_when_the_time_is_over_fails_the_task(former: ScriptedCluster, pool: Pool) -> None:
+    """The time is shorter than that after which a topic that is denied is gone."""
+    former.brokers[1].on_fetch = lambda offset: former.tell(None) if offset == 30 else None
+    with pytest.raises(DataLossError, match="the topic was deleted while it was read"):
+        read(former, pool, timeout_ms=1000)
+
+
+def test_topic_that_is_denied_for_a_moment_is_not_gone(former: ScriptedCluster, pool: Pool) -> None:
+    """Who gave rows by name has just started again, and knows no topic yet."""
+    leader = former.brokers[1]
+
+    def start_again() -> None:
+        if len(leader.metadata_at) > asked + 3:
+            former.tell(Told(OLD, leader=1))
+
+    asked = 0
+
+    def forget(offset: int) -> None:
+        nonlocal asked
+        if offset == 30:
+            asked, leader.on_metadata = len(leader.metadata_at), start_again
+            former.tell(None)
+
+    leader.on_fetch = forget
     assert len(read(former, pool)) == 40
+    assert len(leader.metadata_at) > asked + 3
+
+
+def test_topic_that_is_gone_when_it_had_nothing_to_read_is_no_error(former: ScriptedCluster, pool: Pool) -> None:
+    """It was asked for by its name, and gave no rows."""
+    leader = former.brokers[1]
+    leader.log, leader.on_fetch = None, lambda offset: former.tell(None)
+    assert read(former, pool, timeout_ms=1000, skip_lost=True) == []
 
 
 def test_leader_that_hangs_when_it_is_asked_where_its_log_ends(two: ScriptedCluster, pool: Pool) -> None:

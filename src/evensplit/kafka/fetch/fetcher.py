@@ -221,7 +221,7 @@ class Fetcher:
         if answer.progressed or answer.spans:
             leader.throttled_s = 0.0
         if leader.version <= FETCH_BY_NAME_VERSION:
-            self._routing.note_named(asked, leader.address)
+            self._routing.note_named(asked, leader.address, [span.read for span in answer.spans])
         leader.queue.extendleft(reversed(answer.starved))
         leader.queue.extend(read for read in answer.served if not read.finished)
         self._routing.unassigned.extend(answer.moved)

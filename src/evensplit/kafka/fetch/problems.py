@@ -81,6 +81,16 @@ def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
     )
 
 
+def vanished(read: PartitionRead) -> DataLossError:
+    """The topic was read by its name, and is gone afterwards."""
+    return DataLossError(
+        *read.split,
+        "the topic was deleted while it was read. Brokers before Kafka 3.1 give records by the topic's name only, so "
+        "rows that were handed out may be of another topic that had its name in between: the task fails, with "
+        "failOnDataLoss=false too, and has to be run again",
+    )
+
+
 def unsure(read: PartitionRead, brokers: Sequence[Address], timeout_ms: int) -> ClusterUnreachable:
     """The topic was read by its name, and not all brokers that gave records could confirm its id afterwards."""
     return ClusterUnreachable(

@@ -8,7 +8,7 @@ of that name.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST
@@ -59,7 +59,7 @@ class Routing:
 
     `due`: when, on the network's clock, leaders are looked up again.
     `named`: by cluster and topic, the brokers that gave records by the topic's name although its id is given, each with
-    one of the reads that it gave records of.
+    one of the reads that it gave records of. `handed_out`: those of them whose records became rows.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Routing:
         self._unseen = {cluster for (cluster, _), topic_id in topic_ids.items() if topic_id}
         self._unseen |= {cluster for cluster, cluster_id in cluster_ids.items() if cluster_id}
         self.named: defaultdict[tuple[str, str], dict[Address, PartitionRead]] = defaultdict(dict)
+        self.handed_out: set[tuple[str, str, Address]] = set()
         self._failures = 0
 
     def resolve_leaders(self) -> list[tuple[PartitionRead, Broker]]:
@@ -149,11 +150,14 @@ class Routing:
         """Make the next pause short again, since a read made progress."""
         self._failures = 0
 
-    def note_named(self, reads: Sequence[PartitionRead], broker: Address) -> None:
-        """Note that `broker` gave these by their topics' names, for `compare_names`."""
+    def note_named(
+        self, reads: Iterable[PartitionRead], broker: Address, handed_out: Iterable[PartitionRead] = ()
+    ) -> None:
+        """Note that `broker` gave these by their topics' names, and rows of `handed_out`, for `compare_names`."""
         for read in reads:
             if self._topic_ids.get(read.split[:2]):
                 self.named[read.split[:2]].setdefault(broker, read)
+        self.handed_out.update((read.split.cluster, read.split.topic, broker) for read in handed_out)
 
     def compare_names(self) -> None:
         """Check, after reading, the ids of all topics that were read by name.
@@ -161,18 +165,21 @@ class Routing:
         Each broker that gave records is asked itself: it knows which topic it had then, and others may be out of date.
 
         Raises:
-            DataLossError: such a broker reports another id, and still does at the deadline.
+            DataLossError: such a broker reports another id, and still does at the deadline; or it gave rows, and denies
+                the topic for `GONE_AFTER_S`, so it may have had another one of that name in between.
             ClusterUnreachable: such a broker could not be asked until then.
         """
         for cluster in sorted({cluster for cluster, _ in self.named}):
             self._compare(cluster, {topic: givers for (of, topic), givers in self.named.items() if of == cluster})
         self.named.clear()
+        self.handed_out.clear()
 
     def _compare(self, cluster: str, unsure: dict[str, dict[Address, PartitionRead]]) -> None:
         """`unsure`: by topic, the brokers that gave its records. They are asked one after the other."""
         settings = self._settings[cluster]
         until_s = self._waiting.now_s + settings.progress_timeout_ms / 1000
         others: dict[tuple[str, Address], tuple[PartitionRead, str, str]] = {}
+        denied_s: dict[tuple[str, Address], float] = {}
         failures = 0
         while True:
             left = {giver: any(giver == other for _, other in others) for givers in unsure.values() for giver in givers}
@@ -195,9 +202,15 @@ class Routing:
                         # The topic is gone by now, which does not undo that it had another id.
                         continue
                     elif giver == leaders.answered or giver not in leaders.brokers:
+                        if not found and (cluster, topic, giver) in self.handed_out:
+                            now_s = self._waiting.now_s
+                            if now_s - denied_s.setdefault((topic, giver), now_s) >= GONE_AFTER_S:
+                                raise problems.vanished(givers[giver])
+                            continue
                         # A broker that does not list the topic any more has seen all that happened to it before.
                         del givers[giver]
                         others.pop((topic, giver), None)
+                        denied_s.pop((topic, giver), None)
                         failures = 0
             unsure = {topic: givers for topic, givers in unsure.items() if givers}
             if not unsure:
@@ -209,6 +222,9 @@ class Routing:
                     self._clock.sleep(_pause_s(settings, failures - 1))
         if others:
             raise problems.mixed(*next(iter(others.values())))
+        if denied_s:
+            topic, giver = next(iter(denied_s))
+            raise problems.vanished(unsure[topic][giver])
         givers = next(iter(unsure.values()))
         raise problems.unsure(next(iter(givers.values())), sorted(givers), settings.progress_timeout_ms)
 
