@@ -194,6 +194,7 @@ class Routing:
             failures += 1
             for topic, givers in unsure.items():
                 expected, found = self._topic_ids[cluster, topic], leaders.topic_ids[topic]
+                denied = leaders.unknown.get(next(iter(givers.values())).key) == UNKNOWN_TOPIC_OR_PARTITION
                 for giver in list(givers):
                     if found and found != expected:
                         if giver == leaders.answered:
@@ -202,7 +203,7 @@ class Routing:
                         # The topic is gone by now, which does not undo that it had another id.
                         continue
                     elif giver == leaders.answered or giver not in leaders.brokers:
-                        if not found and (cluster, topic, giver) in self.handed_out:
+                        if denied and (cluster, topic, giver) in self.handed_out:
                             now_s = self._waiting.now_s
                             if now_s - denied_s.setdefault((topic, giver), now_s) >= GONE_AFTER_S:
                                 raise problems.vanished(givers[giver])
