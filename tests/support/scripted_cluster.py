@@ -7,15 +7,22 @@ import struct
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from kafka.record import MemoryRecordsBuilder
 
+from evensplit.core.model import Range, SplitId
+from evensplit.kafka.fetch.connection_pool import Pool
+from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.wire.api import FETCH, OFFSET_FOR_LEADER_EPOCH, Api
 from tests.support.scripted import Scripted
 
 KEY = ("t", 0)
+OLD, NEW = uuid.UUID(int=1), uuid.UUID(int=2)
+"""The topic's id when reads were planned, and that of another topic of its name."""
 
 
 class Told(NamedTuple):
@@ -200,3 +207,23 @@ class ScriptedCluster:
 def topic_id(given: uuid.UUID) -> str:
     """The topic id as listings write it."""
     return base64.urlsafe_b64encode(given.bytes).rstrip(b"=").decode()
+
+
+def settings(cluster: ScriptedCluster, timeout_ms: int = 4000, **more: Any) -> ClientSettings:
+    """How `cluster` is asked, by its first broker."""
+    made = ClientSettings((cluster.servers[0],), request_timeout_ms=timeout_ms, retry_backoff_ms=20)
+    return replace(made, **more)
+
+
+def read(cluster: ScriptedCluster, pool: Pool, *, end: int = 40, skip_lost: bool = False, **more: Any) -> list[bytes]:
+    """The values of offsets 0 to `end` (exclusive), of the topic with the id `OLD`."""
+    batches = read_ranges(
+        [Range(SplitId("east", "t", 0), 0, end)],
+        {"east": settings(cluster, **more)},
+        columns=("value",),
+        topic_ids={("east", "t"): topic_id(OLD)},
+        skip_lost=skip_lost,
+        limits=LaneLimits(rows_max=10),
+        pool=pool,
+    )
+    return [value for batch in batches for value in batch.column("value").to_pylist()]

@@ -202,12 +202,13 @@ class Routing:
                     elif not found and (topic, giver) in others:
                         # The topic is gone by now, which does not undo that it had another id.
                         continue
-                    elif giver == leaders.answered or giver not in leaders.brokers:
-                        if denied and (cluster, topic, giver) in self.handed_out:
-                            now_s = self._waiting.now_s
-                            if now_s - denied_s.setdefault((topic, giver), now_s) >= GONE_AFTER_S:
-                                raise problems.vanished(givers[giver])
-                            continue
+                    elif giver != leaders.answered and giver in leaders.brokers:
+                        continue
+                    elif denied and (cluster, topic, giver) in self.handed_out:
+                        now_s = self._waiting.now_s
+                        if now_s - denied_s.setdefault((topic, giver), now_s) >= GONE_AFTER_S:
+                            raise problems.vanished(givers[giver])
+                    else:
                         # A broker that does not list the topic any more has seen all that happened to it before.
                         del givers[giver]
                         others.pop((topic, giver), None)
