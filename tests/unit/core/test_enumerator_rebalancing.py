@@ -215,6 +215,20 @@ def test_readers_get_only_what_they_may_read() -> None:
     assert not unreadable_splits(one.state)
 
 
+def test_splits_go_to_their_last_owner_and_not_to_one_before_it() -> None:
+    """Law S6: reader 1 had all splits; reader 0 gave them back since, and is gone. Reader 1 has no claim any more."""
+    one = Enumeration(2, Settings(policy="sticky"))
+    one.register(0, 1, reports={1: {SplitId("east", "t", partition): 5 for partition in range(4)}})
+    one.discover(EAST, t=4)
+    assert one.loads() == [0, 4]
+    one.restart(one.commit(), readers=1)
+    one.tell(SplitsGivenBack(0, {SplitId("east", "t", partition): 5 for partition in range(4)}))
+    one.tell(ParallelismChanged(3))
+    one.register(1, 2)
+    one.tell(ReaderRemoved(0))
+    assert one.loads() == [0, 2, 2]
+
+
 def test_generations_go_up_with_every_change_of_an_owner_and_only_then() -> None:
     one = Enumeration(2)
     one.discover(EAST, t=4)

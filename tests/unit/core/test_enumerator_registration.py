@@ -23,7 +23,7 @@ from evensplit.core.machine.events import (
 from evensplit.core.model import SplitId, Topics
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
-from tests.support.enumeration import EAST, ONE, TWO, WEST, Enumeration, listed, run
+from tests.support.enumeration import EAST, ONE, THREE, TWO, WEST, Enumeration, listed, run
 
 
 def restored(readers: int = 2) -> Enumeration:
@@ -177,6 +177,19 @@ def test_a_checkpoint_inside_the_recovery_window_loses_nothing() -> None:
     read = {key: at for held in one.held.values() for key, at in held.items()}
     assert read == {**positions, ONE: 111, TWO: 112, SplitId("east", "u", 0): 5}
     assert sorted(one.loads()) == [1, 2, 2]
+
+
+def test_two_claims_of_one_generation_settle_each_other_when_a_reader_is_gone_with_the_same_event() -> None:
+    """What the state says is of the generation before the event, although the event takes splits from a reader."""
+    one = Enumeration(3)
+    one.discover(EAST, t=3)
+    one.register()
+    assert one.owners() == {"east/t/0": 0, "east/t/1": 1, "east/t/2": 2}
+    one.restart(one.commit(), readers=3)
+    one.register(0, 1, reports={1: {ONE: 0}}, generation=one.state.generation)
+    effects = one.tell(ParallelismChanged(2))
+    previous = {effect.split: effect.previous for effect in effects if isinstance(effect, Assign)}
+    assert previous == {ONE: None, TWO: 1, THREE: None}
 
 
 def test_unassigned_splits_do_not_collapse_onto_one_reader() -> None:

@@ -66,7 +66,9 @@ def _claimed(transaction: Transaction) -> Owners:
     by_owner: dict[int, list[SplitId]] = {}
     for key, owner in _owned(transaction).items():
         by_owner.setdefault(owner, []).append(key)
-    claims = [Claim(owner, tuple(sorted(by_owner[owner])), state.generation) for owner in sorted(by_owner)]
+    # The owners are those before this event, which may have begun another generation.
+    generation = transaction.before.generation
+    claims = [Claim(owner, tuple(sorted(by_owner[owner])), generation) for owner in sorted(by_owner)]
     for reader in sorted(transaction.session.registrations):
         registration = transaction.session.registrations[reader]
         claims.append(Claim(reader, tuple(sorted(registration.reported)), registration.generation))
@@ -102,7 +104,7 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
     owners: dict[SplitId, int] = dict(valid)
     if level:
         # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
-        known = {**transaction.session.previous_owners, **previous} if rescaled else valid
+        known = {**_owned(transaction), **previous} if rescaled else valid
         owners = _solve(
             splits, readers, known, transaction.eligible, settings.policy, settings.scope, rescaled=rescaled
         )

@@ -157,6 +157,7 @@ class Checkpoints:
         for key in lacking:
             for of in (model.known, model.marks, model.by_strategy, model.runs):
                 of.pop(key, None)
+            model.one_log.end(key)
         if random.random() < 0.5:
             said.append("the checkpoint does not say among whom owners were dealt")
             state, model.assigned_readers = replace(state, assigned_readers=()), ()
