@@ -361,7 +361,8 @@ class Coordinator:
         is_due = due_ms is not None and self._passed_ms() >= due_ms
         if self._options.discovery_interval_ms <= 0:
             # Partitions that the one discovery at the start lacked need another one to confirm that.
-            return is_due and any(isinstance(key, SplitId) for key in session.missing_since)
+            missing = (*session.missing_since, *session.read_missing)
+            return is_due and any(isinstance(key, SplitId) for key in missing)
         return fix_ends or is_due or bool(session.truncation_observations or session.id_conflicts)
 
     def _reached(self, cluster: ClusterState) -> ClientSettings:
