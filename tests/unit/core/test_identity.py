@@ -258,6 +258,22 @@ def test_an_id_that_was_replaced_never_comes_back() -> None:
     assert set(ids(one).values()) == {"id-3"}
 
 
+def test_partitions_without_a_leader_keep_a_former_id_and_their_logs_are_not_believed() -> None:
+    """The only partition that is listed is new, and others are seen with the same id: the topic was created anew."""
+    one = running(end=11, loss="declare")
+    new = PartitionsListed("east", partitions((2, "id-2")), False, seen=partitions((0, "id-2"), (1, "id-2")))
+    one.tell(new, LATER, new, OffsetsResolved({THREE: 0}))
+    assert ids(one) == {"east/t/0": "id-t", "east/t/1": "id-t", "east/t/2": "id-2"}
+    one.tell(LogsObserved("east", {ONE: 40, TWO: 3, THREE: 4}, {ONE: 30}))
+    assert one.state.session.ends["east"] == {ONE: 11, TWO: 11, THREE: 4}
+    assert (one.state.losses, one.state.session.truncation_observations) == ((), {})
+    one.tell(as_known())
+    assert one.state.session.id_conflicts["east", "t"].former
+    effects = one.tell(anew(3))
+    assert reported(effects) == [(Loss(key, Cause.RECREATED, 10, 11, 1), False) for key in (ONE, TWO)]
+    assert set(ids(one).values()) == {"id-2"}
+
+
 def test_nor_where_the_new_one_has_no_start_yet() -> None:
     one = running()
     one.hear_twice(anew())

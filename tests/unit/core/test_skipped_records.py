@@ -221,6 +221,19 @@ def test_of_a_topic_that_may_be_another_one_nothing_is_said_yet(done: Enumeratio
     assert lost(done, polled(14, 10, 10, number=8)) == [aged(ONE, 10, 14, 4)]
 
 
+def test_a_broker_that_still_names_a_former_id_does_not_say_what_its_logs_have(done: Enumeration) -> None:
+    """Another partition is known by the new id, and those that were read have no leader yet."""
+    new = ListedPartition("t", 3, "id-2")
+    listed_so = PartitionsListed("east", (new,), complete=False, seen=listed("t", 3, "id-2"))
+    done.tell(listed_so, TimePassed(INTERVAL_MS), listed_so, OffsetsResolved({SplitId("east", "t", 3): 0}))
+    assert lost(done, polled(0, 0, 0)) == []
+    found = lost(done, PartitionsListed("east", (*listed("t", 3, "id-2"), new)))
+    assert [loss for loss in found if loss.handed_out] == [
+        Loss(ONE, Cause.RECREATED, 10, None, 10, EARLIER),
+        Loss(TWO, Cause.RECREATED, 10, None, 20, EARLIER),
+    ]
+
+
 # What the state keeps
 
 

@@ -108,18 +108,19 @@ def _epochs_of(
 
 
 def _without_stale(transaction: Transaction, event: LogsObserved, *, compared: bool) -> LogsObserved:
-    """Return the poll without topics whose id is in conflict, and partitions that a former leader answers for."""
+    """Return the poll without partitions that may be those of another topic, or that a former leader answers for."""
     session, splits = transaction.session, transaction.splits
-    conflicts = session.id_conflicts
     late = session.former_leaders.get(event.cluster, ())
     if compared:
         late = tuple(key for key, table in event.epochs.items() if _is_former(splits.get(key), table))
         if late or event.cluster in session.former_leaders:
             transaction.tell(former_leaders={**session.former_leaders, event.cluster: late})
-    in_conflict = [key for key in (*event.ends, *event.epochs) if key[:2] in conflicts] if conflicts else []
-    if not late and not in_conflict:
+    doubted: list[SplitId] = []
+    if session.id_conflicts or session.former_topic_ids:
+        doubted = [key for key in (*event.ends, *event.epochs) if session.doubts(key, splits.get(key))]
+    if not late and not doubted:
         return event
-    left_out = frozenset((*late, *in_conflict))
+    left_out = frozenset((*late, *doubted))
     ends, starts = ({key: at for key, at in of.items() if key not in left_out} for of in (event.ends, event.starts))
     epochs = {key: table for key, table in event.epochs.items() if key not in left_out}
     return replace(event, ends=ends, starts=starts, epochs=epochs)

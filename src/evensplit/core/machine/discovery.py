@@ -284,7 +284,7 @@ def _recreated(transaction: Transaction, known: Split, topic_id: str) -> Split |
         # A split that had been removed before was given up, or settled, then.
         if not transaction.lose(loss, said, never_fatal=known.removed_at_ms is not None):
             return known
-    note_former(transaction, known)
+    note_former(transaction, known.id[:2], (known.topic_id,))
     transaction.ended.append(known.id)
     transaction.put(Split(known.id, topic_id))
     return transaction.get(known.id)

@@ -6,14 +6,14 @@ that were right once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId
+from evensplit.core.model import ClusterState, ListedPartition, SplitId
 from evensplit.core.state.open_questions import ID_CONFLICT_MS_MAX
 from evensplit.core.state.state import IdConflict, ReadRanges, TopicName, recency
 
@@ -167,13 +167,17 @@ def find_id_conflicts(
     named = {one.topic for one in event.partitions} if event.seen else set()
     # They are not taken up, so they raise a conflict and never end it.
     only_seen = {one.topic: one.topic_id for one in event.seen if one.topic_id and one.topic not in named}
-    ids = {**only_seen, **{one.topic: one.topic_id for _, one in other if one.topic_id}}
+    former = {topic: ids for (name, topic), ids in session.former_topic_ids.items() if name == cluster}
+    # A partition that had no leader when its topic was created anew is still known by the former id.
+    listed = event.partitions if former else ()
+    lagging = {one.topic: one.topic_id for one in listed if one.topic_id in former.get(one.topic, ())}
+    ids = {**only_seen, **lagging, **{one.topic: one.topic_id for _, one in other if one.topic_id}}
     in_doubt = (topic for name, topic in session.id_conflicts if name == cluster)
-    known, former = _ids(transaction, cluster, {*ids, *in_doubt}), session.former_topic_ids
+    known = _ids(transaction, cluster, {*ids, *in_doubt})
     found = {
         topic: topic_id
         for topic, topic_id in ids.items()
-        if topic_id not in known.get(topic, (topic_id,)) or topic_id in former.get((cluster, topic), ())
+        if topic_id not in known.get(topic, (topic_id,)) or topic_id in former.get(topic, ())
     }
     found.update((one.topic, one.topic_id) for key, one in other if _is_another(transaction, key, one))
     known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
@@ -185,6 +189,9 @@ def find_id_conflicts(
         newer = enough and _count_brokers(event, seen, topic, known.get(topic, ())).is_newer
         if seen.former or topic in only_seen or not newer:
             conflicts[cluster, topic] = seen
+        else:
+            # Partitions without a leader keep the known id for now; no broker that still names it is believed.
+            note_former(transaction, (cluster, topic), known.get(topic, ()))
     if conflicts or session.id_conflicts:
         transaction.tell(id_conflicts={key: conflicts[key] for key in sorted(conflicts)})
     return frozenset(topic for name, topic in conflicts if name == cluster)
@@ -310,12 +317,13 @@ def _remaining(
     return left
 
 
-def note_former(transaction: Transaction, known: Split) -> None:
-    """Note the id that a split's topic had until now."""
-    topic, former = (known.id.cluster, known.id.topic), transaction.session.former_topic_ids
+def note_former(transaction: Transaction, topic: TopicName, topic_ids: Iterable[str]) -> None:
+    """Note the ids that a topic had until now."""
+    former = transaction.session.former_topic_ids
     ids = former.get(topic, ())
-    if known.topic_id not in ids:
-        transaction.tell(former_topic_ids={**former, topic: (*ids, known.topic_id)[-FORMER_MAX:]})
+    added = [one for one in topic_ids if one not in ids]
+    if added:
+        transaction.tell(former_topic_ids={**former, topic: (*ids, *added)[-FORMER_MAX:]})
 
 
 def _ids(transaction: Transaction, cluster: str, topics: Collection[str]) -> dict[str, dict[str, bool]]:

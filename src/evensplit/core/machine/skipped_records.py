@@ -84,9 +84,7 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
     before = [one for one in session.read[name] if one.is_before(event.answer)]
     if not before:
         return
-    # Where the id of a topic is in conflict, the poll may be about another topic.
-    in_conflict = {topic for cluster, topic in session.id_conflicts if cluster == name}
-    starts = {key: start for key, start in event.starts.items() if key.topic not in in_conflict}
+    starts = {key: start for key, start in event.starts.items() if not session.doubts(key, transaction.get(key))}
     deleted = _deleted(transaction, event, before, complete=bool(event.discovery) and event.discovery != discovery)
     settled = frozenset((*starts, *deleted))
     later: list[ReadRanges] = []

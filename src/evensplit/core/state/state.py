@@ -194,6 +194,13 @@ class Session:
         subscription = self.subscriptions.get(key.cluster)
         return subscription is None or matches(subscription, key)
 
+    def doubts(self, key: SplitId, split: Split | None) -> bool:
+        """Whether what a poll says of the log of `key`, which is known as `split`, may be about another topic."""
+        topic = key[:2]
+        return topic in self.id_conflicts or (
+            split is not None and split.topic_id in self.former_topic_ids.get(topic, ())
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EnumeratorState:

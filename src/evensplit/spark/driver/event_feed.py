@@ -322,11 +322,13 @@ def _is_new(observed: Mapping[str, int], name: str, answer: PollResult | None) -
 
 
 def _valid_ends(state: EnumeratorState, name: str, view: ClusterSnapshot) -> Iterator[tuple[SplitId, int]]:
-    """Yield the ends of a cluster's logs, without topics whose id is in conflict, and without former leaders."""
-    in_conflict = {topic for cluster, topic in state.session.id_conflicts if cluster == name}
-    late = frozenset(state.session.former_leaders.get(name, ()))
-    ends = ((SplitId(name, *key), end) for key, end in view.latest.items() if key[0] not in in_conflict)
-    return (one for one in ends if one[0] not in late) if late else ends
+    """Yield the ends of a cluster's logs, without those that may be of another topic, or are of a former leader."""
+    session, splits = state.session, state.splits
+    late = frozenset(session.former_leaders.get(name, ()))
+    ends = ((SplitId(name, *key), end) for key, end in view.latest.items())
+    if not (late or session.id_conflicts or session.former_topic_ids):
+        return ends
+    return (one for one in ends if one[0] not in late and not session.doubts(one[0], splits.get(one[0])))
 
 
 def _is_known(state: EnumeratorState, kafka_id: str) -> bool:

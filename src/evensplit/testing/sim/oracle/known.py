@@ -126,6 +126,10 @@ class Known:
         self.marks[split], self.runs[split] = offset, (self.begun, offset)
         self.one_log.epochs.pop(split, None)
 
+    def is_log_doubted(self, key: SplitId) -> bool:
+        """Whether what is said of the log of a split may be about another topic."""
+        return self.ids.is_doubted(key) or self.known.get(key, "") in self.ids.former.get((key.cluster, key.topic), {})
+
     def is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
         told, known = topic_ids.get(split, ""), self.known[split]
         return not told or not known or told == known

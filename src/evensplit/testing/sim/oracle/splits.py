@@ -86,7 +86,7 @@ class Model(Known):
         self.read.batch_opened(event, before, declares=self.loss == "declare")
 
     def _polled(self, event: ReadLogsPolled, *_: object) -> None:
-        wanted, doubted = lambda key: not is_unwanted(self, key), self.ids.is_doubted
+        wanted, doubted = lambda key: not is_unwanted(self, key), self.is_log_doubted
         for loss in self.read.polled(event, self.asked_ms(event.asked), self.interval_ms, wanted, doubted):
             self.lose(loss, settled=True)
 

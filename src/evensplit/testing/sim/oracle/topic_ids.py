@@ -70,7 +70,8 @@ class TopicIds:
         wait_ms = min(interval_ms, WAIT_MS_MAX)
         listed = {one.topic: one.topic_id for one in event.partitions}
         named = {one.topic: one.topic_id for one in event.seen if one.topic_id and one.topic not in listed} | listed
-        other = self._others(event, splits, known, marks, named)
+        read = self._read(event, splits, known, marks)
+        other = self._others(event, splits, known, marks, named, read)
         for topic, topic_id in named.items():
             said, former = self.doubted.pop((cluster, topic), None), self.former.get((cluster, topic), {})
             if topic in other:
@@ -83,6 +84,10 @@ class TopicIds:
                 few = said.times < ANSWERS_MIN or not event.asked.turned or topic not in listed
                 if topic_id in former or few or asked_ms - said.since_ms < wait_ms:
                     self.doubted[cluster, topic] = said
+                else:
+                    # Also of its splits that this answer does not list, since they have no leader.
+                    of = self.former.setdefault((cluster, topic), {})
+                    of.update({one: True for one in read.get(topic, ()) if one != topic_id})
             elif said is not None and topic not in listed:
                 self.doubted[cluster, topic] = said
             elif said is not None and said.topic_id not in former:
@@ -96,6 +101,21 @@ class TopicIds:
                 del self.doubted[key]
         return lags
 
+    @staticmethod
+    def _read(
+        event: PartitionsListed,
+        splits: Mapping[SplitId, Split],
+        known: Mapping[SplitId, str],
+        marks: Mapping[SplitId, int],
+    ) -> Mapping[str, list[str]]:
+        """Topic -> the ids of its splits that are read or, where there is none, of those that are away."""
+        active: dict[str, list[str]] = {}
+        away: dict[str, list[str]] = {}
+        for key, split in splits.items():
+            if key.cluster == event.cluster and key in marks and known[key] and not split.finished:
+                (active if split.active else away).setdefault(key.topic, []).append(known[key])
+        return away | active
+
     def _others(
         self,
         event: PartitionsListed,
@@ -103,16 +123,12 @@ class TopicIds:
         known: Mapping[SplitId, str],
         marks: Mapping[SplitId, int],
         named: Mapping[str, str],
+        read_ids: Mapping[str, list[str]],
     ) -> Mapping[str, bool]:
         """The topics that an answer names with other ids than those of what was read of them, or with former ones."""
-        active: dict[str, list[str]] = {}
-        away: dict[str, list[str]] = {}
-        for key, split in splits.items():
-            if key.cluster == event.cluster and key in marks and known[key] and not split.finished:
-                (active if split.active else away).setdefault(key.topic, []).append(known[key])
         other: dict[str, bool] = {}
         for topic, topic_id in named.items():
-            ids = active.get(topic) or away.get(topic) or [topic_id]
+            ids = read_ids.get(topic) or [topic_id]
             if topic_id and (topic_id not in ids or topic_id in self.former.get((event.cluster, topic), {})):
                 other[topic] = True
         for one in event.partitions:
