@@ -192,6 +192,23 @@ def test_two_claims_of_one_generation_settle_each_other_when_a_reader_is_gone_wi
     assert previous == {ONE: None, TWO: 1, THREE: None}
 
 
+@pytest.mark.parametrize("claimant", [0, 1])
+def test_a_split_that_two_claim_is_nobodys_and_moves_nothing_when_the_number_of_readers_changed(claimant: int) -> None:
+    """Law S6: the two splits of the other reader are claimed by this one, too, so its own two need not move."""
+    one = Enumeration(2)
+    one.discover(EAST, t=4)
+    one.register()
+    before = one.owners()
+    others = {key: 0 for key, split in one.state.splits.items() if split.owner != claimant}
+    one.restart(one.commit(), readers=3)
+    one.register(reports={claimant: others}, generation=one.state.generation)
+    assert sorted(one.loads()) == [1, 1, 2]
+    assert one.loads()[claimant] == 2
+    assert {key for key, owner in one.owners().items() if owner == claimant} == {
+        key for key, owner in before.items() if owner == claimant
+    }
+
+
 def test_unassigned_splits_do_not_collapse_onto_one_reader() -> None:
     """Twelve splits that were discovered and never assigned, and six given back by readers that are no more."""
     one = Enumeration(8)

@@ -14,7 +14,6 @@ from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, restored
-from tests.support.waiting import wait_for
 
 EAST, WEST = SplitId("east", "t", 0), SplitId("west", "t", 0)
 AGED = Loss(EAST, Cause.AGED_OUT, 0, 7, 7, HandedOut.BEFORE_RESTART)
@@ -123,21 +122,25 @@ def test_without_discovery_a_topic_that_was_read_to_its_stop_and_is_deleted_then
     for topic in ("t", "u"):
         east.create_topic(topic)
         east.append(topic, 0, 10)
-    options = {
-        "subscribePattern": "t|u",
-        "stop": "latest",
-        "discoveryInterval": "0",
-        "failOnDataLoss": "false",
-        "readers": "1",
-    }
-    end = Source(east, clock=clock, **options).plan(NONE)
+
+    def start() -> Source:
+        return Source(
+            east,
+            clock=clock,
+            subscribePattern="t|u",
+            stop="latest",
+            discoveryInterval="0",
+            failOnDataLoss="false",
+            readers="1",
+        )
+
+    end = start().plan(NONE)
     assert end.splits[EAST].finished
     east.delete_topic("t")
-    source, end = Source(east, clock=clock, **options), restored(end)
+    source, end = start(), restored(end)
     losses: list[Loss] = []
     for _ in range(3):
         clock.now_s += 31
-        wait_for(lambda: source.coordinator.has_news() or True)
         before, end = end, source.plan(end)
         losses.extend(loss for loss in end.losses if loss not in before.losses)
     assert losses == [Loss(EAST, Cause.DELETED, 0, None, 10, HandedOut.BEFORE_RESTART)]

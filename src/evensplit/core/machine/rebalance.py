@@ -103,8 +103,11 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
         level = level or not valid
     owners: dict[SplitId, int] = dict(valid)
     if level:
-        # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
-        known = {**_owned(transaction), **previous} if rescaled else valid
+        known: Owners = valid
+        if rescaled:
+            # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
+            gone = {key: owner for key, owner in _owned(transaction).items() if owner not in among}
+            known = {**gone, **previous}
         owners = _solve(
             splits, readers, known, transaction.eligible, settings.policy, settings.scope, rescaled=rescaled
         )
