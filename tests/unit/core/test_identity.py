@@ -274,6 +274,22 @@ def test_partitions_without_a_leader_keep_a_former_id_and_their_logs_are_not_bel
     assert set(ids(one).values()) == {"id-2"}
 
 
+def test_a_new_process_does_not_believe_the_logs_of_partitions_without_a_leader_either() -> None:
+    """They have a former id, as others of their topic show; which one is older takes a second answer."""
+    one = running(end=11, loss="declare")
+    new = PartitionsListed("east", partitions((2, "id-2")), False, seen=partitions((0, "id-2"), (1, "id-2")))
+    logs = LogsObserved("east", {ONE: 40, TWO: 40, THREE: 4}, {})
+    one.tell(new, LATER, new, OffsetsResolved({THREE: 0}))
+    one.restart(one.checkpoint(), loss="declare")
+    one.tell(LATER, ClustersListed((EAST,)), new, logs)
+    assert one.state.session.ends["east"] == {}
+    one.tell(TimePassed(LATER.now_ms + INTERVAL_MS), new, logs)
+    assert one.state.session.ends["east"] == {THREE: 4}
+    effects = one.tell(anew(3))
+    assert reported(effects) == [(Loss(key, Cause.RECREATED, 10), False) for key in (ONE, TWO)]
+    assert set(ids(one).values()) == {"id-2"}
+
+
 def test_nor_where_the_new_one_has_no_start_yet() -> None:
     one = running()
     one.hear_twice(anew())

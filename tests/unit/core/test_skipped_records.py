@@ -21,7 +21,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.skipped_records import is_unsaid, uncompared
 from evensplit.core.model import Cause, HandedOut, ListedPartition, Loss, Range, Split, SplitId, Topics
-from evensplit.core.state.open_questions import next_due_ms
+from evensplit.core.state.open_questions import DUE_INTERVAL_MS, next_due_ms
 from evensplit.core.state.settings import DECLARE, FAIL, Settings
 from evensplit.core.state.state import EnumeratorState
 from tests.support.enumeration import EAST, INTERVAL_MS, ONE, THREE, TWO, WEST, Enumeration, listed, running
@@ -108,6 +108,16 @@ def test_what_two_complete_polls_lack_is_gone(done: Enumeration) -> None:
     assert not done.state.session.read_missing
 
 
+def test_a_cluster_that_is_removed_is_not_asked_for_what_was_read_of_it(done: Enumeration) -> None:
+    lost(done, polled(10))
+    assert next_due_ms(done.state) == 1000 + INTERVAL_MS
+    done.tell(ClustersListed(()), at(30), ClustersListed(()))
+    assert done.state.session.read_missing == {TWO: 1000}
+    assert next_due_ms(done.state) == 1000 + INTERVAL_MS + done.state.settings.retention_ms
+    done.tell(ClustersListed((EAST,)))
+    assert next_due_ms(done.state) == 1000 + INTERVAL_MS + DUE_INTERVAL_MS
+
+
 def test_what_one_stale_poll_lacks_was_read(done: Enumeration) -> None:
     assert lost(done, polled(10), at(10), polled(10, 10, number=7)) == []
     assert not done.state.session.read
@@ -185,6 +195,20 @@ def test_what_is_being_read_waits_for_the_next_poll(done: Enumeration) -> None:
 
 
 # A topic that is created anew
+
+
+def test_of_a_split_that_was_read_to_its_stop_a_poll_says_that_its_topic_was_created_anew() -> None:
+    """It keeps its id, which is a former one as soon as another split of its topic has the new one."""
+    one = running(2, 1, Settings(bounded=True), loss=DECLARE)
+    one.tell(OffsetsResolved({}, stops={ONE: 20, TWO: 50}))
+    one.tell(BatchOpened(), BatchPlanned({ONE: 20}), BatchOpened(polls=5))
+    assert one.state.splits[ONE].finished
+    anew = PartitionsListed("east", listed("t", 2, "id-2"))
+    assert lost(one, anew, at(2), anew) == []
+    assert one.state.session.former_topic_ids == {("east", "t"): ("id-t",)}
+    found = Loss(ONE, Cause.RECREATED, 10, None, 10, EARLIER)
+    assert lost(one, polled(0, 0, number=7, topic_id="id-2")) == [found]
+    assert not one.state.session.read
 
 
 def test_of_a_topic_that_was_created_anew_all_is_said_at_once(done: Enumeration) -> None:

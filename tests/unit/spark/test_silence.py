@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.model import Split, SplitId
-from evensplit.core.state.state import EnumeratorState
+from evensplit.core.model import ListedPartition, Split, SplitId
+from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import ClusterError, ClusterUnreachable, EvenSplitError
 from evensplit.kafka.admin.protocol import Listing, TopicState
 from evensplit.spark.driver.silence import Silence
@@ -310,3 +310,17 @@ def test_where_all_ends_are_there_sizes_alone_are_compared(clock: Clock) -> None
     view = ClusterSnapshot(Listing("", Listed(keys)), True, {}, latest, 1)
     one.look(state, {"east": view})
     assert not tuple(one.dues)
+
+
+@pytest.mark.parametrize("former, silent", [("id-1", True), ("id-0", False)])
+def test_a_partition_that_keeps_a_former_id_is_silent_although_its_end_is_known(
+    clock: Clock, former: str, silent: bool
+) -> None:
+    """That may be the end of the new topic's log, so it does not count until the partition is listed anew."""
+    world: ClusterMonitor = Watched({"e:9092": FakeKafka("east")}, options()).world
+    one, key = Silence(world, clock), SplitId("east", "t", 0)
+    session = Session(former_topic_ids={("east", "t"): (former,)})
+    state = EnumeratorState(splits={key: Split(key, "id-1", position=0)}, session=session)
+    view = ClusterSnapshot(Listing("", (ListedPartition("t", 0, "id-1"),)), True, {}, {("t", 0): 4}, 1)
+    one.look(state, {"east": view})
+    assert bool(tuple(one.dues)) == silent

@@ -173,6 +173,21 @@ def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Stale) -> None:
     assert last.losses == (Loss(KEY, Cause.AGED_OUT, 0, 7, 7, HandedOut.BEFORE_RESTART),)
 
 
+def test_a_run_without_a_batch_waits_for_the_answer_that_confirms_that_a_topic_was_deleted(east: Stale) -> None:
+    """All of it was read to its `stop`, by a process that is gone, and there is nothing else to read."""
+
+    def source() -> Source:
+        return Source(east, failOnDataLoss="false", discoveryInterval="200ms", subscribe="t,u", stop="latest")
+
+    east.create_topic("u")
+    end = source().plan(NONE)
+    assert end.splits[KEY].finished
+    east.delete_topic("t")
+    _, last = run(source(), restored(end))
+    assert last.losses == (Loss(KEY, Cause.DELETED, 0, None, 10, HandedOut.BEFORE_RESTART),)
+    assert len(run(source(), last)) == 1
+
+
 def test_where_losses_end_the_run_nothing_is_left_behind(east: Stale) -> None:
     _, end = run(Source(east), NONE)
     assert end.splits[KEY].read_from is None

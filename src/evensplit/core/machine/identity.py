@@ -179,7 +179,8 @@ def find_id_conflicts(
         for topic, topic_id in ids.items()
         if topic_id not in known.get(topic, (topic_id,)) or topic_id in former.get(topic, ())
     }
-    found.update((one.topic, one.topic_id) for key, one in other if _is_another(transaction, key, one))
+    seen_ids = [(SplitId(cluster, one.topic, one.partition), one) for one in event.seen]
+    found.update((one.topic, one.topic_id) for key, one in (*other, *seen_ids) if _is_another(transaction, key, one))
     known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
     conflicts = {key: seen for key, seen in session.id_conflicts.items() if key[0] != cluster}
     conflicts.update(_remaining(transaction, event, found, known))

@@ -75,8 +75,10 @@ def next_due_ms(state: EnumeratorState) -> int | None:
     not answer: it is tried again after DUE_INTERVAL_MS.
     """
     session, now_ms = state.session, state.session.now_ms or 0
-    missing_since = (*session.missing_since.values(), *session.read_missing.values())
-    due = [since + session.discovery_interval_ms for since in missing_since]
+    # A cluster that is removed is not polled, so nothing is settled there until it is back.
+    removed = {name for name, cluster in state.clusters.items() if cluster.removed_at_ms is not None}
+    read_since = [since for key, since in session.read_missing.items() if key.cluster not in removed]
+    due = [since + session.discovery_interval_ms for since in (*session.missing_since.values(), *read_since)]
     due.extend(seen.since_ms + truncation_wait_ms(session) for seen in session.truncation_observations.values())
     removed_at_ms = [
         *(split.removed_at_ms for split in state.splits.values()),

@@ -197,9 +197,10 @@ class Session:
     def doubts(self, key: SplitId, split: Split | None) -> bool:
         """Whether what a poll says of the log of `key`, which is known as `split`, may be about another topic."""
         topic = key[:2]
-        return topic in self.id_conflicts or (
-            split is not None and split.topic_id in self.former_topic_ids.get(topic, ())
-        )
+        if topic in self.id_conflicts:
+            return True
+        # One that was read to its stop keeps its topic's id for good, and whoever compares it knows the listed one.
+        return split is not None and not split.finished and split.topic_id in self.former_topic_ids.get(topic, ())
 
 
 @dataclass(frozen=True, slots=True)

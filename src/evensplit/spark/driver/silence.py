@@ -111,14 +111,15 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
     gaps = [
         view for view in views.values() if view.listing.incomplete or len(view.latest) < len(view.listing.partitions)
     ]
-    doubts, late = state.session.id_conflicts, frozenset(chain.from_iterable(state.session.former_leaders.values()))
-    if not gaps and not doubts and not late and sum(len(view.latest) for view in views.values()) == len(state.splits):
+    session, known = state.session, sum(len(view.latest) for view in views.values())
+    doubts, late = session.id_conflicts, frozenset(chain.from_iterable(session.former_leaders.values()))
+    if known == len(state.splits) and not (gaps or doubts or late or session.former_topic_ids):
         return {}
     found: defaultdict[str, set[TopicPartition]] = defaultdict(set)
     finished: set[tuple[str, str, int]] = set()
     topics: set[tuple[str, str]] = set()
     # Partitions that a complete listing lacked are removed, when another one confirms that.
-    missing = state.session.missing_since if state.session.discovery else {}
+    missing = session.missing_since if session.discovery else {}
     for key, split in state.splits.items():
         view = views.get(key.cluster)
         if view is None or split.removed_at_ms is not None:
@@ -127,7 +128,7 @@ def _lacking(state: EnumeratorState, views: Mapping[str, ClusterSnapshot]) -> Ma
         if split.finished:
             finished.add(key)
         elif (
-            key[:2] in doubts
+            session.doubts(key, split)
             or key in late
             or ((key.topic, key.partition) not in view.latest and not (view.whole and key in missing))
         ):

@@ -29,6 +29,7 @@ class Unsure:
         self._interval_ms = interval_ms
         self._deadline_ms = deadline_ms
         self._waits = False
+        self._waits_for_read = False
         self._since: dict[tuple[str, str], int] = {}
         self.notices: tuple[str, ...] = ()
         """Missing clusters, topics and partitions that no second listing confirmed in time."""
@@ -37,9 +38,9 @@ class Unsure:
         """Whether another poll may give another result.
 
         Args:
-            last: there is no later poll in this run. So it waits for partitions that are missing, SURE_WITHIN intervals
-                at most; and for logs that end before their positions, other topic ids and former leaders, until these
-                are settled.
+            last: there is no later poll in this run. So it waits for partitions that are missing, also for those that
+                were read and still have to be compared, SURE_WITHIN intervals at most; and for logs that end before
+                their positions, other topic ids and former leaders, until these are settled.
 
         Raises:
             ClusterError: something was not settled within the request deadline of its cluster.
@@ -51,13 +52,14 @@ class Unsure:
         if not last:
             return False
         unsettled = self._is_unsettled(state.session, views)
-        return self._is_missing(state.session, views) or unsettled
+        missing, read = self._is_missing(state.session, views), self.is_unsure_of_read(state.session)
+        return missing or read or unsettled
 
     def is_unsure_of_read(self, session: Session) -> bool:
         """Whether a partition that was read is missing, and another listing may still confirm or deny it."""
         wait_ms = SURE_WITHIN * session.discovery_interval_ms
         waits = any((session.now_ms or 0) - since_ms < wait_ms for since_ms in session.read_missing.values())
-        if waits and not self._waits:
+        if waits and not self._waits_for_read:
             log.info(
                 "%d partitions read in the last batch are no longer listed; waiting up to %g s (%d x "
                 "discoveryInterval) for a second listing before declaring a loss",
@@ -65,7 +67,7 @@ class Unsure:
                 wait_ms / 1000,
                 SURE_WITHIN,
             )
-        self._waits = waits
+        self._waits_for_read = waits
         return waits
 
     def _is_unsettled(self, session: Session, views: Collection[str]) -> bool:

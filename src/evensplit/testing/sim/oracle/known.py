@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evensplit.core.machine.events import Asked
-from evensplit.core.model import Loss, SplitId
+from evensplit.core.model import Loss, Split, SplitId
 from evensplit.testing.sim.oracle.one_log import OneLog
 from evensplit.testing.sim.oracle.read_ranges import ReadParts
 from evensplit.testing.sim.oracle.topic_ids import TopicIds
@@ -126,9 +126,13 @@ class Known:
         self.marks[split], self.runs[split] = offset, (self.begun, offset)
         self.one_log.epochs.pop(split, None)
 
-    def is_log_doubted(self, key: SplitId) -> bool:
+    def is_log_doubted(self, key: SplitId, split: Split | None) -> bool:
         """Whether what is said of the log of a split may be about another topic."""
-        return self.ids.is_doubted(key) or self.known.get(key, "") in self.ids.former.get((key.cluster, key.topic), {})
+        if self.ids.is_doubted(key):
+            return True
+        # A split that was read to its stop is not taken up again, whatever is listed.
+        former = self.ids.former.get((key.cluster, key.topic), {})
+        return self.known.get(key, "") in former and not (split is not None and split.finished)
 
     def is_of(self, topic_ids: Mapping[SplitId, str], split: SplitId) -> bool:
         told, known = topic_ids.get(split, ""), self.known[split]

@@ -24,7 +24,11 @@ def observe_logs(model: Known, event: LogsObserved, before: EnumeratorState) -> 
             return
         model.observed[event.cluster] = event.answer
     asked_ms = model.asked_ms(event.asked)
-    left_out = {key: True for key in event.ends if model.is_log_doubted(key) or model.one_log.is_former(key, event)}
+    left_out = {
+        key: True
+        for key in event.ends
+        if model.is_log_doubted(key, before.splits.get(key)) or model.one_log.is_former(key, event)
+    }
     for key, end in event.ends.items():
         if key in left_out:
             continue

@@ -85,9 +85,14 @@ class Model(Known):
     def _opened(self, event: BatchOpened, before: EnumeratorState) -> None:
         self.read.batch_opened(event, before, declares=self.loss == "declare")
 
-    def _polled(self, event: ReadLogsPolled, *_: object) -> None:
-        wanted, doubted = lambda key: not is_unwanted(self, key), self.is_log_doubted
-        for loss in self.read.polled(event, self.asked_ms(event.asked), self.interval_ms, wanted, doubted):
+    def _polled(self, event: ReadLogsPolled, before: EnumeratorState) -> None:
+        def is_wanted(key: SplitId) -> bool:
+            return not is_unwanted(self, key)
+
+        def is_doubted(key: SplitId) -> bool:
+            return self.is_log_doubted(key, before.splits.get(key))
+
+        for loss in self.read.polled(event, self.asked_ms(event.asked), self.interval_ms, is_wanted, is_doubted):
             self.lose(loss, settled=True)
 
     def _planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
