@@ -2,7 +2,8 @@
 
     python -m evensplit.testing.chaos.job.driver
 
-A query that ends by an error is started again, in the same process. SIGTERM ends all in order.
+A query that ends by an error is started again, in the same process, with another Spark session where Spark asks for it.
+SIGTERM ends all in order.
 """
 
 from __future__ import annotations
@@ -122,8 +123,20 @@ class Job:
                 self._start(name)
             return
         self._record_batches(name, query)
-        if not query.isActive:
-            self._end(name, str(query.exception() or "it ended without an error"))
+        error = error_of(query)
+        if error is not None:
+            self._end(name, error)
+            if query.isActive:
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Start Spark again. It would refuse to start a query that it takes for active although it has ended."""
+        for name, query in self._queries.items():
+            if query is not None:
+                query.stop()
+                self._end(name, "")
+        self._spark.stop()
+        self._spark = session(self._task)
 
     def _start(self, name: str) -> None:
         try:
@@ -152,6 +165,29 @@ class Job:
                         end="\n".join(source.endOffset or "" for source in one.sources),
                     )
                 )
+
+
+def error_of(query: StreamingQuery) -> str | None:
+    """The error by which a query has ended; None while it runs.
+
+    A query with asynchronous progress tracking that has failed may be active for Spark (see docs/explanation/crash.md).
+    """
+    if query.isActive and not _has_failed(query):
+        return None
+    return str(query.exception() or "it ended without an error")
+
+
+def _has_failed(query: StreamingQuery) -> bool:
+    from pyspark.errors import StreamingQueryException
+
+    if query.exception() is None:
+        return False
+    try:
+        # It may be about to end.
+        query.awaitTermination(1)
+    except StreamingQueryException:
+        return True
+    return False
 
 
 def shortened(error: str) -> str:

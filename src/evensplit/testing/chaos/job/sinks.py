@@ -21,6 +21,9 @@ COLUMNS = ("cluster", "topic", "partition", "offset", "timestamp", "key", "value
 HANG = "hang"
 """While there is a file of this name in a sink's directory, nothing is written to it."""
 
+OFFSETS_EVERY_MS = 5000
+"""How often `async` stores its offsets."""
+
 GROUP = ("cluster", "topic", "partition", "incarnation")
 
 
@@ -38,7 +41,7 @@ def _batches(frame: DataFrame, task: Task, name: str) -> StreamingQuery:
 def _asynchronous(frame: DataFrame, task: Task, name: str) -> StreamingQuery:
     options = {
         "asyncProgressTrackingEnabled": "true",
-        "asyncProgressTrackingCheckpointIntervalMs": "5000",
+        "asyncProgressTrackingCheckpointIntervalMs": str(OFFSETS_EVERY_MS),
         # Spark allows it for its own Kafka sink alone.
         "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
     }
