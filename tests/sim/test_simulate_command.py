@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from evensplit.cli import night
 from evensplit.cli.group import evensplit
+from evensplit.testing.process.sessions import kill_session, session_members
 from evensplit.testing.sim import Report, SimulationFailed, simulate
 from evensplit.testing.sim.fetch import simulate_fetch
 from tests.sim.planted import PLANTED
+from tests.support.waiting import wait_for
 
 
 def test_one_seed_is_summed_up() -> None:
@@ -74,6 +78,18 @@ def test_a_night_counts_what_was_done_and_goes_on_after_a_broken_law(monkeypatch
     assert (host["seeds"], host["events"]) == (2, simulate(4, 400).events)
     assert fetch["events"] == sum(simulate_fetch(seed).events for seed in (3, 4)) > 50
     assert fetch["found"] == []
+
+
+def test_the_processes_of_a_night_end_with_it_when_it_is_killed() -> None:
+    command = [sys.executable, "-m", "evensplit.cli", "simulate", "--minutes", "9", "--processes", "2"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            # Python's own process for what they share is the fourth one.
+            wait_for(lambda: len(list(session_members(process.pid))) == 4, what="two processes at work")
+            process.kill()
+            wait_for(lambda: not set(session_members(process.pid)) - {process.pid}, what="their end")
+        finally:
+            kill_session(process.pid)
 
 
 def test_a_night_ends_when_its_time_is_over() -> None:

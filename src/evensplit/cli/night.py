@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 from evensplit.testing.sim import Report, SimulationFailed, simulate
@@ -96,7 +98,7 @@ def run_all(jobs: Iterable[Job], processes: int) -> Iterator[Done]:
         yield from map(_run, jobs)
         return
     # Started anew rather than forked: a copy of a process with threads, as a progress bar has them, can hang.
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent)
     try:
         waiting: set[Future[Done]] = set()
         left = iter(jobs)
@@ -115,6 +117,18 @@ def until(jobs: Iterable[Job], minutes: float | None) -> Iterator[Job]:
     """Give `jobs` out until the time is over, if there is one."""
     end_s = math.inf if minutes is None else time.monotonic() + 60 * minutes
     return takewhile(lambda _: time.monotonic() < end_s, jobs)
+
+
+def _end_with_parent() -> None:
+    """Let this process end as soon as the one that takes its results is killed."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _run(job: Job) -> Done:
