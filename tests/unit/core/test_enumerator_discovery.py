@@ -120,9 +120,10 @@ def test_one_answer_without_a_partition_removes_nothing() -> None:
 def test_a_partition_that_is_there_without_offsets_is_not_missing() -> None:
     one = running()
     less = PartitionsListed("east", listed("t", 1, "id-t"))
-    seen = PartitionsListed("east", listed("t", 1, "id-t"), complete=False, seen=listed("t", 3, "id-t")[1:])
+    seen = PartitionsListed("east", listed("t", 1, "id-t"), complete=False, seen=listed("t", 3, "id-2")[1:])
     one.tell(less, seen, TimePassed(1000 + INTERVAL_MS), less)
     assert one.lives() == {"east/t/0": "assigned", "east/t/1": "assigned"}, "nor is it taken up"
+    assert one.state.splits[TWO].topic_id == "id-t"
     one.tell(TimePassed(1000 + 2 * INTERVAL_MS), less)
     assert one.lives()["east/t/1"] == "retained"
 

@@ -164,7 +164,7 @@ def find_id_conflicts(
         other: the partitions that are listed otherwise than they are known.
     """
     session, cluster = transaction.session, event.cluster
-    named = {one.topic for one in event.partitions} if event.seen else set()
+    named = {one.topic: one.topic_id for one in event.partitions} if event.seen else {}
     # They are not taken up, so they raise a conflict and never end it.
     only_seen = {one.topic: one.topic_id for one in event.seen if one.topic_id and one.topic not in named}
     former = {topic: ids for (name, topic), ids in session.former_topic_ids.items() if name == cluster}
@@ -179,7 +179,11 @@ def find_id_conflicts(
         for topic, topic_id in ids.items()
         if topic_id not in known.get(topic, (topic_id,)) or topic_id in former.get(topic, ())
     }
-    seen_ids = [(SplitId(cluster, one.topic, one.partition), one) for one in event.seen]
+    seen_ids = [
+        (SplitId(cluster, one.topic, one.partition), one)
+        for one in event.seen
+        if one.topic_id == named.get(one.topic, one.topic_id)
+    ]
     found.update((one.topic, one.topic_id) for key, one in (*other, *seen_ids) if _is_another(transaction, key, one))
     known = {topic: {one: True for one in ids if one != found.get(topic)} for topic, ids in known.items()}
     conflicts = {key: seen for key, seen in session.id_conflicts.items() if key[0] != cluster}

@@ -131,7 +131,7 @@ class TopicIds:
             ids = read_ids.get(topic) or [topic_id]
             if topic_id and (topic_id not in ids or topic_id in self.former.get((event.cluster, topic), {})):
                 other[topic] = True
-        for one in (*event.partitions, *event.seen):
+        for one in (*event.partitions, *(one for one in event.seen if one.topic_id == named.get(one.topic))):
             key = SplitId(event.cluster, one.topic, one.partition)
             listed, former = splits.get(key), self.former.get((event.cluster, one.topic), {})
             read = listed is not None and listed.active and not listed.finished and key in marks
