@@ -274,6 +274,7 @@ def test_a_position_of_which_no_epoch_is_known_is_not_compared() -> None:
 def test_what_a_leader_of_the_past_says_counts_for_nothing() -> None:
     """Neither where its log ends, nor where it begins, nor its epochs."""
     one = read_up_to(100, (5, 60), (3, 0))
+    one.tell(PartitionsListed("east", listed("t", 2, "id-t")), OffsetsResolved({TWO: 10}))
     ends = one.state.session.ends
     for number in range(2, 7):
         late = LogsObserved("east", {ONE: 70, TWO: 33}, {ONE: 120}, number, {ONE: epochs((3, 0))})

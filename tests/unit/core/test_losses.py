@@ -254,6 +254,16 @@ def test_after_a_truncation_the_end_is_where_it_was_seen_last() -> None:
     assert reported(gone(one)) == []
 
 
+def test_a_log_counts_from_when_its_split_is_known() -> None:
+    """What was seen of it before may have been another topic of the name."""
+    one, third = running(), SplitId("east", "t", 2)
+    one.tell(ends(2, p2=14))
+    one.tell(PartitionsListed("east", listed("t", 3, "id-t")), OffsetsResolved({third: 5}), ends(3, p2=9))
+    one.tell(BatchOpened(), BatchPlanned({third: 9}))
+    less = PartitionsListed("east", listed("t", 2, "id-t"))
+    assert reported(one.tell(less, LATER, less)) == []
+
+
 def test_sightings_end_with_the_incarnation() -> None:
     one = running()
     one.tell(ends(0, p0=10, p1=10), ends(1, p0=7), ends(2, p0=7), LATER)

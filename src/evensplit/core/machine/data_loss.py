@@ -11,7 +11,7 @@ goes on from where it ends there, with a later epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.machine.events import LogsObserved, RecordsLost
@@ -65,9 +65,14 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
     short: list[tuple[Split, int]] = []
     aged: list[tuple[Split, int]] = []
     replaced: list[tuple[Split, int]] = []
+    unknown: list[SplitId] = []
     for key, end in event.ends.items():
         split = transaction.get(key)
-        if split is None or split.position is None or not split.active:
+        if split is None:
+            # It may become known as a partition of another topic.
+            unknown.append(key)
+            continue
+        if split.position is None or not split.active:
             continue
         if compared and (at := _replaced_from(split, event.epochs.get(key, ()), seen_epochs.get(key, ()))) is not None:
             replaced.append((split, at))
@@ -75,6 +80,8 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
             short.append((split, end))
         elif (start := event.starts.get(key)) is not None and start > split.position:
             aged.append((split, start))
+    if unknown:
+        event = _without(event, frozenset(unknown))
     seen = transaction.session.ends.get(event.cluster, {})
     # A stale broker may name an end before the one that was seen. The end of a replaced log does not count.
     reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
@@ -120,7 +127,10 @@ def _without_stale(transaction: Transaction, event: LogsObserved, *, compared: b
         doubted = [key for key in (*event.ends, *event.epochs) if session.doubts(key, splits.get(key))]
     if not late and not doubted:
         return event
-    left_out = frozenset((*late, *doubted))
+    return _without(event, frozenset((*late, *doubted)))
+
+
+def _without(event: LogsObserved, left_out: Collection[SplitId]) -> LogsObserved:
     ends, starts = ({key: at for key, at in of.items() if key not in left_out} for of in (event.ends, event.starts))
     epochs = {key: table for key, table in event.epochs.items() if key not in left_out}
     return replace(event, ends=ends, starts=starts, epochs=epochs)

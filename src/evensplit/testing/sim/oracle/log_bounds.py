@@ -27,14 +27,15 @@ def observe_logs(model: Known, event: LogsObserved, before: EnumeratorState) -> 
     left_out = {
         key: True
         for key in event.ends
-        if model.is_log_doubted(key, before.splits.get(key)) or model.one_log.is_former(key, event)
+        if key not in model.known
+        or model.is_log_doubted(key, before.splits.get(key))
+        or model.one_log.is_former(key, event)
     }
     for key, end in event.ends.items():
         if key in left_out:
             continue
         short = model.short.pop(key, (0, end, -1, asked_ms))
-        if key in model.known:
-            model.ends[key] = max(end, model.ends.get(key, end))
+        model.ends[key] = max(end, model.ends.get(key, end))
         split, mark = before.splits.get(key), model.marks.get(key)
         if split is None or mark is None or not split.active:
             continue
