@@ -16,6 +16,7 @@ from evensplit.core.machine.events import (
     OffsetsResolved,
     PartitionsListed,
     RecordsLost,
+    SplitsFinished,
     TimePassed,
 )
 from evensplit.core.model import Cause, Loss, Range
@@ -129,6 +130,19 @@ def test_what_is_restored_keeps_what_may_have_to_be_planned_again() -> None:
     done.one.register()
     done.batch(p1=11)
     assert done.ranges(2, 4) == {1: (5, 11)}
+
+
+def test_what_a_reader_finished_before_the_batch_was_planned_is_read_once() -> None:
+    """A checkpoint between two batches has it at its stop, and its beginning is of the batch that comes."""
+    one = running(1, 1)
+    one.tell(PartitionsListed("east", listed("t", 2, "id-t")), OffsetsResolved({TWO: 5}, {TWO: 9}))
+    before, owner = one.checkpoint(), one.state.splits[TWO].owner
+    assert owner is not None
+    one.tell(SplitsFinished(owner, one.state.session.registrations[owner].epoch, {TWO: 9}))
+    between = one.checkpoint()
+    one.tell(BatchPlanned({}))
+    assert batch_ranges(before, between) == (Range(TWO, 5, 9),)
+    assert batch_ranges(between, between) == batch_ranges(between, one.checkpoint()) == ()
 
 
 def test_a_state_that_has_neither_position_nor_beginning_is_of_another_batch() -> None:

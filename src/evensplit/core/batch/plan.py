@@ -135,10 +135,10 @@ def is_held_back(offsets: int, offsets_min: int, *, since_ms: int | None, delay_
 def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, ...]:
     """The ranges between two states, without empty ones, in the order of their splits.
 
-    A split that began at a later revision than that of `start` begins at its first position, which `end` carries; all
-    others go on from their positions in `start`. So there can be batches between the two that no log has, as where
-    Spark tracks progress asynchronously. What was removed by the time of `end` is left out: the batches before had read
-    it, up to its position. A cluster that was renamed is the same.
+    A split that began at a later revision than that of `start` begins at its first position, which `end` carries,
+    unless `start` has that beginning already; all others go on from their positions in `start`. So there can be batches
+    between the two that no log has, as where Spark tracks progress asynchronously. What was removed by the time of
+    `end` is left out: the batches before had read it, up to its position. A cluster that was renamed is the same.
 
     Raises:
         CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning although `start`
@@ -154,7 +154,8 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
         if split.first is None or (end.revision and split.since <= start.revision):
             begin = known.position if known is not None else None
         elif end.revision:
-            begin = split.first
+            # A state between two batches may have the beginning of the next one, and be beyond it.
+            begin = known.position if known is not None and _has_begun(known, split) else split.first
         else:
             begin = _begin_of_old(start, known, split, end)
         if begin is None and position > 0 and start.begun:
@@ -177,6 +178,13 @@ def _behind(positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]) -> 
     """What each split has to read, in the order of splits, as far as it has anything."""
     sizes = {split: latest[split] - positions[split] for split in sorted(positions) if split in latest}
     return {split: size for split, size in sizes.items() if size > 0}
+
+
+def _has_begun(known: Split, split: Split) -> bool:
+    """Whether `known`, of an earlier state, began where `split` did, and reading went on from its position."""
+    if (known.first, known.since, known.topic_id) != (split.first, split.since, split.topic_id):
+        return False
+    return known.position is not None and split.position is not None and known.position <= split.position
 
 
 def _begin_of_old(start: EnumeratorState, known: Split | None, split: Split, end: EnumeratorState) -> int | None:
