@@ -245,6 +245,44 @@ def test_a_start_that_is_looked_up_slowly_reaches_an_idle_query() -> None:
     assert after.splits[key].owner is not None
 
 
+def test_without_discovery_a_new_cluster_is_listed_until_one_listing_was_taken_in() -> None:
+    """Its whole answer came between two batches, and a later one had a gap when the next batch was planned."""
+    east, west = kafka("east", "t"), kafka("west", "t")
+    first = Source(east).plan(NONE)
+    key = SplitId("west", "t", 0)
+    own = {"west": {"startingOffsets": "earliest"}}
+    source = Source(east, west, each=own, discoveryInterval="0")
+
+    def polled() -> None:
+        """West has answered as it is now, and nobody has looked at that yet."""
+        monitor = source.coordinator._monitor
+        asked = monitor.polls
+
+        def answered() -> bool:
+            source.coordinator.has_news()
+            return monitor.answered.get("west", 0) > asked
+
+        wait_for(answered, what="an answer of west")
+
+    west.hide_leader("t", 0)
+    state = source.plan(first)
+    west.recover()
+    polled()
+    west.hide_leader("t", 0)
+    polled()
+    state = source.plan(state)
+    assert key not in state.splits
+    west.recover()
+
+    def planned() -> bool:
+        nonlocal state
+        state = source.plan(state)
+        return key in state.splits
+
+    wait_for(planned, what="the new cluster")
+    assert ranges(first, state) == {"west/t/0": (0, 10)}
+
+
 def test_a_left_out_cluster_that_answers_after_all_is_taken_in() -> None:
     """It is away in the first look of a run to the end, and back in a later one."""
     east, west = kafka("east", "t", "t2"), kafka("west", "t")

@@ -131,11 +131,11 @@ class MetadataPoller:
             self._failed(TimeoutError(), metadata, state)
 
     def unseen(self, state: EnumeratorState, session: Session) -> Sequence[str]:
-        """The clusters that have not been polled yet: partitions of their first listing existed before."""
+        """The clusters of which no listing was taken in yet: partitions of their first one existed before."""
         if not state.begun:
             return [cluster.id for cluster in self.clusters]
         known = {name for name, cluster in state.clusters.items() if cluster.discovered}
-        # A cluster whose listings are never complete counts as polled.
+        # One that is not complete counts, too: a complete one may never come.
         known.update(session.listed_polls)
         return [cluster.id for cluster in self.clusters if cluster.id not in known]
 

@@ -84,7 +84,7 @@ class ClusterMonitor:
         Args:
             patient: poll every cluster, and wait for its whole request deadline. Otherwise wait `clusterWait` at most,
                 and not at all for a cluster whose last poll failed; its last result stands meanwhile.
-            fresh: clusters that were not polled before: two brokers of each are asked for its partitions.
+            fresh: clusters of which no listing was taken in yet: two brokers of each are asked for all partitions.
             discover: the next poll looks for new partitions, even if one did so a moment ago.
             turn: clusters of which another broker is asked next.
             since: cluster -> results of polls up to this number are too old: poll again.
@@ -96,7 +96,7 @@ class ClusterMonitor:
         for name, poller in self._pollers.items():
             if name in fresh:
                 poller.compare()
-            if discover:
+            if discover or name in fresh:
                 poller.discover()
             if name in turn:
                 poller.turn()
