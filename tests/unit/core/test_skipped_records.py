@@ -18,7 +18,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.skipped_records import uncompared
 from evensplit.core.model import Cause, ListedPartition, Loss, SplitId, Topics
-from evensplit.core.state.open_questions import DUE_INTERVAL_MS, next_due_ms
+from evensplit.core.state.open_questions import DUE_INTERVAL_MS, next_due_ms, open_since_ms, unsure_clusters
 from evensplit.core.state.settings import DECLARE, FAIL, Settings
 from tests.support.enumeration import EAST, INTERVAL_MS, ONE, THREE, TWO, WEST, Enumeration, listed, running
 from tests.support.skips import EARLIER, GONE, aged, at, has_read, lost, polled, reading
@@ -52,6 +52,37 @@ def test_a_topic_that_is_another_one(known: str, found: str, is_another: bool) -
     one.tell(BatchOpened(), BatchPlanned({ONE: 20, TWO: 30}), BatchOpened())
     losses = [Loss(key, Cause.RECREATED, 10, None, size, EARLIER) for key, size in ((ONE, 10), (TWO, 20))]
     assert lost(one, polled(10, 10, 10, topic_id=found)) == (losses if is_another else [])
+
+
+def test_once_another_id_was_named_one_poll_with_the_known_one_says_nothing() -> None:
+    """It may come from a broker that lags: where the topic was created anew, its starts are those of the new one."""
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(10, 10, number=7)) == []
+    assert unsure_clusters(one.state.session) == ["east"], "another broker is to be asked"
+    recreated = Loss(ONE, Cause.RECREATED, 20, None, 3, EARLIER)
+    assert lost(one, polled(10, 10, number=8, topic_id="id-2")) == [recreated]
+    assert unsure_clusters(one.state.session) == []
+    assert not one.state.session.read
+
+
+def test_two_polls_in_a_row_with_the_known_id_say_that_it_counts() -> None:
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(10, 10, number=7), polled(21, 10, number=8, turned=False)) == []
+    assert lost(one, polled(21, 10, number=9)) == [aged(ONE, 20, 21, 1)]
+    one.tell(BatchPlanned({ONE: 29}), BatchOpened(polls=9))
+    assert lost(one, polled(24, 10, number=10)) == [aged(ONE, 23, 24, 1)], "it counts from then on"
+
+
+def test_nothing_waits_for_another_broker_when_nothing_is_left_to_compare() -> None:
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(10, 10, number=7)) == []
+    assert open_since_ms(one.state.session) == (1000,)
+    lost(one, at(1), polled(number=8), at(40), polled(number=9))
+    assert not one.state.session.read
+    assert open_since_ms(one.state.session) == ()
 
 
 def test_what_two_complete_polls_lack_is_gone(done: Enumeration) -> None:

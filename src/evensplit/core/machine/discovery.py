@@ -142,6 +142,7 @@ def _forget_cluster(transaction: Transaction, name: str) -> None:
         ends={one: ends for one, ends in session.ends.items() if one != name},
         read={one: read for one, read in session.read.items() if one != name},
         read_missing={key: at for key, at in session.read_missing.items() if key.cluster != name},
+        read_conflicts={key: one for key, one in session.read_conflicts.items() if key[0] != name},
     )
 
 

@@ -120,6 +120,7 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
         observed=_without(session.observed, before.id),
         discoveries=_without(session.discoveries, before.id),
         read_missing={key: at for key, at in session.read_missing.items() if key.cluster != before.id},
+        read_conflicts={key: one for key, one in session.read_conflicts.items() if key[0] != before.id},
     )
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
+from evensplit.core.machine.identity import ANSWERS_MIN
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
 from evensplit.core.state.settings import DECLARE
-from evensplit.core.state.state import EnumeratorState, ReadRanges
+from evensplit.core.state.state import EnumeratorState, ReadConflict, ReadRanges, TopicName
 
 
 def note_planned(transaction: Transaction, ranges: Sequence[Range]) -> None:
@@ -84,7 +85,8 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
     before = [one for one in session.read[name] if one.is_before(event.answer)]
     if not before:
         return
-    starts = {key: start for key, start in event.starts.items() if not session.doubts(key, transaction.get(key))}
+    doubted = _doubted(transaction, event, before)
+    starts = {key: start for key, start in event.starts.items() if key in event.listed and key not in doubted}
     deleted = _deleted(transaction, event, before, complete=bool(event.discovery) and event.discovery != discovery)
     settled = frozenset((*starts, *deleted))
     later: list[ReadRanges] = []
@@ -110,6 +112,47 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
     )
 
 
+def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[ReadRanges]) -> Collection[SplitId]:
+    """Return the splits of whose logs this poll may say what holds of another topic; note which topics it names.
+
+    Once a poll has named another id, it takes two in a row, of different brokers, until the known one counts again.
+    """
+    session = transaction.session
+    quiet = not (session.id_conflicts or session.former_topic_ids)
+    doubted: dict[SplitId, bool] = {}
+    named: dict[TopicName, bool] = {}
+    known_again: dict[SplitId, bool] = {}
+    conflicts = {
+        topic: one if topic[0] != event.cluster else one._replace(since_ms=None)
+        for topic, one in session.read_conflicts.items()
+    }
+    for key in dict.fromkeys(part.split for one in before for part in one.ranges):
+        split, listed = transaction.get(key), event.listed.get(key)
+        if not quiet and session.doubts(key, split):
+            # What is to be believed of its id is decided by what discovery finds.
+            doubted[key] = True
+            conflicts.pop(key[:2], None)
+        elif split is None or not (split.topic_id and listed):
+            continue
+        elif listed != split.topic_id:
+            named[key[:2]] = True
+            conflicts[key[:2]] = ReadConflict(split.topic_id)
+        elif conflicts and key[:2] in conflicts and conflicts[key[:2]].topic_id == split.topic_id:
+            known_again[key] = True
+    for topic in dict.fromkeys(key[:2] for key in known_again if key[:2] not in named):
+        one, answers = conflicts[topic], conflicts[topic].answers + event.asked.turned
+        if answers >= ANSWERS_MIN:
+            del conflicts[topic]
+        else:
+            since_ms = session.read_conflicts[topic].since_ms
+            since_ms = transaction.asked_ms(event.asked) if since_ms is None else since_ms
+            conflicts[topic] = one._replace(answers=answers, since_ms=since_ms)
+    doubted.update((key, True) for key in known_again if key[:2] in conflicts)
+    if conflicts != session.read_conflicts:
+        transaction.tell(read_conflicts=conflicts)
+    return doubted
+
+
 def _deleted(
     transaction: Transaction, event: ReadLogsPolled, before: Iterable[ReadRanges], *, complete: bool
 ) -> Collection[SplitId]:
@@ -129,6 +172,7 @@ def _deleted(
 def settle_recreated(transaction: Transaction) -> None:
     """Declare the ranges that were read of topics which were created anew since: no later poll says more about them."""
     read: dict[str, tuple[ReadRanges, ...]] = {}
+    recreated: dict[TopicName, bool] = {}
     for name, noted in transaction.session.read.items():
         left: list[ReadRanges] = []
         for one in noted:
@@ -137,6 +181,7 @@ def settle_recreated(transaction: Transaction) -> None:
                 for part in one.ranges
                 if one.polls is not None and is_former(one, part.split, transaction.get(part.split))
             )
+            recreated.update((key[:2], True) for key in former)
             for part in one.ranges:
                 if part.split in former:
                     loss = Loss(part.split, Cause.RECREATED, part.start, None, part.size, one.handed_out)
@@ -149,7 +194,8 @@ def settle_recreated(transaction: Transaction) -> None:
     if read != transaction.session.read:
         kept = {part.split for noted in read.values() for one in noted for part in one.ranges}
         missing = {key: at for key, at in transaction.session.read_missing.items() if key in kept}
-        transaction.tell(read=read, read_missing=missing)
+        conflicts = {key: one for key, one in transaction.session.read_conflicts.items() if key not in recreated}
+        transaction.tell(read=read, read_missing=missing, read_conflicts=conflicts)
 
 
 def is_former(one: ReadRanges, key: SplitId, split: Split | None) -> bool:

@@ -63,8 +63,18 @@ def unsure_clusters(session: Session) -> Collection[str]:
             *(key.cluster for key in session.truncation_observations),
             *(name for name, _ in session.id_conflicts),
             *(name for name, splits in session.former_leaders.items() if splits),
+            *(name for (name, _), one in session.read_conflicts.items() if one.since_ms is not None),
         }
     )
+
+
+def open_since_ms(session: Session) -> tuple[int, ...]:
+    """Return since when it is open whether tasks skipped something: one time in ms since 1970 for each question.
+
+    Partitions that were read are missing, or polls name two ids of a topic that was read.
+    """
+    conflicts = (one.since_ms for one in session.read_conflicts.values())
+    return (*session.read_missing.values(), *(since_ms for since_ms in conflicts if since_ms is not None))
 
 
 def next_due_ms(state: EnumeratorState) -> int | None:

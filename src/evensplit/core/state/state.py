@@ -104,6 +104,17 @@ class ReadRanges(NamedTuple):
         return self._replace(ranges=ranges, topic_ids=topic_ids)
 
 
+class ReadConflict(NamedTuple):
+    """A topic that was read was named by another id. A broker that lags may name the known one after that."""
+
+    topic_id: str
+    """The id that it is known by."""
+    answers: int = 0
+    """So many polls in a row have named the known id, each of another broker."""
+    since_ms: int | None = None
+    """When the first of these was sent; what they say of logs is not believed. None: the last poll named another id."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """The part of a state that lives as long as the process; a restored state begins with an empty one."""
@@ -188,6 +199,8 @@ class Session:
     """Cluster -> the last poll that was compared with ranges that had been read, and the discovery it rested on."""
     read_missing: Mapping[SplitId, int] = field(default_factory=_nothing)
     """Partitions that were read -> the time of the first of the last complete polls without them, in ms."""
+    read_conflicts: Mapping[TopicName, ReadConflict] = field(default_factory=_nothing)
+    """Topics that were read, and that a poll named by another id since."""
 
     def wants(self, key: SplitId) -> bool:
         """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""

@@ -24,7 +24,7 @@ from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.state.codec import same
 from evensplit.core.state.observation import Report
 from evensplit.core.state.offset_strategies import Bounds, Resolution, Strategy, TopicPartition
-from evensplit.core.state.open_questions import next_due_ms, unsure_clusters
+from evensplit.core.state.open_questions import next_due_ms, open_since_ms, unsure_clusters
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import MetadataError, line_of
 from evensplit.kafka.admin.client import ClusterClient
@@ -328,7 +328,7 @@ class Coordinator:
         self, state: EnumeratorState, *, fix_ends: bool, since: Mapping[str, int]
     ) -> tuple[EnumeratorState, bool]:
         """With the ends fixed, poll only to find out which records the last batch's tasks skipped."""
-        again = bool(state.session.read_missing)
+        again = bool(open_since_ms(state.session))
         if since or again:
             answers = self._poll(state, state.session, patient=False, discover=again, since=since)
             state = self._feed.take_read(state, answers)

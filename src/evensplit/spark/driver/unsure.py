@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from evensplit.core.state.open_questions import open_questions
+from evensplit.core.state.open_questions import open_questions, open_since_ms
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import some
 from evensplit.errors import ClusterError
@@ -56,14 +56,16 @@ class Unsure:
         return missing or read or unsettled
 
     def is_unsure_of_read(self, session: Session) -> bool:
-        """Whether a partition that was read is missing, and another listing may still confirm or deny it."""
+        """Whether what was read is missing, or brokers name two ids of its topic, and another poll may tell."""
         wait_ms = SURE_WITHIN * session.discovery_interval_ms
-        waits = any((session.now_ms or 0) - since_ms < wait_ms for since_ms in session.read_missing.values())
+        since = open_since_ms(session)
+        waits = any((session.now_ms or 0) - since_ms < wait_ms for since_ms in since)
         if waits and not self._waits_for_read:
             log.info(
-                "%d partitions read in the last batch are no longer listed; waiting up to %g s (%d x "
-                "discoveryInterval) for a second listing before declaring a loss",
+                "of what was read in the last batch, %d partitions are no longer listed, and of %d topics brokers name "
+                "two ids; waiting up to %g s (%d x discoveryInterval) for another listing before declaring a loss",
                 len(session.read_missing),
+                len(since) - len(session.read_missing),
                 wait_ms / 1000,
                 SURE_WITHIN,
             )

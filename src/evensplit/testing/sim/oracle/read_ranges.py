@@ -9,6 +9,9 @@ from evensplit.core.machine.events import BatchOpened, BatchPlanned, ReadLogsPol
 from evensplit.core.model import Cause, HandedOut, Loss, Range, SplitId
 from evensplit.core.state.state import EnumeratorState
 
+TURNS_MIN = 2
+"""So many polls in a row, each of another broker, deny that a topic has another id."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadPart:
@@ -37,6 +40,8 @@ class ReadParts:
     compared: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Cluster -> the last poll that counted, and the last discovery."""
     opened: bool = False
+    others: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    """Topics that a poll named by another id -> the known one, and how many polls in a row named that since."""
 
     def planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
         """A batch reads on from where its splits stand, and its tasks skip what is gone."""
@@ -73,8 +78,12 @@ class ReadParts:
         interval_ms: int,
         is_wanted: Callable[[SplitId], bool],
         is_doubted: Callable[[SplitId], bool],
+        known: Mapping[SplitId, str],
     ) -> list[Loss]:
-        """What this poll says to be gone. A split that it lacks is gone by another discovery, an interval later."""
+        """What this poll says to be gone. A split that it lacks is gone by another discovery, an interval later.
+
+        `known`: the topic ids by which splits are read.
+        """
         counted, discovery = self.compared.get(event.cluster, (0, 0))
         ours = [one for one in self.parts if one.split.cluster == event.cluster]
         before = [one for one in ours if one.was_read_before(event.answer)]
@@ -87,12 +96,18 @@ class ReadParts:
         deleted: dict[SplitId, bool] = {}
         if event.discovery and event.discovery != discovery:
             for key in lacking:
-                known, since_ms = key in self.missing, self.missing.setdefault(key, asked_ms)
-                deleted[key] = known and event.asked.turned and asked_ms - since_ms >= interval_ms
+                again, since_ms = key in self.missing, self.missing.setdefault(key, asked_ms)
+                deleted[key] = again and event.asked.turned and asked_ms - since_ms >= interval_ms
         found: list[Loss] = []
+        doubted = {one.split: True for one in before if is_doubted(one.split)}
+        listed = {one.split: True for one in before if one.split in event.listed and one.split not in doubted}
+        for key in doubted:
+            self.others.pop(key[:2], None)
+        lagging = self._lagging(event, listed, known)
+        told_of = {key: True for key in listed if key in event.starts and key not in lagging}
         for one in before:
             key = one.split
-            told = key in event.starts and not is_doubted(key)
+            told = key in told_of
             if told or deleted.get(key):
                 self.parts.remove(one)
                 self.missing.pop(key, None)
@@ -101,12 +116,34 @@ class ReadParts:
                 self.parts.remove(one)
         return found
 
+    def _lagging(
+        self, event: ReadLogsPolled, keys: Iterable[SplitId], known: Mapping[SplitId, str]
+    ) -> Mapping[SplitId, bool]:
+        """The splits that a poll names by their known ids, which may be an old answer: another id was named before."""
+        same: list[SplitId] = []
+        other: dict[tuple[str, str], str] = {}
+        for key in keys:
+            ours, theirs = known.get(key, ""), event.listed[key]
+            if ours and theirs and ours != theirs:
+                other[key[:2]] = ours
+            elif theirs and self.others.get(key[:2], ("", 0))[0] == ours:
+                same.append(key)
+        for topic in {key[:2]: True for key in same if key[:2] not in other}:
+            ours, times = self.others[topic]
+            if times + event.asked.turned < TURNS_MIN:
+                self.others[topic] = ours, times + event.asked.turned
+            else:
+                del self.others[topic]
+        self.others |= {topic: (ours, 0) for topic, ours in other.items()}
+        return {key: True for key in same if key[:2] in self.others}
+
     def recreated(self, known: Mapping[SplitId, str]) -> list[Loss]:
         """What was read of topics of which `known` has other ids by now."""
         former = [one for one in self.parts if one.polls is not None and _is_former(one, known)]
         for one in former:
             self.parts.remove(one)
             self.missing.pop(one.split, None)
+            self.others.pop(one.split[:2], None)
         return [_whole(one, Cause.RECREATED) for one in former]
 
     def oldest(self, known: Mapping[SplitId, str]) -> Mapping[SplitId, int]:
@@ -128,10 +165,12 @@ class ReadParts:
     def forget(self, cluster: str) -> None:
         """A cluster is not known any more."""
         self.parts = [one for one in self.parts if one.split.cluster != cluster]
+        self.others = {topic: named for topic, named in self.others.items() if topic[0] != cluster}
         self.missing = {key: at for key, at in self.missing.items() if key.cluster != cluster}
 
     def _forget_polls(self, cluster: str) -> None:
         self.compared.pop(cluster, None)
+        self.others = {topic: named for topic, named in self.others.items() if topic[0] != cluster}
         self.missing = {key: at for key, at in self.missing.items() if key.cluster != cluster}
 
 

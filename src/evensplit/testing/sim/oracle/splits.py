@@ -92,7 +92,8 @@ class Model(Known):
         def is_doubted(key: SplitId) -> bool:
             return self.is_log_doubted(key, before.splits.get(key))
 
-        for loss in self.read.polled(event, self.asked_ms(event.asked), self.interval_ms, is_wanted, is_doubted):
+        asked_ms, known = self.asked_ms(event.asked), self.known
+        for loss in self.read.polled(event, asked_ms, self.interval_ms, is_wanted, is_doubted, known):
             self.lose(loss, settled=True)
 
     def _planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
