@@ -28,6 +28,9 @@ class Lookout:
         self._profile = profile
         self._random = random
         self._stale: dict[SplitId, int] = {}
+        """Split -> how many stale answers its leader gave since one was heard that left nothing open."""
+        self._last_stale: dict[SplitId, int] = {}
+        """Split -> how many of its last answers are stale, heard or not."""
         self._tables: dict[SplitId, EpochTable] = {}
         self.answers = 0
 
@@ -65,11 +68,19 @@ class Lookout:
         elif stale and "former-leader" in faults and len(table) > 1:
             table, end = table[1:], min(log.end, table[0].start)
         if end < log.end:
-            self._stale[key] = self._stale.get(key, 0) + 1
-        elif key[:2] not in state.session.id_conflicts:
-            # Of a topic in doubt, the enumerator does not listen to the truth either.
-            self._stale[key] = 0
+            self._stale[key], self._last_stale[key] = self._stale.get(key, 0) + 1, self._last_stale.get(key, 0) + 1
+        else:
+            self._last_stale[key] = 0
         return (table if self._profile.tells_epochs else ()), end
+
+    def heard(self, event: LogsObserved, before: EnumeratorState, state: EnumeratorState) -> None:
+        """The enumerator was told of logs: those of which it doubts nothing in `state` may lag behind anew."""
+        if event.answer <= before.session.observed.get(event.cluster, 0):
+            return
+        for key in event.ends:
+            doubted = state.session.doubts(key, state.splits.get(key))
+            if key in self._stale and not doubted and key not in state.session.truncation_observations:
+                self._stale[key] = self._last_stale[key]
 
     def is_current(self, key: SplitId, log: Log) -> bool:
         """Whether no other leader began since the log was seen, so that it is the one whose epochs are known."""

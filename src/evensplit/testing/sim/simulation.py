@@ -10,7 +10,7 @@ from random import Random
 
 from evensplit.core.machine.effects import Effect, Forget, ListPartitions, RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.machine.enumerator import Step
-from evensplit.core.machine.events import Event
+from evensplit.core.machine.events import Event, LogsObserved
 from evensplit.core.model import Cause, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import SimulationFailed, TransitionError
@@ -237,6 +237,8 @@ class Simulation:
             if type(effect) is ReportLoss and effect.split in before.splits:
                 self.driver.lookout.confirm(effect.loss, before.splits[effect.split].topic_id)
         self.state = step.state
+        if isinstance(event, LogsObserved):
+            self.driver.lookout.heard(event, before, step.state)
         if isinstance(self.driver, StreamHost):
             self.driver.owed.told(event, step.state)
         self.largest = max(self.largest, len(step.state.splits))

@@ -124,8 +124,16 @@ def _able(key: SplitId, owner: int | None, end: EnumeratorState) -> frozenset[in
 
 
 def _owner(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int | None:
-    split, before = end.splits[key], start.splits.get(key)
-    owner = split.owner if split.owner is not None else before.owner if before is not None else None
+    """Whose a range is: its owner in `end` or, where it is finished there, in `start`."""
+    kafka_id = end.clusters[key.cluster].kafka_id
+    former = [
+        name
+        for name, one in start.clusters.items()
+        if kafka_id and one.kafka_id == kafka_id and name not in end.clusters
+    ]
+    names = [key, *(key._replace(cluster=name) for name in former)]
+    before = [start.splits[name].owner for name in names if name in start.splits]
+    owner = next((one for one in (end.splits[key].owner, *before) if one is not None), None)
     return owner if owner is None or owner < end.readers else None
 
 

@@ -16,6 +16,8 @@ class Owed:
     def __init__(self, world: World) -> None:
         self._world = world
         self._losses: list[Loss] = []
+        self._kafka_ids: dict[str, str] = {}
+        """Cluster -> what Kafka calls it, as the enumerator has it, or had it."""
 
     def restored(self, losses: Iterable[Loss]) -> None:
         """A process begins with a checkpoint by which these were owed."""
@@ -38,24 +40,30 @@ class Owed:
         """`state` is that after `event`: a cluster that is not known any more owes nothing, nor do topics that are
         neither wanted nor there.
         """
+        self._kafka_ids.update((name, one.kafka_id) for name, one in state.clusters.items())
         self._losses = [
             loss
             for loss in self._losses
-            if {loss.split.cluster, self._world.name(loss.split.cluster)} & state.clusters.keys()
-            and not (isinstance(event, ReadLogsPolled) and self._is_left(loss, event, state))
+            if (name := self._name(loss, state)) is not None
+            and not (isinstance(event, ReadLogsPolled) and _is_left(loss, name, event, state))
         ]
 
-    def _is_left(self, loss: Loss, event: ReadLogsPolled, state: EnumeratorState) -> bool:
-        key = loss.split._replace(cluster=self._world.name(loss.split.cluster))
-        return key.cluster == event.cluster and key not in event.listed and not state.session.wants(key)
+    def _name(self, loss: Loss, state: EnumeratorState) -> str | None:
+        """What the enumerator calls the cluster of `loss` by now; None if it does not know it any more."""
+        name = loss.split.cluster
+        if name in state.clusters:
+            return name
+        # What is at its address may have become another cluster before it got another name.
+        kafka_id = self._kafka_ids.get(name)
+        return next((name for name, one in state.clusters.items() if kafka_id and one.kafka_id == kafka_id), None)
 
     def unpaid(self, state: EnumeratorState) -> str:
         """What a host that looks at all clusters still has to declare, in a sentence; empty if that is nothing."""
         for loss in self._losses:
-            name = self._world.name(loss.split.cluster)
-            cluster = state.clusters.get(name)
-            wanted = state.session.wants(loss.split._replace(cluster=name))
-            if cluster is not None and cluster.removed_at_ms is None and wanted:
+            name = self._name(loss, state)
+            if name is None or state.clusters[name].removed_at_ms is not None:
+                continue
+            if state.session.wants(loss.split._replace(cluster=name)):
                 return f"tasks have skipped {loss}, and it was never declared"
         return ""
 
@@ -67,3 +75,8 @@ class Owed:
             return False
         size, least = declared.offsets_max, loss.position + (loss.offsets_max or 0) - declared.position
         return size is None or size >= least
+
+
+def _is_left(loss: Loss, name: str, event: ReadLogsPolled, state: EnumeratorState) -> bool:
+    key = loss.split._replace(cluster=name)
+    return name == event.cluster and key not in event.listed and not state.session.wants(key)
