@@ -71,11 +71,15 @@ def _unknown(*, delivered: bool, in_log: bool) -> Plant:
     return plant
 
 
-def _again_by_async(started_s: float, batch: int) -> Plant:
-    """What batch 9, at 97 s, or an earlier one has delivered comes again at 107 s."""
+def _again_by_async(started_s: float, batch: int, *, before_s: float | None = None) -> Plant:
+    """What batch 9, at 97 s, or one of those before it, each 10 s earlier, has delivered comes again at 107 s.
+
+    `before_s`: another start.
+    """
 
     def plant(run: Run) -> None:
-        run.events.append(ev.QueryStarted(at_s=started_s, query="async"))
+        starts = [started_s] if before_s is None else [before_s, started_s]
+        run.events.extend(ev.QueryStarted(at_s=at_s, query="async") for at_s in starts)
         run.rows("async", 10).extend(Row(**vars(row)) for row in run.rows("async", batch))
 
     return plant
@@ -213,6 +217,7 @@ HELD: dict[str, Plant] = {
     "a transaction of unknown outcome was aborted": _unknown(delivered=False, in_log=False),
     "async delivers again after a start": _again_by_async(100, 9),
     "async delivers again what came 30 s before": _again_by_async(100, 6),
+    "async delivers again what came before a run that kept nothing": _again_by_async(100, 3, before_s=72),
     "a topic is deleted in the meantime": _deleted("brief"),
     "a record is replaced in time": _replaced(8),
     "a record is replaced, and compaction may have run in time": _compacted_after(39),
@@ -244,6 +249,14 @@ OUTSIDE: dict[str, tuple[Plant, set[str]]] = {
     ),
     "async delivers again before a start": (_again_by_async(108, 9), {"repeated"}),
     "async delivers again what came long before": (_again_by_async(100, 5), {"repeated"}),
+    "async delivers again what came long before a run that kept nothing": (
+        _again_by_async(100, 2, before_s=72),
+        {"repeated"},
+    ),
+    "async delivers again what came before a run that was long enough": (
+        _again_by_async(100, 4, before_s=55),
+        {"repeated"},
+    ),
     "a topic that is not deleted lacks records": (_deleted("plain"), LOST),
     "a record is replaced too late": (_replaced(9), LOST),
     "a record is replaced, but compaction has to wait": (_compacted_after(40), LOST),

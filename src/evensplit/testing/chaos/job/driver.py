@@ -51,7 +51,8 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "64",
+    # Little, so that it is full soon: memory that grows for longer is a leak.
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "16",
     # Old batches of the log are of no use here, and each commit lists all of them.
     "spark.sql.streaming.minBatchesToRetain": "50",
     # They are read five times a second.

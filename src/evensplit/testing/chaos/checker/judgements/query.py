@@ -121,16 +121,20 @@ def _judge_repeats(context: Context, query: str, rows: Delivery, when: Any, agai
 def _delivered_again_by_start(context: Context, query: str, before_s: Any, again_s: Any) -> Any:
     """Whether the query was started between two deliveries, and the first was among the last ones before the start.
 
-    Progress is kept every few seconds; what was delivered longer before the start is not delivered again.
+    Progress is kept every few seconds; what was delivered longer before the start is not delivered again. A run that
+    was too short to keep any leaves to the next one what it had to do again itself.
     """
-    starts = np.array(
-        [-np.inf] + [one.at_s for one in context.events if isinstance(one, QueryStarted) and one.query == query]
-    )
+    starts = [one.at_s for one in context.events if isinstance(one, QueryStarted) and one.query == query]
     times = np.sort(before_s[~np.isnan(before_s)])
-    last = np.searchsorted(times, starts, side="right") - 1
-    last_s = np.where(last >= 0, times[np.maximum(last, 0)], -np.inf) if len(times) else np.full(len(starts), -np.inf)
-    start = np.searchsorted(starts, again_s, side="right") - 1
-    return (before_s < starts[start]) & (before_s >= last_s[start] - context.bound_s)
+    kept = [-np.inf]
+    for place, start in enumerate(starts):
+        last = int(np.searchsorted(times, start, side="right")) - 1
+        kept_s = times[last] - context.bound_s if last >= 0 else -np.inf
+        run_begun = int(np.searchsorted(times, starts[place - 1])) if place else 0
+        short = place > 0 and (run_begun > last or times[run_begun] >= kept_s)
+        kept.append(min(kept_s, kept[-1]) if short else kept_s)
+    start = np.searchsorted(starts, again_s, side="right")
+    return (before_s < np.array([-np.inf, *starts])[start]) & (before_s >= np.array(kept)[start])
 
 
 def _judge_order(context: Context, query: str, rows: Delivery, when: Any, step: Any) -> None:
