@@ -14,7 +14,7 @@ from tests.sim.planting import Planted, by_step, swapped
 
 def new_id_at_once(state: EnumeratorState, event: Event) -> Step:
     """The first answer that names another id of a topic is believed, however old it is."""
-    with swapped("ANSWERS_MIN", 1, identity), swapped("ID_CONFLICT_MS_MAX", 0, identity):
+    with swapped("ID_CONFLICT_ANSWERS_MIN", 1, identity), swapped("ID_CONFLICT_MS_MAX", 0, identity):
         return step(state, event)
 
 

@@ -14,15 +14,10 @@ from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, SplitId
-from evensplit.core.state.open_questions import ID_CONFLICT_MS_MAX
+from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN, ID_CONFLICT_MS_MAX
 from evensplit.core.state.state import IdConflict, ReadRanges, TopicName, recency
 
 Value = TypeVar("Value")
-
-ANSWERS_MIN = 2
-"""So many polls have to name a new id of a topic until it counts; the driver asks another broker for the second. Where
-it is not known which brokers answered, they have to come in a row, and it takes as many that name the known id until
-that one counts again."""
 
 FORMER_MAX = 8
 """How many former ids of one topic are kept."""
@@ -191,7 +186,8 @@ def find_id_conflicts(
     conflicts.update(_remaining(transaction, event, found, known))
     for topic, topic_id in found.items():
         seen = _seen_again(transaction, event, topic, topic_id)
-        enough = seen.answers >= ANSWERS_MIN and _has_waited(transaction, event, seen.since_ms) and event.asked.turned
+        waited = event.asked.turned and _has_waited(transaction, event, seen.since_ms)
+        enough = waited and seen.answers >= ID_CONFLICT_ANSWERS_MIN
         newer = enough and _count_brokers(event, seen, topic, known.get(topic, ())).is_newer
         if seen.former or topic in only_seen or not newer:
             conflicts[cluster, topic] = seen
@@ -234,7 +230,7 @@ class _BrokerCounts(NamedTuple):
     """Brokers that name a known id."""
     majority: int
     """How many more name the other id than a known one, of the brokers that answered since the conflict began: earlier
-    answers may have been right then. 0 if these are fewer than ANSWERS_MIN."""
+    answers may have been right then. 0 if these are fewer than ID_CONFLICT_ANSWERS_MIN."""
     direction: int
     """1, if a broker had named a known id before it named the other one; -1, if one that names a known id had named the
     other one before; 0, if neither is so, or both. A broker may lag, but it only goes forward, unless it has lost its
@@ -262,7 +258,7 @@ def _count_brokers(event: PartitionsListed, seen: IdConflict, topic: str, known:
     others = {broker: ids for broker, ids in named.items() if ids[-1] == seen.topic_id}
     same = {broker: ids for broker, ids in named.items() if ids[-1] in known}
     since = len(seen.heard & others.keys()), len(seen.heard & same.keys())
-    majority = since[0] - since[1] if sum(since) >= ANSWERS_MIN else 0
+    majority = since[0] - since[1] if sum(since) >= ID_CONFLICT_ANSWERS_MIN else 0
     forward = any(one in known for ids in others.values() for one in ids)
     back = any(seen.topic_id in ids for ids in same.values())
     return _BrokerCounts(len(others), len(same), majority, forward - back)
@@ -318,7 +314,7 @@ def _remaining(
             continue
         if event.answer > seen.answer:
             seen = seen._replace(answers=0, answer=event.answer, denials=seen.denials + 1)
-        if seen.denials < ANSWERS_MIN or not waited:
+        if seen.denials < ID_CONFLICT_ANSWERS_MIN or not waited:
             left[key] = seen
     return left
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
-from evensplit.core.machine.identity import ANSWERS_MIN
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
+from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState, ReadConflict, ReadRanges, TopicName
 
@@ -141,7 +141,7 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
             known_again[key] = True
     for topic in dict.fromkeys(key[:2] for key in known_again if key[:2] not in named):
         one, answers = conflicts[topic], conflicts[topic].answers + event.asked.turned
-        if answers >= ANSWERS_MIN:
+        if answers >= ID_CONFLICT_ANSWERS_MIN:
             del conflicts[topic]
         else:
             since_ms = session.read_conflicts[topic].since_ms
@@ -181,7 +181,7 @@ def settle_recreated(transaction: Transaction) -> None:
                 for part in one.ranges
                 if one.polls is not None and is_former(one, part.split, transaction.get(part.split))
             )
-            recreated.update((key[:2], True) for key in former)
+            recreated.update((part.split[:2], True) for part in one.ranges if part.split in former)
             for part in one.ranges:
                 if part.split in former:
                     loss = Loss(part.split, Cause.RECREATED, part.start, None, part.size, one.handed_out)

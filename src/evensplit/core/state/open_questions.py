@@ -15,6 +15,11 @@ TRUNCATION_WAIT_MS_MIN = 3_000
 """For so long, and for a discovery interval, a log has to end before its position: polls in quick succession may all
 reach one stale broker."""
 
+ID_CONFLICT_ANSWERS_MIN = 2
+"""So many polls have to name a new id of a topic until it counts; the driver asks another broker for the second. Where
+it is not known which brokers answered, they have to come in a row, and it takes as many that name the known id until
+that one counts again."""
+
 ID_CONFLICT_MS_MAX = 2_000
 """So much time has to pass from the first to the last answer that names a new id of a topic; less, if a discovery
 interval is less."""

@@ -125,7 +125,7 @@ def _able(key: SplitId, owner: int | None, end: EnumeratorState) -> frozenset[in
 
 def _owner(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int | None:
     """Whose a range is: its owner in `end` or, where it is finished there, in `start`."""
-    kafka_id = end.clusters[key.cluster].kafka_id
+    kafka_id = end.clusters[key.cluster].kafka_id if key.cluster in end.clusters else ""
     former = [
         name
         for name, one in start.clusters.items()

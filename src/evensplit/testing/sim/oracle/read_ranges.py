@@ -124,9 +124,11 @@ class ReadParts:
         other: dict[tuple[str, str], str] = {}
         for key in keys:
             ours, theirs = known.get(key, ""), event.listed[key]
-            if ours and theirs and ours != theirs:
+            if not (ours and theirs):
+                continue
+            if ours != theirs:
                 other[key[:2]] = ours
-            elif theirs and self.others.get(key[:2], ("", 0))[0] == ours:
+            elif self.others.get(key[:2], ("", 0))[0] == ours:
                 same.append(key)
         for topic in {key[:2]: True for key in same if key[:2] not in other}:
             ours, times = self.others[topic]

@@ -58,9 +58,14 @@ class Owed:
         return next((name for name, one in state.clusters.items() if kafka_id and one.kafka_id == kafka_id), None)
 
     def unpaid(self, state: EnumeratorState) -> str:
-        """What a host that looks at all clusters still has to declare, in a sentence; empty if that is nothing."""
+        """What a host that looks at all clusters still has to declare, in a sentence; empty if that is nothing.
+
+        What `state` declares is in the next offset that is logged, though there may be no further batch.
+        """
         for loss in self._losses:
             name = self._name(loss, state)
+            if any(self._covers(one, loss) for one in state.losses):
+                continue
             if name is None or state.clusters[name].removed_at_ms is not None:
                 continue
             if state.session.wants(loss.split._replace(cluster=name)):
