@@ -75,6 +75,19 @@ def test_two_polls_in_a_row_with_the_known_id_say_that_it_counts() -> None:
     assert lost(one, polled(24, 10, number=10)) == [aged(ONE, 23, 24, 1)], "it counts from then on"
 
 
+def test_what_discovery_has_to_decide_is_left_to_it() -> None:
+    """Of one partition the known id is a former one; of the others of its topic, polls name two."""
+    one = has_read()
+    one.tell(polled(None, None, None, topic_id="id-2"))
+    assert one.state.session.read_conflicts
+    session = replace(one.state.session, former_topic_ids={("east", "t"): ("id-t",)})
+    done = one.state.splits[ONE]._replace(finished=True, stop=one.state.splits[ONE].position, owner=None)
+    one.state = replace(one.state, session=session, splits={**one.state.splits, ONE: done})
+    assert lost(one, polled(10, 10, 10, number=7)) == []
+    assert not one.state.session.read_conflicts
+    assert [part.split for noted in one.state.session.read["east"] for part in noted.ranges] == [TWO]
+
+
 def test_nothing_waits_for_another_broker_when_nothing_is_left_to_compare() -> None:
     one = has_read()
     one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))

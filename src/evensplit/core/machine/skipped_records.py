@@ -119,22 +119,22 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
     """
     session = transaction.session
     quiet = not (session.id_conflicts or session.former_topic_ids)
-    doubted: dict[SplitId, bool] = {}
+    keys = dict.fromkeys(part.split for one in before for part in one.ranges)
+    doubted = {} if quiet else {key: True for key in keys if session.doubts(key, transaction.get(key))}
+    # What is to be believed of the ids of these is decided by what discovery finds.
+    undecided = {key[:2]: True for key in doubted}
     named: dict[TopicName, bool] = {}
     known_again: dict[SplitId, bool] = {}
     conflicts = {
         topic: one if topic[0] != event.cluster else one._replace(since_ms=None)
         for topic, one in session.read_conflicts.items()
+        if topic not in undecided
     }
-    for key in dict.fromkeys(part.split for one in before for part in one.ranges):
+    for key in keys:
         split, listed = transaction.get(key), event.listed.get(key)
-        if not quiet and session.doubts(key, split):
-            # What is to be believed of its id is decided by what discovery finds.
-            doubted[key] = True
-            conflicts.pop(key[:2], None)
-        elif split is None or not (split.topic_id and listed):
+        if key in doubted or split is None or not (split.topic_id and listed):
             continue
-        elif listed != split.topic_id:
+        if listed != split.topic_id:
             named[key[:2]] = True
             conflicts[key[:2]] = ReadConflict(split.topic_id)
         elif conflicts and key[:2] in conflicts and conflicts[key[:2]].topic_id == split.topic_id:

@@ -257,6 +257,10 @@ OUTSIDE: dict[str, tuple[Plant, set[str]]] = {
         _again_by_async(100, 4, before_s=55),
         {"repeated"},
     ),
+    "async delivers again what came before a run that was idle for long enough": (
+        _again_by_async(100, 4, before_s=66),
+        {"repeated"},
+    ),
     "a topic that is not deleted lacks records": (_deleted("plain"), LOST),
     "a record is replaced too late": (_replaced(9), LOST),
     "a record is replaced, but compaction has to wait": (_compacted_after(40), LOST),

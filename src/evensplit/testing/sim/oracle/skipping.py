@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from evensplit.core.machine.events import Event, ReadLogsPolled
@@ -16,16 +17,22 @@ class Owed:
     def __init__(self, world: World) -> None:
         self._world = world
         self._losses: list[Loss] = []
+        self._declared: dict[Loss, tuple[Loss, ...]] = {}
+        """Loss -> those that were declared when it was skipped."""
         self._kafka_ids: dict[str, str] = {}
         """Cluster -> what Kafka calls it, as the enumerator has it, or had it."""
 
-    def restored(self, losses: Iterable[Loss]) -> None:
-        """A process begins with a checkpoint by which these were owed."""
-        self._losses = list(losses)
+    def restored(self, losses: Iterable[Loss], declared: Iterable[Loss] = ()) -> None:
+        """A process begins with a checkpoint by which these were owed, and which declares others."""
+        self._losses, self._declared = [], {}
+        self.skipped(losses, declared)
 
-    def skipped(self, losses: Iterable[Loss]) -> None:
-        """Tasks have skipped these."""
-        self._losses.extend(losses)
+    def skipped(self, losses: Iterable[Loss], declared: Iterable[Loss]) -> None:
+        """Tasks have skipped these. Their batch had `declared` others before."""
+        known = tuple(declared)
+        for loss in losses:
+            self._losses.append(loss)
+            self._declared[loss] = known
 
     def logged(self, declared: Iterable[Loss]) -> tuple[Loss, ...]:
         """An offset was logged that declares these; returns what is owed after it.
@@ -64,7 +71,8 @@ class Owed:
         """
         for loss in self._losses:
             name = self._name(loss, state)
-            if any(self._covers(one, loss) for one in state.losses):
+            later = Counter(state.losses) - Counter(self._declared.get(loss, ()))
+            if any(self._covers(one, loss) for one in later):
                 continue
             if name is None or state.clusters[name].removed_at_ms is not None:
                 continue

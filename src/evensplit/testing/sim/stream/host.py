@@ -83,7 +83,7 @@ class StreamHost(Host):
         self._damage()
         self._at = json.loads(entry.text)
         sim.restored(self.checkpoints.read(entry.text), entry.model.copy())
-        self.owed.restored(entry.owed)
+        self.owed.restored(entry.owed, entry.state.losses)
         if not entry.committed:
             before = json.loads(entries[-2].text) if len(entries) > 1 else {}
             self._read(before, entry, entry.again)
@@ -230,7 +230,7 @@ class StreamHost(Host):
             self.loss = "declare"
             raise DriverDied
         entry.committed = True
-        self.owed.skipped(skipped)
+        self.owed.skipped(skipped, entry.state.losses)
         # What was planned when nothing could be skipped, and skipped when it was done again, is in no state.
         entry.owed = (*entry.owed, *(one for one in skipped if _is_kept(entry.state.splits[one.split], one)))
         self._expire(entry)

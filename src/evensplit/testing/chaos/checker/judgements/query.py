@@ -131,7 +131,7 @@ def _delivered_again_by_start(context: Context, query: str, before_s: Any, again
         last = int(np.searchsorted(times, start, side="right")) - 1
         kept_s = times[last] - context.bound_s if last >= 0 else -np.inf
         run_begun = int(np.searchsorted(times, starts[place - 1])) if place else 0
-        short = place > 0 and (run_begun > last or times[run_begun] >= kept_s)
+        short = place > 0 and (run_begun > last or start - times[run_begun] <= context.bound_s)
         kept.append(min(kept_s, kept[-1]) if short else kept_s)
     start = np.searchsorted(starts, again_s, side="right")
     return (before_s < np.array([-np.inf, *starts])[start]) & (before_s >= np.array(kept)[start])
