@@ -27,7 +27,7 @@ class Owed:
         self._losses, self._declared = [], {}
         self.skipped(losses, declared)
 
-    def skipped(self, losses: Iterable[Loss], declared: Iterable[Loss]) -> None:
+    def skipped(self, losses: Iterable[Loss], declared: Iterable[Loss] = ()) -> None:
         """Tasks have skipped these. Their batch had `declared` others before."""
         known = tuple(declared)
         for loss in losses:
