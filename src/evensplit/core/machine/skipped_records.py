@@ -137,7 +137,7 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
         if listed != split.topic_id:
             named[key[:2]] = True
             conflicts[key[:2]] = ReadConflict(split.topic_id)
-        elif conflicts and key[:2] in conflicts and conflicts[key[:2]].topic_id == split.topic_id:
+        elif (seen := conflicts.get(key[:2])) is not None and seen.topic_id == split.topic_id:
             known_again[key] = True
     for topic in dict.fromkeys(key[:2] for key in known_again if key[:2] not in named):
         one, answers = conflicts[topic], conflicts[topic].answers + event.asked.turned

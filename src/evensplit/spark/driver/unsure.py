@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from evensplit.core.state.open_questions import open_questions, open_since_ms
 from evensplit.core.state.state import EnumeratorState, Session
-from evensplit.core.text import some
+from evensplit.core.text import counted, some
 from evensplit.errors import ClusterError
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
@@ -61,11 +61,14 @@ class Unsure:
         since = open_since_ms(session)
         waits = any((session.now_ms or 0) - since_ms < wait_ms for since_ms in since)
         if waits and not self._waits_for_read:
+            missing = len(session.read_missing)
+            found = [f"{counted(missing, 'partition')} not listed any more"] if missing else []
+            if missing < len(since):
+                found.append(f"{counted(len(since) - missing, 'topic')} of which brokers name two ids")
             log.info(
-                "of what was read in the last batch, %d partitions are no longer listed, and of %d topics brokers name "
-                "two ids; waiting up to %g s (%d x discoveryInterval) for another listing before declaring a loss",
-                len(session.read_missing),
-                len(since) - len(session.read_missing),
+                "the last batch read %s; waiting up to %g s (%d x discoveryInterval) for another listing before "
+                "declaring a loss",
+                " and ".join(found),
                 wait_ms / 1000,
                 SURE_WITHIN,
             )

@@ -126,15 +126,16 @@ def _delivered_again_by_start(context: Context, query: str, before_s: Any, again
     """
     starts = [one.at_s for one in context.events if isinstance(one, QueryStarted) and one.query == query]
     times = np.sort(before_s[~np.isnan(before_s)])
-    kept = [-np.inf]
+    # For each start, from when on what was delivered before it may be delivered again.
+    again_from_s = [-np.inf]
     for place, start in enumerate(starts):
         last = int(np.searchsorted(times, start, side="right")) - 1
-        kept_s = times[last] - context.bound_s if last >= 0 else -np.inf
-        run_begun = int(np.searchsorted(times, starts[place - 1])) if place else 0
-        short = place > 0 and (run_begun > last or start - times[run_begun] <= context.bound_s)
-        kept.append(min(kept_s, kept[-1]) if short else kept_s)
+        from_s = times[last] - context.bound_s if last >= 0 else -np.inf
+        first = int(np.searchsorted(times, starts[place - 1])) if place else 0
+        short = place > 0 and (first > last or start - times[first] <= context.bound_s)
+        again_from_s.append(min(from_s, again_from_s[-1]) if short else from_s)
     start = np.searchsorted(starts, again_s, side="right")
-    return (before_s < np.array([-np.inf, *starts])[start]) & (before_s >= np.array(kept)[start])
+    return (before_s < np.array([-np.inf, *starts])[start]) & (before_s >= np.array(again_from_s)[start])
 
 
 def _judge_order(context: Context, query: str, rows: Delivery, when: Any, step: Any) -> None:
