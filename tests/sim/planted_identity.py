@@ -14,13 +14,13 @@ from tests.sim.planting import Planted, by_step, swapped
 
 def new_id_at_once(state: EnumeratorState, event: Event) -> Step:
     """The first answer that names another id of a topic is believed, however old it is."""
-    with swapped("ID_CONFLICT_ANSWERS_MIN", 1, identity), swapped("ID_CONFLICT_MS_MAX", 0, identity):
+    with swapped("ID_CONFLICT_ANSWERS_MIN", 1, identity), swapped("id_conflict_wait_ms", lambda _: 0, identity):
         return step(state, event)
 
 
 def new_id_in_no_time(state: EnumeratorState, event: Event) -> Step:
     """Two answers are enough, though both came before any broker could have heard the news."""
-    with swapped("ID_CONFLICT_MS_MAX", 0, identity):
+    with swapped("id_conflict_wait_ms", lambda _: 0, identity):
         return step(state, event)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from evensplit.core.batch.plan import plan_batch
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import Event
 from evensplit.core.machine.invariants import check
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.offset_strategies import Earliest, Latest
@@ -38,6 +40,7 @@ class Source:
         each: Mapping[str, Mapping[str, str]] | None = None,
         clock: Callable[[], float] | None = None,
         monotonic: Callable[[], float] | None = None,
+        advance: Callable[[EnumeratorState, Event], Step] = step,
         **options: str,
     ) -> None:
         self.fakes = {cluster.cluster: cluster for cluster in clusters}
@@ -53,6 +56,7 @@ class Source:
             connect=self.connect,
             batch=batch,
             scheduler=Scheduler(clock or time.time, monotonic or clock or time.monotonic),
+            advance=advance,
         )
 
     def connect(self, options: ClusterOptions) -> ClusterPort:

@@ -67,12 +67,59 @@ def test_once_another_id_was_named_one_poll_with_the_known_one_says_nothing() ->
 
 
 def test_two_polls_in_a_row_with_the_known_id_say_that_it_counts() -> None:
+    """A broker that lags may give both, if no other one answers: so they come some time apart."""
     one = has_read()
     one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
-    assert lost(one, polled(10, 10, number=7), polled(21, 10, number=8, turned=False)) == []
+    assert lost(one, polled(10, 10, number=7), at(1.9), polled(21, 10, number=8)) == []
+    assert lost(one, at(2), polled(21, 10, number=9, turned=False)) == []
+    assert lost(one, polled(21, 10, number=10)) == [aged(ONE, 20, 21, 1)]
+    one.tell(BatchPlanned({ONE: 29}), BatchOpened(polls=10))
+    assert lost(one, polled(24, 10, number=11)) == [aged(ONE, 23, 24, 1)], "it counts from then on"
+
+
+def test_a_poll_that_lacks_the_topic_ends_the_row_of_those_with_the_known_id() -> None:
+    """It may be the one that is right: the topic was deleted, and the broker that lags is asked again."""
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(10, 10, number=7), at(1), polled(number=8), at(2), polled(10, 10, number=9)) == []
+    assert open_since_ms(one.state.session) == (1000,), "the time that a run waits does not begin anew"
+    assert lost(one, polled(21, 10, number=10)) == [aged(ONE, 20, 21, 1)]
+
+
+def test_polls_of_a_broker_that_may_be_the_same_do_not_count() -> None:
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(21, 10, number=7, turned=False), at(2), polled(21, 10, number=8)) == []
     assert lost(one, polled(21, 10, number=9)) == [aged(ONE, 20, 21, 1)]
-    one.tell(BatchPlanned({ONE: 29}), BatchOpened(polls=9))
-    assert lost(one, polled(24, 10, number=10)) == [aged(ONE, 23, 24, 1)], "it counts from then on"
+
+
+def test_polls_with_the_known_id_need_be_no_more_than_an_interval_apart() -> None:
+    one = reading()
+    settings = replace(one.state.session, discovery_interval_ms=500)
+    one.state = replace(one.state, session=settings)
+    one.tell(BatchOpened(polls=5), polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(21, 10, number=7), at(0.4), polled(21, 10, number=8)) == []
+    assert lost(one, at(0.5), polled(21, 10, number=9)) == [aged(ONE, 20, 21, 1)]
+
+
+def test_a_cluster_that_comes_back_is_asked_anew_which_id_it_names() -> None:
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(10, 10, number=7)) == []
+    away = ClustersListed((WEST,), confirmed=True)
+    one.tell(away, at(40), away)
+    assert one.state.clusters["east"].removed_at_ms is not None
+    assert open_since_ms(one.state.session) == ()
+    one.tell(at(80), ClustersListed((EAST, WEST), confirmed=True))
+    assert lost(one, polled(21, 10, number=8)) == []
+
+
+def test_polls_with_the_known_id_begin_anew_when_one_names_another_id() -> None:
+    one = has_read()
+    one.tell(polled(10, 10, 10, topic_id="id-2"), BatchPlanned({ONE: 23}), BatchOpened(polls=6))
+    assert lost(one, polled(10, 10, number=7), at(1), polled(None, None, number=8, topic_id="id-2")) == []
+    assert lost(one, at(2), polled(21, 10, number=9), at(3), polled(21, 10, number=10)) == []
+    assert lost(one, at(4), polled(21, 10, number=11)) == [aged(ONE, 20, 21, 1)]
 
 
 def test_what_discovery_has_to_decide_is_left_to_it() -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from evensplit.core.machine.enumerator import Step, step
+from evensplit.core.machine.events import Event, LogsObserved, PartitionsListed, ReadLogsPolled
 from evensplit.core.model import Cause, HandedOut, Loss, SplitId, Subscription
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
@@ -15,6 +17,7 @@ from evensplit.spark.driver import coordinator
 from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Held
+from tests.support.clocks import Clock
 from tests.support.hosts import NONE, Source, idle_until, ranges, restored
 from tests.support.waiting import wait_for
 
@@ -25,12 +28,16 @@ class Stale(Held):
     """Answers so many times without the topic `t`."""
 
     looks = 0
+    clock: Clock | None = None
+    """Goes on by a second with each answer that is asked for."""
     stale = 0
     old: Sequence[Listing] = ()
     """The next answers, from brokers that lag."""
 
     def list_partitions(self, subscription: Subscription) -> Listing:
         self.looks += 1
+        if self.clock is not None:
+            self.clock.now_s += 1
         found = super().list_partitions(subscription)
         if self.old:
             found, *self.old = self.old
@@ -174,12 +181,28 @@ def test_a_run_that_ends_does_not_believe_the_former_id_of_a_topic_that_was_crea
     old = east.list_partitions(source.coordinator.clusters()[0].subscription)
     east.recreate_topic("t")
     second = source.plan(first, fix_ends=True, limited=True)
-    east.old = [old]
+    east.old = [old] * 3
     third = source.plan(second, fix_ends=True, limited=True)
     assert not east.old
     assert [loss for loss in third.losses if loss not in second.losses] == [
         Loss(KEY, Cause.RECREATED, 4, None, 4, HandedOut.EARLIER)
     ]
+
+
+def test_what_takes_long_to_answer_was_asked_no_earlier_for_that(east: Stale) -> None:
+    """How far two answers are apart counts from when they were asked for."""
+    asked: list[tuple[int | None, int | None]] = []
+
+    def advance(state: EnumeratorState, event: Event) -> Step:
+        if isinstance(event, PartitionsListed | LogsObserved | ReadLogsPolled):
+            asked.append((event.asked.at_ms, state.session.now_ms))
+        return step(state, event)
+
+    east.clock = clock = Clock()
+    source = Source(east, failOnDataLoss="false", clock=clock, advance=advance)
+    source.plan(source.plan(NONE, fix_ends=True), fix_ends=True)
+    assert len(asked) >= 3
+    assert all(at_ms == now_ms for at_ms, now_ms in asked)
 
 
 def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Stale) -> None:

@@ -28,6 +28,7 @@ from evensplit.core.model import (
     Subscription,
     matches,
 )
+from evensplit.core.state.state import ReadConflict
 from evensplit.errors import TransitionError
 
 
@@ -120,10 +121,14 @@ def _unwanted(transaction: Transaction, subscriptions: Mapping[str, Subscription
 def _remove_cluster(transaction: Transaction, cluster: ClusterState) -> None:
     transaction.clusters[cluster.id] = replace(cluster, removed_at_ms=transaction.now_ms)
     session = transaction.session
-    if session.id_conflicts or session.former_leaders:
+    if session.id_conflicts or session.former_leaders or session.read_conflicts:
         transaction.tell(
             id_conflicts={key: one for key, one in session.id_conflicts.items() if key[0] != cluster.id},
             former_leaders={name: keys for name, keys in session.former_leaders.items() if name != cluster.id},
+            read_conflicts={
+                key: ReadConflict(one.topic_id) if key[0] == cluster.id else one
+                for key, one in session.read_conflicts.items()
+            },
         )
     for split in [split for key, split in transaction.splits.items() if key.cluster == cluster.id and split.active]:
         transaction.retain(split)

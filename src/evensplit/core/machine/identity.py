@@ -14,7 +14,7 @@ from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, SplitId
-from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN, ID_CONFLICT_MS_MAX
+from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN, id_conflict_wait_ms
 from evensplit.core.state.state import IdConflict, ReadRanges, TopicName, recency
 
 Value = TypeVar("Value")
@@ -201,9 +201,7 @@ def find_id_conflicts(
 
 def _has_waited(transaction: Transaction, event: PartitionsListed, since_ms: int) -> bool:
     """Whether a poll was sent so long after `since_ms` that brokers which lag had time to follow."""
-    return transaction.asked_ms(event.asked) - since_ms >= min(
-        transaction.session.discovery_interval_ms, ID_CONFLICT_MS_MAX
-    )
+    return transaction.asked_ms(event.asked) - since_ms >= id_conflict_wait_ms(transaction.session)
 
 
 def _is_another(transaction: Transaction, key: SplitId, listed: ListedPartition) -> bool:

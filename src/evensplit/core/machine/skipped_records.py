@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, HandedOut, Loss, Range, Split, SplitId
-from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN
+from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN, id_conflict_wait_ms
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState, ReadConflict, ReadRanges, TopicName
 
@@ -105,19 +105,26 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
         if left:
             later.append(one._replace(ranges=left))
     read = {other: ranges for other, ranges in session.read.items() if other != name}
+    open_topics = {part.split[:2] for one in later for part in one.ranges}
+    conflicts = transaction.session.read_conflicts
     transaction.tell(
         read={**read, name: tuple(later)} if later else read,
         compared={**session.compared, name: (event.answer, event.discovery or discovery)},
         read_missing={key: at for key, at in transaction.session.read_missing.items() if key not in settled},
+        read_conflicts={
+            topic: one if topic[0] != name or topic in open_topics else ReadConflict(one.topic_id)
+            for topic, one in conflicts.items()
+        },
     )
 
 
 def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[ReadRanges]) -> Collection[SplitId]:
     """Return the splits of whose logs this poll may say what holds of another topic; note which topics it names.
 
-    Once a poll has named another id, it takes two in a row, of different brokers, until the known one counts again.
+    Once a poll has named another id, it takes two in a row, of different brokers and some time apart, until the known
+    one counts again: a broker that lags would give the same answer twice. One that lacks the topic ends such a row.
     """
-    session = transaction.session
+    session, asked_ms = transaction.session, transaction.asked_ms(event.asked)
     quiet = not (session.id_conflicts or session.former_topic_ids)
     keys = dict.fromkeys(part.split for one in before for part in one.ranges)
     doubted = {} if quiet else {key: True for key in keys if session.doubts(key, transaction.get(key))}
@@ -125,8 +132,12 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
     undecided = {key[:2]: True for key in doubted}
     named: dict[TopicName, bool] = {}
     known_again: dict[SplitId, bool] = {}
+    lacked = {key[:2]: True for key in keys}
+    for key in keys:
+        if key in event.listed:
+            lacked.pop(key[:2], None)
     conflicts = {
-        topic: one if topic[0] != event.cluster else one._replace(since_ms=None)
+        topic: one._replace(answers=0) if topic in lacked else one
         for topic, one in session.read_conflicts.items()
         if topic not in undecided
     }
@@ -140,12 +151,13 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
         elif (seen := conflicts.get(key[:2])) is not None and seen.topic_id == split.topic_id:
             known_again[key] = True
     for topic in dict.fromkeys(key[:2] for key in known_again if key[:2] not in named):
-        one, answers = conflicts[topic], conflicts[topic].answers + event.asked.turned
-        if answers >= ID_CONFLICT_ANSWERS_MIN:
+        one = conflicts[topic]
+        since_ms = asked_ms if one.since_ms is None else one.since_ms
+        waited = asked_ms - since_ms >= id_conflict_wait_ms(session)
+        answers = one.answers + event.asked.turned
+        if answers >= ID_CONFLICT_ANSWERS_MIN and event.asked.turned and waited:
             del conflicts[topic]
         else:
-            since_ms = session.read_conflicts[topic].since_ms
-            since_ms = transaction.asked_ms(event.asked) if since_ms is None else since_ms
             conflicts[topic] = one._replace(answers=answers, since_ms=since_ms)
     doubted.update((key, True) for key in known_again if key[:2] in conflicts)
     if conflicts != session.read_conflicts:

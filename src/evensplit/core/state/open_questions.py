@@ -21,8 +21,8 @@ it is not known which brokers answered, they have to come in a row, and it takes
 that one counts again."""
 
 ID_CONFLICT_MS_MAX = 2_000
-"""So much time has to pass from the first to the last answer that names a new id of a topic; less, if a discovery
-interval is less."""
+"""So much time has to pass from the first to the last answer that names an id of a topic until it counts; less, if a
+discovery interval is less."""
 
 _ANOTHER_ID = "a broker says that its id is {}, which is another one than is read, and the others do not confirm it"
 _ENDS_BEFORE = "the log of partition {} ends before its position, and no other answer confirms or denies it"
@@ -54,6 +54,11 @@ def open_questions(session: Session) -> list[OpenQuestion]:
         for key in chain.from_iterable(session.former_leaders.values())
     )
     return found
+
+
+def id_conflict_wait_ms(session: Session) -> int:
+    """Return the time that has to pass from the first to the last answer that names an id until it counts."""
+    return min(session.discovery_interval_ms, ID_CONFLICT_MS_MAX)
 
 
 def truncation_wait_ms(session: Session) -> int:

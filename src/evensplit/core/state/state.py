@@ -110,9 +110,10 @@ class ReadConflict(NamedTuple):
     topic_id: str
     """The id that it is known by."""
     answers: int = 0
-    """So many polls in a row have named the known id, each of another broker."""
+    """So many polls in a row have named the known id, each of another broker than the one before."""
     since_ms: int | None = None
-    """When the first of these was sent; what they say of logs is not believed. None: the last poll named another id."""
+    """When the first poll was sent that named the known id again; what such polls say of logs is not believed. None: no
+    poll did, or nothing is left to compare."""
 
 
 @dataclass(frozen=True, slots=True)

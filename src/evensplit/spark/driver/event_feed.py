@@ -21,6 +21,7 @@ from evensplit.core.machine.events import (
     ReadLogsPolled,
     RecordsLost,
     SettingsChanged,
+    TimePassed,
 )
 from evensplit.core.model import EpochTable, SplitId, StartBy
 from evensplit.core.state.offset_strategies import TopicPartition
@@ -131,9 +132,12 @@ class EventFeed:
         """Begin a session: the core has been told nothing."""
         self._listed: tuple[int, int, tuple[str, ...]] | None = None
         self._epochs: dict[str, tuple[Mapping[TopicPartition, EpochTable] | None, Mapping[SplitId, EpochTable]]] = {}
+        self._told_s = self._scheduler.monotonic()
 
     def tell(self, state: EnumeratorState, event: Event) -> EnumeratorState:
         """Return the state after `event`; raises for the orders that end the run."""
+        if isinstance(event, TimePassed):
+            self._told_s = self._scheduler.monotonic()
         return tell(state, event, self._advance).state
 
     def dues(self, session: Session) -> Iterator[Due]:
@@ -302,8 +306,8 @@ class EventFeed:
         return self.tell(state, LogsObserved(name, ends, starts, view.number, epochs, asked))
 
     def _asked(self, state: EnumeratorState, name: str, view: ClusterSnapshot) -> Asked:
-        """Return how a snapshot came about. Its poll can have been over for long."""
-        age_ms = int((self._scheduler.monotonic() - self._monitor.looked_at(name)) * 1000)
+        """Return how a snapshot came about. Its poll can have been over for long when the core was told the time."""
+        age_ms = int((self._told_s - self._monitor.looked_at(name)) * 1000)
         at_ms = (state.session.now_ms or 0) - max(0, age_ms)
         return Asked(at_ms, view.turned, view.words, view.listing.broker)
 

@@ -97,6 +97,7 @@ class Laws:
             now = after.clusters.get(name)
             if now is None or (now.removed_at_ms is not None and cluster.removed_at_ms is None):
                 model.ids.remove(name)
+                model.read.remove(name)
             if now is None:
                 for known in (model.clusters, model.kafka, model.heard, model.leaving):
                     known.pop(name, None)

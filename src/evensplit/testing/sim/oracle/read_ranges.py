@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from evensplit.core.machine.events import BatchOpened, BatchPlanned, ReadLogsPolled
 from evensplit.core.model import Cause, HandedOut, Loss, Range, SplitId
@@ -11,6 +12,9 @@ from evensplit.core.state.state import EnumeratorState
 
 TURNS_MIN = 2
 """So many polls in a row, each of another broker, deny that a topic has another id."""
+
+WAIT_MS_MAX = 2_000
+"""The last of these is so long after the first, or an interval if that is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,14 @@ class ReadPart:
         return self.polls is not None and self.polls < poll
 
 
+class Denied(NamedTuple):
+    """How many polls in a row named a topic by its known id since, and when the first one was sent that did, in ms."""
+
+    known: str
+    times: int = 0
+    since_ms: int | None = None
+
+
 @dataclass(slots=True)
 class ReadParts:
     """What was read in this session, as far as no poll has said whether it was all there."""
@@ -40,8 +52,8 @@ class ReadParts:
     compared: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Cluster -> the last poll that counted, and the last discovery."""
     opened: bool = False
-    others: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    """Topics that a poll named by another id -> the known one, and how many polls in a row named that since."""
+    others: dict[tuple[str, str], Denied] = field(default_factory=dict)
+    """Topics that a poll named by another id."""
 
     def planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
         """A batch reads on from where its splits stand, and its tasks skip what is gone."""
@@ -103,7 +115,10 @@ class ReadParts:
         listed = {one.split: True for one in before if one.split in event.listed and one.split not in doubted}
         for key in doubted:
             self.others.pop(key[:2], None)
-        lagging = self._lagging(event, listed, known)
+        for topic in {one.split[:2]: True for one in before}:
+            if topic in self.others and not any(one.split[:2] == topic and one.split in event.listed for one in before):
+                self.others[topic] = self.others[topic]._replace(times=0)
+        lagging = self._lagging(event, listed, known, asked_ms, min(interval_ms, WAIT_MS_MAX))
         told_of = {key: True for key in listed if key in event.starts and key not in lagging}
         for one in before:
             key = one.split
@@ -114,10 +129,18 @@ class ReadParts:
                 found.extend(_gone(one, event.listed.get(key), event.starts.get(key, 0)))
             elif key not in event.listed and not is_wanted(key):
                 self.parts.remove(one)
+        left = {one.split[:2]: True for one in self.parts}
+        for topic in [topic for topic in self.others if topic[0] == event.cluster and topic not in left]:
+            self.others[topic] = Denied(self.others[topic].known)
         return found
 
     def _lagging(
-        self, event: ReadLogsPolled, keys: Iterable[SplitId], known: Mapping[SplitId, str]
+        self,
+        event: ReadLogsPolled,
+        keys: Iterable[SplitId],
+        known: Mapping[SplitId, str],
+        asked_ms: int,
+        wait_ms: int,
     ) -> Mapping[SplitId, bool]:
         """The splits that a poll names by their known ids, which may be an old answer: another id was named before."""
         same: list[SplitId] = []
@@ -128,15 +151,17 @@ class ReadParts:
                 continue
             if ours != theirs:
                 other[key[:2]] = ours
-            elif self.others.get(key[:2], ("", 0))[0] == ours:
+            elif key[:2] in self.others and self.others[key[:2]].known == ours:
                 same.append(key)
         for topic in {key[:2]: True for key in same if key[:2] not in other}:
-            ours, times = self.others[topic]
-            if times + event.asked.turned < TURNS_MIN:
-                self.others[topic] = ours, times + event.asked.turned
-            else:
+            denied = self.others[topic]
+            since_ms = asked_ms if denied.since_ms is None else denied.since_ms
+            times = denied.times + event.asked.turned
+            if event.asked.turned and times >= TURNS_MIN and asked_ms - since_ms >= wait_ms:
                 del self.others[topic]
-        self.others |= {topic: (ours, 0) for topic, ours in other.items()}
+            else:
+                self.others[topic] = Denied(denied.known, times, since_ms)
+        self.others |= {topic: Denied(ours) for topic, ours in other.items()}
         return {key: True for key in same if key[:2] in self.others}
 
     def recreated(self, known: Mapping[SplitId, str]) -> list[Loss]:
@@ -163,6 +188,10 @@ class ReadParts:
             for one in self.parts
         ]
         self._forget_polls(was)
+
+    def remove(self, cluster: str) -> None:
+        """A cluster is not asked any more: what it says when it is back begins anew."""
+        self.others = {topic: Denied(one.known) if topic[0] == cluster else one for topic, one in self.others.items()}
 
     def forget(self, cluster: str) -> None:
         """A cluster is not known any more."""
