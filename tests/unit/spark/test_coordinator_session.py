@@ -200,6 +200,19 @@ def test_without_discovery_what_a_restart_does_not_find_is_looked_for_once_more(
         assert [split.position for split in go_on(state).load()] == [10] * 6
 
 
+def test_without_discovery_what_a_topic_lacks_that_was_created_anew_is_given_up(east: Forgetful, clock: Clock) -> None:
+    """The one discovery of the start does not say so: only a later poll confirms that its topic is another one."""
+    first = coordinator(east, clock).plan(EnumeratorState(), limited=True)
+    east.recreate_topic("u", 1)
+    one = coordinator(east, clock, discoveryInterval="0", failOnDataLoss="false")
+    state = decode(encode(first))
+    for _ in range(40):
+        clock.now_s += 1
+        state = one.plan(state, limited=True)
+    given_up = [(key.topic, key.partition) for key, split in state.splits.items() if not split.active]
+    assert given_up == [("u", 1)]
+
+
 def test_what_goes_unread_with_the_subscription_is_no_loss(east: FakeKafka, clock: Clock) -> None:
     first = coordinator(east, clock, maxOffsetsPerTrigger="12").plan(EnumeratorState(), limited=True)
     one = coordinator(east, clock, subscribe="t", maxOffsetsPerTrigger="12")
