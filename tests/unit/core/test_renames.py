@@ -19,11 +19,12 @@ from evensplit.core.machine.events import (
     LogsObserved,
     OffsetsResolved,
     PartitionsListed,
+    SettingsChanged,
     TimePassed,
 )
 from evensplit.core.model import EpochStart, Range, SplitId, Topics
 from evensplit.core.state.codec import decode, same
-from evensplit.core.state.settings import DECLARE, Settings
+from evensplit.core.state.settings import DECLARE, NEVER, Settings
 from evensplit.core.state.state import EnumeratorState, as_named, renamed_clusters
 from evensplit.explain.changes import changes, happened
 from evensplit.explain.evenness import ownership
@@ -165,6 +166,24 @@ def test_what_was_retained_before_the_rename_and_returns_after_it_in_one_batch_k
     one.tell(BatchOpened(), less, TimePassed(1000 + INTERVAL_MS), less)
     one.tell(ClustersListed((NORTH,)), answer("north", count=6), BatchPlanned({}))
     assert list(standing(one.state).values()) == before
+
+
+def test_a_split_that_is_another_one_under_the_new_name_keeps_its_owner() -> None:
+    """As a new one, it would go to the other reader."""
+    one = Enumeration(2, Settings(rebalance=NEVER))
+    one.tell(TimePassed(1000), SettingsChanged(Settings(rebalance=NEVER), {1: ()}, loss=DECLARE))
+    one.discover(EAST, t=2)
+    one.register()
+    one.tell(SettingsChanged(Settings(rebalance=NEVER), loss=DECLARE), answer("east"), BatchPlanned({}), BatchOpened())
+    assert one.loads() == [2, 0]
+    # The new topic's second partition has no leader yet.
+    one.hear_twice(PartitionsListed("east", listed("t", 1, "id-2"), seen=listed("t", 2, "id-2")[1:], kafka_id="K"))
+    one.tell(OffsetsResolved({ONE: 0}), BatchPlanned({}))
+    assert [split.topic_id for split in one.state.splits.values()] == ["id-2", "id-t"]
+    one.tell(BatchOpened(), ClustersListed((NORTH,)), PartitionsListed("north", listed("t", 2, "id-2"), kafka_id="K"))
+    assert [split.topic_id for split in one.state.splits.values()] == ["id-2", "id-2"]
+    one.tell(OffsetsResolved({N_TWO: 0}), BatchPlanned({}))
+    assert one.loads() == [2, 0]
 
 
 def test_a_checkpoint_of_one_cluster_goes_on_when_that_is_given_a_name() -> None:

@@ -78,6 +78,7 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
         removed_at_ms=None,
     )
     del transaction.clusters[before.id]
+    transaction.renamed[before.id] = after.id
     identified = transaction.session.identified.get(before.id)
     for key, split in [(key, split) for key, split in transaction.splits.items() if key.cluster == before.id]:
         renamed = key._replace(cluster=after.id)

@@ -54,6 +54,8 @@ class Transaction:
         """Splits that are gone and whose unread records are declared lost, up to the end that was seen."""
         self.removed: list[SplitId] = []
         """Splits that are not to be read any more: they cannot be missing, or truncated."""
+        self.renamed: dict[str, str] = {}
+        """Former names of clusters -> the names that they have now."""
         self._splits: dict[SplitId, Split] | None = None
         self._in_order = True
         self._owners_changed = False
@@ -210,14 +212,15 @@ class Transaction:
     def _note_taken(self) -> None:
         """Keep the previous owners of splits that have none now: in an open batch, or since their readers are gone."""
         earlier = self.before.splits
-        taken = {
-            key: known.owner
-            for key, split in self.changed.items()
-            if (known := earlier.get(key)) is not None
-            and known.owner is not None
-            and (split is None or split.owner is None)
-            and (self.session.open or known.owner >= self.readers)
-        }
+        taken: dict[SplitId, int] = {}
+        for key in self.changed:
+            known = earlier.get(key)
+            if known is None or known.owner is None or not (self.session.open or known.owner >= self.readers):
+                continue
+            key = key._replace(cluster=self.renamed.get(key.cluster, key.cluster))
+            split = self.get(key)
+            if split is None or split.owner is None:
+                taken[key] = known.owner
         if taken:
             self.tell(previous_owners={**taken, **self.session.previous_owners})
 
