@@ -11,6 +11,7 @@ from evensplit.core.machine.events import (
     BatchPlanned,
     ClustersListed,
     ListedCluster,
+    LogsObserved,
     OffsetsResolved,
     PartitionsListed,
     ReadLogsPolled,
@@ -184,6 +185,14 @@ def test_where_a_log_begins_is_not_known_without_a_leader(done: Enumeration) -> 
     assert lost(done, polled(10, None, complete=False)) == []
     assert [part.split for one in done.state.session.read["east"] for part in one.ranges] == [TWO]
     assert lost(done, polled(10, 17, number=7)) == [aged(TWO, 10, 17, 7)]
+
+
+def test_what_a_log_has_that_ends_before_its_position_is_not_known_yet(done: Enumeration) -> None:
+    """The topic was created anew, and a broker that lags names its former id: the log is that of the new one."""
+    short = LogsObserved("east", {ONE: 5, TWO: 30, THREE: 10}, {ONE: 0, TWO: 0, THREE: 0}, answer=6)
+    assert lost(done, short, polled(0, 0, 0)) == []
+    assert [part.split for noted in done.state.session.read["east"] for part in noted.ranges] == [ONE]
+    assert lost(done, polled(0, 0, 0, number=7, topic_id="id-2")) == [Loss(ONE, Cause.RECREATED, 10, None, 10, EARLIER)]
 
 
 def test_what_is_not_asked_for_any_more_was_not_deleted(done: Enumeration) -> None:

@@ -122,7 +122,8 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
     """Return the splits of whose logs this poll may say what holds of another topic; note which topics it names.
 
     Once a poll has named another id, it takes two in a row, of different brokers and some time apart, until the known
-    one counts again: a broker that lags would give the same answer twice. One that lacks the topic ends such a row.
+    one counts again: a broker that lags would give the same answer twice. One that lacks the topic ends such a row. A
+    log that ends before its position may be that of another topic as well, whose id this broker does not know yet.
     """
     session, asked_ms = transaction.session, transaction.asked_ms(event.asked)
     quiet = not (session.id_conflicts or session.former_topic_ids)
@@ -160,6 +161,8 @@ def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[R
         else:
             conflicts[topic] = one._replace(answers=answers, since_ms=since_ms)
     doubted.update((key, True) for key in known_again if key[:2] in conflicts)
+    short = session.truncation_observations
+    doubted.update((key, True) for key in keys if key in short and key[:2] not in named)
     if conflicts != session.read_conflicts:
         transaction.tell(read_conflicts=conflicts)
     return doubted

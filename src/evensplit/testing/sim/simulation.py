@@ -240,7 +240,7 @@ class Simulation:
         if isinstance(event, LogsObserved):
             self.driver.lookout.heard(event, before, step.state)
         if isinstance(self.driver, StreamHost):
-            self.driver.owed.told(event, step.state)
+            self.driver.owed.told(event, before, step.state)
         self.largest = max(self.largest, len(step.state.splits))
         self.digest = zlib.crc32(b"%s%d" % (kind.__name__.encode(), len(effects)), self.digest)
         if effects:

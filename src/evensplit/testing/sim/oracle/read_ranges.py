@@ -90,6 +90,7 @@ class ReadParts:
         interval_ms: int,
         is_wanted: Callable[[SplitId], bool],
         is_doubted: Callable[[SplitId], bool],
+        is_short: Callable[[SplitId], bool],
         known: Mapping[SplitId, str],
     ) -> list[Loss]:
         """What this poll says to be gone. A split that it lacks is gone by another discovery, an interval later.
@@ -118,8 +119,13 @@ class ReadParts:
         for topic in {one.split[:2]: True for one in before}:
             if topic in self.others and not any(one.split[:2] == topic and one.split in event.listed for one in before):
                 self.others[topic] = self.others[topic]._replace(times=0)
+        anew = {key[:2]: True for key in listed if known.get(key) and event.listed[key] not in ("", known[key])}
         lagging = self._lagging(event, listed, known, asked_ms, min(interval_ms, WAIT_MS_MAX))
-        told_of = {key: True for key in listed if key in event.starts and key not in lagging}
+        told_of = {
+            key: True
+            for key in listed
+            if key in event.starts and key not in lagging and not (is_short(key) and key[:2] not in anew)
+        }
         for one in before:
             key = one.split
             told = key in told_of

@@ -43,9 +43,9 @@ class Owed:
         self._losses = [loss for loss in self._losses if not any(self._covers(one, loss) for one in known)]
         return tuple(self._losses)
 
-    def told(self, event: Event, state: EnumeratorState) -> None:
-        """`state` is that after `event`: a cluster that is not known any more owes nothing, nor do topics that are
-        neither wanted nor there.
+    def told(self, event: Event, before: EnumeratorState, state: EnumeratorState) -> None:
+        """`state` is that after `event`, which came in `before`. A cluster that is not known any more owes nothing, nor
+        do topics that are neither wanted nor there, nor what a broker that lags says to be there (see ADR 29).
         """
         self._kafka_ids.update((name, one.kafka_id) for name, one in state.clusters.items())
         self._losses = [
@@ -53,7 +53,21 @@ class Owed:
             for loss in self._losses
             if (name := self._name(loss, state)) is not None
             and not (isinstance(event, ReadLogsPolled) and _is_left(loss, name, event, state))
+            and not (isinstance(event, ReadLogsPolled) and self._is_denied(loss, name, event, before, state))
         ]
+
+    def _is_denied(
+        self, loss: Loss, name: str, event: ReadLogsPolled, before: EnumeratorState, state: EnumeratorState
+    ) -> bool:
+        """Whether a poll has settled a loss that names the id of a topic that is not there any more.
+
+        Nothing tells it from a true one, if no other poll has named another id and the new log reaches far enough. That
+        it may settle the loss is for the laws to say.
+        """
+        topic_id = event.listed.get(loss.split._replace(cluster=name), "")
+        if name != event.cluster or not topic_id or self._world.incarnation(loss.split, topic_id) is not None:
+            return False
+        return _is_open(loss, name, before) and not _is_open(loss, name, state)
 
     def _name(self, loss: Loss, state: EnumeratorState) -> str | None:
         """What the enumerator calls the cluster of `loss` by now; None if it does not know it any more."""
@@ -88,6 +102,13 @@ class Owed:
             return False
         size, least = declared.offsets_max, loss.position + (loss.offsets_max or 0) - declared.position
         return size is None or size >= least
+
+
+def _is_open(loss: Loss, name: str, state: EnumeratorState) -> bool:
+    """Whether `state` still has to compare what was skipped."""
+    key = loss.split._replace(cluster=name)
+    parts = (part for one in state.session.read.get(name, ()) for part in one.ranges)
+    return any(part.split == key and part.start <= loss.position < part.end for part in parts)
 
 
 def _is_left(loss: Loss, name: str, event: ReadLogsPolled, state: EnumeratorState) -> bool:

@@ -92,8 +92,8 @@ class Model(Known):
         def is_doubted(key: SplitId) -> bool:
             return self.is_log_doubted(key, before.splits.get(key))
 
-        asked_ms, known = self.asked_ms(event.asked), self.known
-        for loss in self.read.polled(event, asked_ms, self.interval_ms, is_wanted, is_doubted, known):
+        asked_ms, known, is_short = self.asked_ms(event.asked), self.known, self.short.__contains__
+        for loss in self.read.polled(event, asked_ms, self.interval_ms, is_wanted, is_doubted, is_short, known):
             self.lose(loss, settled=True)
 
     def _planned(self, event: BatchPlanned, before: EnumeratorState) -> None:
