@@ -304,6 +304,20 @@ def test_what_is_back_is_compared_with_what_was_read_of_it() -> None:
     ]
 
 
+def test_what_was_seen_while_it_was_away_was_not_compared() -> None:
+    """The first look after it is back may hear where its log ends, and not yet where it begins: it is not back yet."""
+    one = running(2, 1, loss=DECLARE)
+    one.tell(observed(1, 100, (3, 0), split=TWO), BatchPlanned({TWO: 100}))
+    less, more = (PartitionsListed("east", listed("t", count, "id-t")) for count in (1, 2))
+    one.tell(less, TimePassed(1000 + INTERVAL_MS), less)
+    table = {TWO: epochs((4, 80), (3, 0))}
+    assert one.tell(LogsObserved("east", {TWO: 300}, answer=2, epochs=table)) == ()
+    one.tell(more)
+    assert reported(one.tell(LogsObserved("east", {TWO: 300}, answer=3, epochs=table))) == [
+        (Loss(TWO, Cause.REPLACED, 100, 80), False)
+    ]
+
+
 def test_another_incarnation_has_epochs_of_its_own() -> None:
     one = read_up_to(100, (9, 0))
     one.hear_twice(PartitionsListed("east", listed("t", 1, "id-2")))

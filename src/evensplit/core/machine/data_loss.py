@@ -65,6 +65,7 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
     short: list[tuple[Split, int]] = []
     aged: list[tuple[Split, int]] = []
     replaced: list[tuple[Split, int]] = []
+    away: list[SplitId] = []
     unknown: list[SplitId] = []
     for key, end in event.ends.items():
         split = transaction.get(key)
@@ -72,6 +73,8 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
             # It may become known as a partition of another topic.
             unknown.append(key)
             continue
+        if split.removed_at_ms is not None:
+            away.append(key)
         if split.position is None or not split.active:
             continue
         if compared and (at := _replaced_from(split, event.epochs.get(key, ()), seen_epochs.get(key, ()))) is not None:
@@ -86,9 +89,10 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
     # A stale broker may name an end before the one that was seen. The end of a replaced log does not count.
     reached = {key: max(end, seen.get(key, end)) for key, end in event.ends.items()}
     reached.update((split.id, event.ends[split.id]) for split, _ in replaced)
+    not_compared = (*away, *(split.id for split, _ in short))
     transaction.tell(
         ends={**transaction.session.ends, event.cluster: {**seen, **reached}},
-        leader_epochs={**transaction.session.leader_epochs, event.cluster: _epochs_of(event, reached, short)},
+        leader_epochs={**transaction.session.leader_epochs, event.cluster: _epochs_of(event, reached, not_compared)},
     )
     for split, start in aged:
         assert split.position is not None
@@ -104,14 +108,16 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
 
 
 def _epochs_of(
-    event: LogsObserved, reached: Mapping[SplitId, int], short: Sequence[tuple[Split, int]]
+    event: LogsObserved, reached: Mapping[SplitId, int], not_compared: Sequence[SplitId]
 ) -> Mapping[SplitId, EpochTable]:
-    """Return the epochs of logs that reach their positions, and every end that was seen; others lack some of theirs."""
-    if not short and reached == event.ends:
+    """Return the epochs of logs that reach their positions, and every end that was seen; others lack some of theirs.
+
+    Those of splits that are away are left out, too: they were not compared, and the log may be another one by now.
+    """
+    if not not_compared and reached == event.ends:
         return event.epochs
-    incomplete = {key for key, end in event.ends.items() if end < reached[key]}
-    incomplete.update(split.id for split, _ in short)
-    return {key: table for key, table in event.epochs.items() if key not in incomplete}
+    left_out = {key for key, end in event.ends.items() if end < reached[key]}.union(not_compared)
+    return {key: table for key, table in event.epochs.items() if key not in left_out}
 
 
 def _without_stale(transaction: Transaction, event: LogsObserved, *, compared: bool) -> LogsObserved:

@@ -37,6 +37,9 @@ def observe_logs(model: Known, event: LogsObserved, before: EnumeratorState) -> 
         short = model.short.pop(key, (0, end, -1, asked_ms))
         model.ends[key] = max(end, model.ends.get(key, end))
         split, mark = before.splits.get(key), model.marks.get(key)
+        if split is not None and split.removed_at_ms is not None:
+            # Nobody compares what is away, so its log need not be the one that was read.
+            left_out[key] = True
         if split is None or mark is None or not split.active:
             continue
         start = event.starts.get(key, 0)
