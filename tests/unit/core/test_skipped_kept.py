@@ -41,6 +41,21 @@ def test_what_is_not_compared_stays_in_the_state_whatever_is_read_after_it() -> 
     assert read_from(one) == [None, None, None]
 
 
+def test_a_state_between_two_batches_does_not_ask_again_for_what_it_declares(done: Enumeration) -> None:
+    """A host with reader processes may write it down, and another process begins there."""
+    gone = polled(14, 10, 10)
+    assert lost(done, gone) == [*done.checkpoint().losses] == [aged(ONE, 10, 14, 4)]
+    assert read_from(done) == [None, 10, None]
+    done.restart(done.checkpoint(), loss=DECLARE)
+    assert lost(done, TimePassed(2000), BatchOpened(polls=5), gone) == []
+
+
+def test_what_was_read_since_stays_in_a_state_between_two_batches(done: Enumeration) -> None:
+    done.tell(BatchPlanned({ONE: 25, THREE: 14}), BatchOpened(polls=8))
+    assert lost(done, polled(14, 10, 10)) == [aged(ONE, 10, 14, 4)]
+    assert read_from(done) == [20, 10, 10]
+
+
 def test_what_is_not_compared_is_kept_by_a_run_that_fails_on_losses_and_nothing_else() -> None:
     one = reading()
     one.restart(one.checkpoint(), loss=FAIL)

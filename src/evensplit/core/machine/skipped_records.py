@@ -90,6 +90,7 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
     deleted = _deleted(transaction, event, before, complete=bool(event.discovery) and event.discovery != discovery)
     settled = frozenset((*starts, *deleted))
     later: list[ReadRanges] = []
+    declared: dict[SplitId, bool] = {}
     for one in session.read[name]:
         if not one.is_before(event.answer):
             later.append(one)
@@ -97,6 +98,7 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
         sure = [part for part in one.ranges if part.split in settled]
         for loss in skipped(sure, one.topic_ids, event.listed, starts, one.handed_out):
             transaction.lose(loss, never_fatal=True)
+            declared[loss.split] = True
         left = tuple(
             part
             for part in one.ranges
@@ -116,6 +118,19 @@ def read_logs_polled(transaction: Transaction, event: ReadLogsPolled) -> None:
             for topic, one in conflicts.items()
         },
     )
+    _keep_open(transaction, declared, later)
+
+
+def _keep_open(transaction: Transaction, declared: Iterable[SplitId], later: Sequence[ReadRanges]) -> None:
+    """Let the state say of splits of which it declares losses that only what is compared `later` is open.
+
+    A host may write it down before the next batch is planned, and another process would declare the same again.
+    """
+    for key in declared:
+        split = transaction.get(key)
+        if split is not None and split.read_from is not None:
+            starts = [part.start for one in later for part in one.ranges if part.split == key]
+            transaction.put(split._replace(read_from=min(starts, default=None)))
 
 
 def _doubted(transaction: Transaction, event: ReadLogsPolled, before: Iterable[ReadRanges]) -> Collection[SplitId]:

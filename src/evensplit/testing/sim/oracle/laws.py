@@ -29,7 +29,7 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.machine.invariants import check, check_step
-from evensplit.core.model import Split, SplitId, StartBy, matches
+from evensplit.core.model import Loss, Split, SplitId, StartBy, matches
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.balance import Evenness
@@ -206,6 +206,7 @@ class Laws:
             for one in reported:
                 if one not in model.expected or len(reported) != len(model.expected):
                     raise Broken("S9", f"{one[0]} was reported, and nothing was lost", one[0].split)
+                self._declared_once(one[0], step.state)
         if model.void and (step.state.splits is not before.splits or step.state.clusters != before.clusters):
             raise Broken("S15", f"{event} is the answer of another cluster, and was taken in")
         if model.renamed is not None and model.renamed[0] in step.state.clusters:
@@ -215,6 +216,14 @@ class Laws:
             refused = tuple(effect.cluster for effect in step.effects if type(effect) is RefuseCluster)
             if refused != model.refused:
                 raise Broken("S15", f"clusters {refused} were refused; expected {model.refused}")
+
+    def _declared_once(self, loss: Loss, after: EnumeratorState) -> None:
+        """S9: a process that begins with the state that declares what was skipped does not look for that again."""
+        split = after.splits.get(loss.split)
+        if loss.handed_out is None or split is None or split.read_from is None:
+            return
+        if split.read_from != self.model.read.oldest(self.model.known).get(split.id):
+            raise Broken("S9", f"{loss} is declared, and the state says that it is to be compared", split.id)
 
     def _read_from(self, event: BatchPlanned, before: EnumeratorState, after: EnumeratorState) -> None:
         """S9: where losses are declared, a state says what its batch reads, so that another process can look for it.
