@@ -129,7 +129,8 @@ def _keep_open(transaction: Transaction, declared: Iterable[SplitId], later: Seq
     for key in declared:
         split = transaction.get(key)
         if split is not None and split.read_from is not None:
-            starts = [part.start for one in later for part in one.ranges if part.split == key]
+            ours = [one for one in later if key in one.topic_ids and not is_former(one, key, split)]
+            starts = [part.start for one in ours for part in one.ranges if part.split == key]
             transaction.put(split._replace(read_from=min(starts, default=None)))
 
 
