@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from evensplit.core.model import RangeEpochs
 from evensplit.errors import ClusterUnreachable, DataLossError
 from evensplit.kafka.admin.cluster_session import Broker, Leaders
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.request import PartitionRead
 from evensplit.kafka.fetch.routing import Routing, Waiting
-from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.wire.error_codes import UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION
 from evensplit.testing.sim.fetch.network import SimulatedClock, SimulatedNetwork
 from tests.support.fetches import SETTINGS, read_of
 from tests.unit.kafka.test_lane_answers import Came, take
@@ -22,6 +23,14 @@ KEY = ("t", 0)
 THERE = Leaders({KEY: LEADER}, {}, {"t": ""}, {"t": {0: -1}}, LEADER.address, [LEADER.address])
 GONE = Leaders({}, {KEY: UNKNOWN_TOPIC_OR_PARTITION}, {"t": ""}, {}, LEADER.address, [LEADER.address])
 ROUNDS_MAX = 1_000
+
+LATE = RangeEpochs(25, 3, 38, 7)
+"""The last record of the range is of epoch 7."""
+
+
+def led_in(epoch: int, leader: Broker = LEADER) -> Leaders:
+    """What a broker before Kafka 2.8 says: there are no topic ids."""
+    return Leaders({KEY: leader}, {}, {"t": ""}, {"t": {0: epoch}}, leader.address, [LEADER.address])
 
 
 class Scripted:
@@ -116,3 +125,65 @@ def test_what_all_brokers_denied_is_lost_although_they_do_not_answer_any_more() 
     read, pool = read_of(start=25, end=38), Scripted(*[GONE] * 8)
     with pytest.raises(DataLossError, match="does not exist"):
         go_on(routing_of(read, pool, skip_lost=False), pool, read)
+
+
+def refused(routing: Routing, pool: Scripted, read: PartitionRead) -> None:
+    """Look for the leader, whose log has no epoch as late as the one that is sent, until the read has ended."""
+    for _ in range(ROUNDS_MAX):
+        for one, _ in routing.resolve_leaders():
+            assert one.leader_epoch == LATE.last
+            take([one], Came(error_code=UNKNOWN_LEADER_EPOCH))
+            routing.unassigned.append(one)
+        if read.finished:
+            return
+        pool.clock.sleep(1.0)
+    pytest.fail("the read does not end")
+
+
+@pytest.mark.parametrize("epoch, sent", [(4, 7), (7, 7), (9, 9), (-1, -1)])
+def test_a_leader_that_was_cut_off_is_asked_in_the_epoch_of_known_records_without_ids_too(
+    epoch: int, sent: int
+) -> None:
+    """It names itself, in the epoch that it had. Asked in that one, it would give the records that were replaced."""
+    read = read_of(start=25, end=38, epochs=LATE)
+    pool = Scripted(led_in(epoch))
+    assert routing_of(read, pool, skip_lost=False).resolve_leaders() == [(read, LEADER)]
+    assert read.leader_epoch == sent
+
+
+def test_epochs_that_begin_anew_for_all_brokers_are_of_another_topic() -> None:
+    """Without ids nothing else tells. Losses may be skipped, so the batch must not fail each time that it is read."""
+    read, pool = read_of(start=25, end=38, epochs=LATE), Scripted(*[led_in(0)] * 100)
+    said = "expected the leader epoch 7 or a later one, found 0"
+    with pytest.raises(DataLossError, match=said):
+        refused(routing_of(read, pool, skip_lost=False), pool, read)
+    read, pool = read_of(start=25, end=38, epochs=LATE), Scripted(*[led_in(0)] * 100)
+    refused(routing_of(read, pool, skip_lost=True), pool, read)
+    assert read.position == 38
+
+
+def test_earlier_epochs_are_no_loss_when_the_leader_of_later_ones_is_found_in_time() -> None:
+    read = read_of(start=25, end=38, epochs=LATE)
+    pool = Scripted(led_in(4), led_in(4), led_in(8))
+    routing = routing_of(read, pool, skip_lost=True)
+    for _ in range(ROUNDS_MAX):
+        for one, _ in routing.resolve_leaders():
+            if one.leader_epoch == 8:
+                assert read.position == 25
+                return
+            take([one], Came(error_code=UNKNOWN_LEADER_EPOCH))
+            routing.unassigned.append(one)
+        pool.clock.sleep(1.0)
+    pytest.fail("the leader is not found")
+
+
+def test_metadata_that_is_behind_is_no_loss_while_the_leader_takes_the_epoch() -> None:
+    """Brokers before Kafka 2.4 do not name the present epoch while a partition is moved."""
+    read, pool = read_of(start=25, end=38, epochs=LATE), Scripted(led_in(6), led_in(6))
+    routing = routing_of(read, pool, skip_lost=True)
+    ((one, _),) = routing.resolve_leaders()
+    take([one], Came(error_code=UNKNOWN_TOPIC_OR_PARTITION))
+    routing.unassigned.append(one)
+    pool.clock.sleep(1.0)
+    assert routing.resolve_leaders() == [(read, LEADER)]
+    assert (read.position, read.leader_epoch) == (25, 7)

@@ -71,6 +71,15 @@ def created_anew(read: PartitionRead, expected: str, found: str) -> DataLossErro
     )
 
 
+def begun_anew(read: PartitionRead, expected: int, found: int) -> DataLossError:
+    """The topic of that name, which has no id, has earlier leader epochs than were known of it."""
+    return _lost(
+        read,
+        f"{RECREATED} after the batch was planned: expected the leader epoch {expected} or a later one, found {found}. "
+        f"To read the new topic, {CURE}",
+    )
+
+
 def mixed(read: PartitionRead, expected: str, found: str) -> DataLossError:
     """The topic was read by its name, and has another id afterwards."""
     return DataLossError(

@@ -48,6 +48,7 @@ class PartitionRead:
     - begun: whether something was fetched, after which only the same topic may follow.
     - leader_epoch: that of its leader, or -1 if not known. A broker that knows only an earlier one refuses the request.
     - epoch_seen: the latest epoch that a leader or a record of it had under this topic id, or -1.
+    - epoch_refused: whether a leader, since the last progress, has not known an epoch as late as the one it was sent.
     - epoch: the leader epoch of the last record before `position`, or -1 if not known; no later record has an earlier
       one. epoch_behind: for positions up to this offset, it is exactly the epoch of the record before.
     - epoch_last: no record before offset `epoch_last_end` has a later epoch; -1 if not known.
@@ -70,6 +71,7 @@ class PartitionRead:
         "epoch_behind",
         "epoch_last",
         "epoch_last_end",
+        "epoch_refused",
         "epoch_seen",
         "fetch_bytes_min",
         "follows",
@@ -98,7 +100,7 @@ class PartitionRead:
         self.begun = False
         self.leader_epoch = self.epoch_seen = -1
         self.epoch = self.epoch_behind = self.epoch_last = self.epoch_last_end = -1
-        self.replaced = False
+        self.replaced = self.epoch_refused = False
         if epochs is not None and epochs.start <= self.position:
             self.epoch, self.epoch_last, self.epoch_last_end = epochs.before, epochs.last, epochs.end
             # If both are the same, so are all in between.
@@ -125,7 +127,7 @@ class PartitionRead:
         """Note that everything before `position` was fetched; begins the next range if this one is done."""
         assert self.position <= position <= self.end
         self.position, self.stamp_s, self.trouble = position, now_s, None
-        self.search, self.begun, self.replaced = None, True, False
+        self.search, self.begun, self.replaced, self.epoch_refused = None, True, False, False
         self.reset_probe()
         while self._ranges and self.finished:
             following = self._ranges.popleft()

@@ -13,6 +13,7 @@ from evensplit.kafka.wire.error_codes import (
     ADVICE,
     CORRUPT_MESSAGE,
     OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
     UNKNOWN_SERVER_ERROR,
     describe_code,
     is_retriable,
@@ -275,6 +276,7 @@ def _take_nothing(
 
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
     refused = f"{read}: the broker gave no records: {describe_code(code)}"
+    read.epoch_refused |= code == UNKNOWN_LEADER_EPOCH and not read.follows
     if read.follows:
         # The leader may have what a follower does not.
         read.leader_only = True

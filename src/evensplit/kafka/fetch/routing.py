@@ -265,11 +265,17 @@ class Routing:
         if broker is None:
             self._note_no_leader(read, leaders.unknown[read.key])
             return None
+        epoch = leaders.epochs[read.split.topic][read.split.partition]
+        # Epochs never go back while a topic keeps its id: a leader with an earlier one was cut off from the others.
+        known = max(read.epoch_seen, read.epoch, read.epoch_last)
+        if not (expected or topic_id) and read.epoch_refused and 0 <= epoch < known:
+            # Or, where topics have no ids, it is another topic. If so, all brokers say so.
+            read.trouble = problems.begun_anew(read, known, epoch)
+            return None
         read.follows, read.empty_responses, read.topic_id = False, 0, topic_id
-        read.leader_epoch = leaders.epochs[read.split.topic][read.split.partition]
-        if topic_id and read.leader_epoch >= 0:
-            # Epochs never go back while a topic keeps its id: a leader with an earlier one was cut off from the others.
-            read.leader_epoch = read.epoch_seen = max(read.leader_epoch, read.epoch_seen, read.epoch, read.epoch_last)
+        read.leader_epoch = max(epoch, known) if epoch >= 0 else epoch
+        if topic_id and epoch >= 0:
+            read.epoch_seen = read.leader_epoch
         return broker
 
     def _note_no_leader(self, read: PartitionRead, code: int) -> None:

@@ -124,11 +124,20 @@ class Cluster:
     def heard(self, number: int) -> View:
         """What one broker has heard of by now."""
         node = self.nodes[number]
-        if self.clock.now_us < node.blank_until_us:
-            return {}
         if self.clock.now_us >= node.stale_until_us or node.view is None:
             node.view = self.view
-        return node.view
+        return {} if self.clock.now_us < node.blank_until_us else node.view
+
+    def logs_heard(self, topic: str, partition: int) -> int:
+        """Of how many of a partition's logs, one after the other, every broker has heard that has heard of any."""
+        logs, heard = self.logs[topic, partition], []
+        for number, node in enumerate(self.nodes):
+            self.heard(number)
+            known = (node.view or {}).get(topic)
+            if known is not None:
+                held = known.partitions[partition].log
+                heard.append(next(count for count, log in enumerate(logs, 1) if log is held))
+        return min(heard, default=len(logs))
 
     def act(self, number: int) -> None:
         """Broker `number` is asked something: the cluster may change just before."""

@@ -39,6 +39,7 @@ class Expected:
         self.epochs = epochs
         self._committed = settings.read_committed
         self._versions = len(cluster.logs[split[1:]])
+        self._heard = cluster.logs_heard(*split[1:])
         self.planned = {at: log.records[at] for at in self._offsets(0) if at in log.records}
         self.epochs_known = self.id_known = self.by_id = False
         self._last = -1
@@ -64,7 +65,7 @@ class Expected:
     @property
     def loose(self) -> bool:
         """Whether the reader cannot know that its log became another one: nobody told it what was there."""
-        return self._may_be_another or (self._is_cut and not self.epochs_known)
+        return self._may_be_another or self._may_be_former or (self._is_cut and not self.epochs_known)
 
     @property
     def _may_be_another(self) -> bool:
@@ -72,10 +73,19 @@ class Expected:
         return not self.id_known and any(log.name != self.log.name for log in self._cluster.logs[self.split[1:]])
 
     @property
+    def _may_be_former(self) -> bool:
+        """Whether a broker had not heard of the planned log then, and the reader was not told what was there."""
+        return not self.epochs_known and self._parts(self._heard, self._versions)
+
+    @property
     def _is_cut(self) -> bool:
         """Whether another log, since the read was planned, parts from the planned one before the ranges' end."""
-        others = self._cluster.logs[self.split[1:]][self._versions :]
-        return any(log.name == self.log.name and log.parts_at < self.ranges[-1].end for log in others)
+        return self._parts(self._versions)
+
+    def _parts(self, begin: int, end: int | None = None) -> bool:
+        """Whether one of these logs parts from the one before it before the ranges' end."""
+        logs = self._cluster.logs[self.split[1:]][begin:end]
+        return any(log.name == self.log.name and 0 <= log.parts_at < self.ranges[-1].end for log in logs)
 
     def take(self, offset: int, row: tuple[Any, ...], batch_bytes_max: int) -> None:
         """A row comes. Laws F1, F2, F6."""
@@ -120,7 +130,7 @@ class Expected:
         if len(passed) < skipped:
             raise Broken("F3", f"{self.split}: {skipped} offsets from {wanted[1]} on are skipped, of {len(passed)}")
         there = [at for at in passed if at in self.planned and self._is_there(self.planned[at][0])]
-        if there and not self._may_be_another:
+        if there and not (self._may_be_another or self._may_be_former):
             raise Broken("F3", f"{self.split}: the offsets {there} are said to be lost, and are there: {found}")
         self._passed.update(passed)
 
@@ -137,7 +147,7 @@ class Expected:
     def is_lost(self, error: DataLossError) -> bool:
         """Whether something from the offset on that the error names is not there any more."""
         wanted, now = _WANTED.search(error.detail), self.now
-        if now is None or self._is_cut or self._may_be_another:
+        if now is None or self._is_cut or self._may_be_another or self._may_be_former:
             return True
         return wanted is not None and now.start > int(wanted[1])
 

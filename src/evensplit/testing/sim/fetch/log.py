@@ -76,6 +76,11 @@ class Log:
         """Where the first open transaction begins, or the end."""
         return min(self.open.values(), default=self.end)
 
+    @property
+    def newest(self) -> int:
+        """Where the last batch that was not compacted away begins. Its segment is never in remote storage alone."""
+        return next((batch.base for batch in reversed(self.batches) if batch.raw), 0)
+
     def has(self, record: Record) -> bool:
         """Whether it is (still) there."""
         found = self.records.get(record.offset)
@@ -109,7 +114,9 @@ class Log:
         kept = self.batches[: self.from_offset(offset)]
         end = kept[-1].last + 1 if kept else 0
         records = {at: found for at, found in self.records.items() if at < end}
-        return Log(self.name, min(self.start, end), kept, {}, [], records, min(self.local, end), end)
+        made = Log(self.name, min(self.start, end), kept, {}, [], records, parts_at=end)
+        made.local = min(self.local, made.newest)
+        return made
 
     def append(self, batch: Batch) -> None:
         """Write a batch at the end."""

@@ -31,6 +31,9 @@ TASKS_MAX = 2
 STORY_LINES = 40
 STYLES = ("plain", "plain", "compacted", "transactional")
 FETCH_VERSIONS = (4, 7, 10, 11, 12, 12, 12, 13, 13, 13)
+EPOCHS_TOLD_FETCH = 11
+"""The version of Fetch in Kafka 2.3, the first whose brokers tell the driver the epochs of a log (KIP-320)."""
+
 CALM_S = 5.0
 """How much longer than its deadlines a reader may take to end."""
 
@@ -129,7 +132,7 @@ class FetchSimulation:
                     self.cluster.note(f"{log.name}: a record batch of {len(log.batches[-1].raw)} bytes")
             if "remote" in self.cluster.faults and self.fetch_highest > 12:
                 # Brokers before Kafka 3.0 cannot have it.
-                log.local = self.random.randint(0, log.end)
+                log.local = min(self.random.randint(0, log.end), log.newest)
 
     def note_progress(self) -> None:
         """The reader has got on: so long it has from now."""
@@ -143,7 +146,7 @@ class FetchSimulation:
         if not expected:
             return
         skip_lost, known = random.random() < 0.5, self.ids and random.random() < 0.8
-        told = [one for one in expected.values() if random.random() < 0.8]
+        told = [one for one in expected.values() if random.random() < 0.8 and self.fetch_highest >= EPOCHS_TOLD_FETCH]
         for one in expected.values():
             one.epochs_known, one.id_known, one.by_id = one in told, known, known and self.fetch_highest > 12
         cluster.note(f"read {[part for one in expected.values() for part in one.ranges]} {self.settings} {self.limits}")
