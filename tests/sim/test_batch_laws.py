@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from evensplit.core.machine.events import BatchOpened
-from evensplit.core.model import Cause, ClusterState, Loss, SplitId
-from evensplit.core.state.state import EnumeratorState
+from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
+from evensplit.core.model import Cause, ClusterState, HandedOut, Loss, Range, SplitId
+from evensplit.core.state.state import EnumeratorState, ReadRanges, Session
 from evensplit.testing.sim import Rules, SimulationFailed, simulate
 from evensplit.testing.sim.oracle.balance import Evenness
 from evensplit.testing.sim.oracle.skipping import Owed
 from evensplit.testing.sim.profile import profile
-from evensplit.testing.sim.world import World
+from evensplit.testing.sim.world import Log, SimTopic, World
 from tests.sim.planted import PLANTED
 
 SPLIT = SplitId("a", "c", 0)
@@ -81,5 +81,30 @@ def test_more_than_what_was_skipped_may_be_declared(declared: Loss) -> None:
 def test_a_cluster_that_is_not_known_any_more_owes_nothing() -> None:
     owed = Owed(World(PROFILE, Random(0)))
     owed.skipped([SKIPPED])
-    owed.told(BatchOpened(), EnumeratorState())
+    owed.told(BatchOpened(), EnumeratorState(), EnumeratorState())
     assert owed.logged(()) == ()
+
+
+def to_compare(*ranges: Range) -> EnumeratorState:
+    """Of these ranges nobody has said yet whether they were skipped."""
+    read = ReadRanges(ranges, {part.split: "id" for part in ranges}, HandedOut.EARLIER, 0)
+    clusters = {"a": ClusterState("a", ("a:9092",), initial=False)}
+    return EnumeratorState(clusters=clusters, session=Session(read={"a": (read,)} if ranges else {}))
+
+
+@pytest.mark.parametrize(
+    "topic_id, left, owes",
+    [("gone", (), ()), ("", (), (SKIPPED,)), ("there", (), (SKIPPED,)), ("gone", (Range(SPLIT, 2, 8),), (SKIPPED,))],
+    ids=["believed", "no id", "the present id", "not believed"],
+)
+def test_what_a_broker_that_lags_says_to_be_there_is_not_owed(
+    topic_id: str, left: tuple[Range, ...], owes: tuple[Loss, ...]
+) -> None:
+    """Nothing tells it from a true answer. Only that which settles it is an excuse."""
+    world = World(PROFILE, Random(0))
+    world.clusters["a"].topics["c"] = SimTopic("there", [Log(0, 20)])
+    owed = Owed(world)
+    owed.skipped([SKIPPED])
+    polled = ReadLogsPolled("a", {SPLIT: topic_id}, {SPLIT: 0}, 1)
+    owed.told(polled, to_compare(Range(SPLIT, 2, 8)), to_compare(*left))
+    assert owed.logged(()) == owes
