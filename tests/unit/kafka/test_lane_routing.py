@@ -52,6 +52,9 @@ class Scripted:
     def client(self, *_: object) -> Scripted:
         return self
 
+    def earliest_local(self, *_: object, **how: object) -> int:
+        return 21
+
     def leaders(self, *_: object, timeout_s: float, **how: object) -> Leaders:
         until_s = self._answers[0] if self._answers else math.inf
         if isinstance(until_s, Leaders):
@@ -187,3 +190,15 @@ def test_metadata_that_is_behind_is_no_loss_while_the_leader_takes_the_epoch() -
     pool.clock.sleep(1.0)
     assert routing.resolve_leaders() == [(read, LEADER)]
     assert (read.position, read.leader_epoch) == (25, 7)
+
+
+@pytest.mark.parametrize("epoch, passes_over", [(3, True), (4, False)])
+def test_where_the_log_of_a_new_leader_begins_says_nothing_of_what_the_one_before_did_not_give(
+    epoch: int, *, passes_over: bool
+) -> None:
+    """The one before had the records in remote storage, and after an unclean election others are there."""
+    read, pool = read_of(start=25, end=38), Scripted(led_in(3), led_in(epoch))
+    routing = routing_of(read, pool, skip_lost=True)
+    assert routing.resolve_leaders() == [(read, LEADER)]
+    assert routing.settle(read) is passes_over
+    assert read.position == (38 if passes_over else 25)

@@ -174,6 +174,15 @@ def remote(read: PartitionRead, local: int) -> ClusterUnreachable:
     )
 
 
+def led_anew(read: PartitionRead, epoch: int) -> ClusterUnreachable:
+    """The broker had no records, and another one leads the partition by now. Nothing is lost yet."""
+    return ClusterUnreachable(
+        read.split.cluster,
+        f"{read}: the broker gave no records, and is not the leader any more: expected the leader epoch "
+        f"{read.leader_epoch}, found {epoch}. The new leader is asked next",
+    )
+
+
 def undecided(read: PartitionRead, stable: int) -> ClusterUnreachable:
     """Transactions are open from offset `stable` on. Nothing is lost; the records may not be read yet."""
     return ClusterUnreachable(

@@ -345,11 +345,14 @@ class Routing:
         # This look-up is by the topic's name, even if the records were requested by id.
         for broker in leaders.known.values():
             self.note_named([read], broker.address)
+        if 0 <= read.leader_epoch < (epoch := leaders.epochs.get(read.split.topic, {}).get(read.split.partition, -1)):
+            # The log of another leader says nothing about responses of the one before.
+            read.empty_responses, read.trouble = 0, problems.led_anew(read, epoch)
+            return False
         if read.position >= local:
             read.advance(read.end, self._waiting.now_s)
             return True
-        read.remote, read.empty_responses = True, 0
-        read.trouble = problems.remote(read, local)
+        read.remote, read.empty_responses, read.trouble = True, 0, problems.remote(read, local)
         return False
 
     def lose(self, read: PartitionRead, error: DataLossError, behind: int = problems.EVERYTHING) -> None:
