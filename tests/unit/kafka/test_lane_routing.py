@@ -202,3 +202,16 @@ def test_where_the_log_of_a_new_leader_begins_says_nothing_of_what_the_one_befor
     assert routing.resolve_leaders() == [(read, LEADER)]
     assert routing.settle(read) is passes_over
     assert read.position == (38 if passes_over else 25)
+
+
+def test_what_one_leader_has_refused_is_no_loss_while_another_one_was_not_asked() -> None:
+    """It was cut off. All metadata name the present leader with an epoch that is not the latest."""
+    former = Broker(1, "f", 1)
+    read, pool = read_of(start=25, end=38, epochs=LATE), Scripted(led_in(4, former), *[led_in(6)] * 100)
+    routing = routing_of(read, pool, skip_lost=True)
+    assert routing.resolve_leaders() == [(read, former)]
+    take([read], Came(error_code=UNKNOWN_LEADER_EPOCH))
+    routing.unassigned.append(read)
+    pool.clock.sleep(1.0)
+    assert routing.resolve_leaders() == [(read, LEADER)]
+    assert (read.position, read.leader_epoch) == (25, 7)

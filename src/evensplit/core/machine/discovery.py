@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -173,7 +173,8 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
     transaction.tell(listed_polls={**transaction.session.listed_polls, event.cluster: event.answer})
     if event.kafka_id and not recognised(transaction, transaction.clusters[event.cluster], event.kafka_id):
         return
-    if _is_repeated(transaction, event):
+    repeated = _is_repeated(transaction, event)
+    if repeated:
         event = replace(event, complete=False)
     cluster = transaction.clusters[event.cluster]
     pending: dict[SplitId, StartBy] = {}
@@ -186,6 +187,7 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
         or known.position is None
         or known.topic_id != one.topic_id
     ]
+    doubted = [topic for name, topic in transaction.session.id_conflicts if name == event.cluster]
     in_conflict = find_id_conflicts(transaction, event, other)
     for key, one in other:
         if one.topic in in_conflict:
@@ -201,6 +203,8 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
     former = any(transaction.session.id_conflicts[event.cluster, topic].former for topic in in_conflict)
     if event.complete and not former:
         _take_complete(transaction, event, keys)
+    elif repeated:
+        _note_lacking(transaction, event, keys, [topic for topic in doubted if topic not in in_conflict])
     _remove_leaving(transaction)
     settle_recreated(transaction)
     for by in StartBy:
@@ -221,8 +225,31 @@ def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequ
     """Note the splits that a complete listing lacks; those that an earlier one lacked as well are gone."""
     transaction.clusters[event.cluster] = replace(transaction.clusters[event.cluster], initial=False, discovered=True)
     transaction.tell(listings={**transaction.session.listings, event.cluster: event.partitions})
+    lacking = _lacking(transaction, event, keys)
+    for key in transaction.missed([split.id for split in lacking if split.active], event.asked):
+        loss = unread(transaction, transaction.splits[key], Cause.DELETED)
+        if loss is None or transaction.lose(loss):
+            transaction.retain(settle(transaction, transaction.splits[key], loss))
+    _settle_replaced(transaction, event, [split for split in lacking if not split.active])
+
+
+def _note_lacking(
+    transaction: Transaction, event: PartitionsListed, keys: Sequence[SplitId], topics: Collection[str]
+) -> None:
+    """Note the splits of `topics` that a listing lacks, whose ids were in doubt when its discovery was made.
+
+    Nothing was noted of them then, and without `Session.discovery` another one is made only if something is missing.
+    """
+    there = (*keys, *(SplitId(event.cluster, one.topic, one.partition) for one in event.seen))
+    lacking = [split.id for split in _lacking(transaction, event, there) if split.active and split.id.topic in topics]
+    if lacking:
+        since = dict.fromkeys(lacking, transaction.asked_ms(event.asked))
+        transaction.tell(missing_since={**since, **transaction.session.missing_since})
+
+
+def _lacking(transaction: Transaction, event: PartitionsListed, keys: Sequence[SplitId]) -> list[Split]:
     listed = frozenset(keys)
-    lacking = [
+    return [
         split
         for key, split in transaction.splits.items()
         if key.cluster == event.cluster
@@ -232,11 +259,6 @@ def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequ
         # The partitions of another incarnation say nothing about those of this one.
         and key[:2] not in transaction.session.id_conflicts
     ]
-    for key in transaction.missed([split.id for split in lacking if split.active], event.asked):
-        loss = unread(transaction, transaction.splits[key], Cause.DELETED)
-        if loss is None or transaction.lose(loss):
-            transaction.retain(settle(transaction, transaction.splits[key], loss))
-    _settle_replaced(transaction, event, [split for split in lacking if not split.active])
 
 
 def _settle_replaced(transaction: Transaction, event: PartitionsListed, retained: Sequence[Split]) -> None:

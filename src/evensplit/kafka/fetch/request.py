@@ -14,7 +14,7 @@ from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import ClusterError, DataLossError
 from evensplit.kafka.fetch.second_opinion import Search
-from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
 
 FETCH_BYTES_MIN = 64 << 10
@@ -48,7 +48,8 @@ class PartitionRead:
     - begun: whether something was fetched, after which only the same topic may follow.
     - leader_epoch: that of its leader, or -1 if not known. A broker that knows only an earlier one refuses the request.
     - epoch_seen: the latest epoch that a leader or a record of it had under this topic id, or -1.
-    - epoch_refused: whether a leader, since the last progress, has not known an epoch as late as the one it was sent.
+    - leader: where the broker listens that was last asked as its leader. epoch_refused_by: the last of them that has
+      not known an epoch as late as the one it was sent; None where none has since the last progress.
     - epoch: the leader epoch of the last record before `position`, or -1 if not known; no later record has an earlier
       one. epoch_behind: for positions up to this offset, it is exactly the epoch of the record before.
     - epoch_last: no record before offset `epoch_last_end` has a later epoch; -1 if not known.
@@ -71,10 +72,11 @@ class PartitionRead:
         "epoch_behind",
         "epoch_last",
         "epoch_last_end",
-        "epoch_refused",
+        "epoch_refused_by",
         "epoch_seen",
         "fetch_bytes_min",
         "follows",
+        "leader",
         "leader_epoch",
         "leader_only",
         "position",
@@ -100,7 +102,9 @@ class PartitionRead:
         self.begun = False
         self.leader_epoch = self.epoch_seen = -1
         self.epoch = self.epoch_behind = self.epoch_last = self.epoch_last_end = -1
-        self.replaced = self.epoch_refused = False
+        self.replaced = False
+        self.leader: Address | None = None
+        self.epoch_refused_by: Address | None = None
         if epochs is not None and epochs.start <= self.position:
             self.epoch, self.epoch_last, self.epoch_last_end = epochs.before, epochs.last, epochs.end
             # If both are the same, so are all in between.
@@ -127,7 +131,7 @@ class PartitionRead:
         """Note that everything before `position` was fetched; begins the next range if this one is done."""
         assert self.position <= position <= self.end
         self.position, self.stamp_s, self.trouble = position, now_s, None
-        self.search, self.begun, self.replaced, self.epoch_refused = None, True, False, False
+        self.search, self.begun, self.replaced, self.epoch_refused_by = None, True, False, None
         self.reset_probe()
         while self._ranges and self.finished:
             following = self._ranges.popleft()

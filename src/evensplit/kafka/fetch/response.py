@@ -276,7 +276,8 @@ def _take_nothing(
 
 def _refuse(answer: Answer, read: PartitionRead, code: int) -> None:
     refused = f"{read}: the broker gave no records: {describe_code(code)}"
-    read.epoch_refused |= code == UNKNOWN_LEADER_EPOCH and not read.follows
+    if code == UNKNOWN_LEADER_EPOCH and not read.follows:
+        read.epoch_refused_by = read.leader
     if read.follows:
         # The leader may have what a follower does not.
         read.leader_only = True

@@ -268,11 +268,11 @@ class Routing:
         epoch = leaders.epochs[read.split.topic][read.split.partition]
         # Epochs never go back while a topic keeps its id: a leader with an earlier one was cut off from the others.
         known = max(read.epoch_seen, read.epoch, read.epoch_last)
-        if not (expected or topic_id) and read.epoch_refused and 0 <= epoch < known:
+        if not (expected or topic_id) and read.epoch_refused_by == broker.address and 0 <= epoch < known:
             # Or, where topics have no ids, it is another topic. If so, all brokers say so.
             read.trouble = problems.begun_anew(read, known, epoch)
             return None
-        read.follows, read.empty_responses, read.topic_id = False, 0, topic_id
+        read.follows, read.empty_responses, read.topic_id, read.leader = False, 0, topic_id, broker.address
         read.leader_epoch = max(epoch, known) if epoch >= 0 else epoch
         if topic_id and epoch >= 0:
             read.epoch_seen = read.leader_epoch

@@ -360,10 +360,9 @@ class Coordinator:
         due_ms = self._agenda.due_ms if self._agenda is not None else None
         is_due = due_ms is not None and self._passed_ms() >= due_ms
         if self._options.discovery_interval_ms <= 0:
-            # Partitions that the one discovery at the start lacked need another one to confirm that; and what it lacked
-            # of a topic is only noted when it is known which id the topic has.
+            # Partitions that the one discovery at the start lacked need another one to confirm that.
             missing = (*session.missing_since, *session.read_missing)
-            return bool(session.id_conflicts) or (is_due and any(isinstance(key, SplitId) for key in missing))
+            return is_due and any(isinstance(key, SplitId) for key in missing)
         return fix_ends or is_due or bool(session.truncation_observations or session.id_conflicts)
 
     def _reached(self, cluster: ClusterState) -> ClientSettings:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from evensplit.core.machine.effects import Effect, Forget
 from evensplit.core.machine.events import (
+    Asked,
     BatchOpened,
     BatchPlanned,
     ClustersListed,
@@ -180,7 +181,8 @@ class Model(Known):
         self.heard[event.cluster] = event.answer
         if not is_the_one(self, event, before):
             return
-        complete = event.complete and not self._is_repeated(event)
+        repeated = self._is_repeated(event)
+        doubted = dict.fromkeys(self.ids.doubted, True)
         splits = renamed_splits(self, before)
         by_strategy = self.clusters[event.cluster] == STRATEGY
         lags = self.ids.look(event, splits, self.known, self.marks, self.asked_ms(event.asked), self.interval_ms)
@@ -193,14 +195,33 @@ class Model(Known):
                 self._is_listed(key, listed.topic_id, splits.get(key), by_strategy=by_strategy)
         for other in event.seen:
             self.missing.pop(SplitId(event.cluster, other.topic, other.partition), None)
-        if complete and not lags:
+        if event.complete and not repeated and not lags:
             self.clusters[event.cluster] = DONE
             for key, split in splits.items():
                 lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
                 if lacking and not self.ids.is_doubted(key):
                     self._lacks(key, split, event)
+        elif repeated:
+            for other in event.seen:
+                seen[SplitId(event.cluster, other.topic, other.partition)] = True
+            self._lacked_in_doubt(event.cluster, doubted, seen, splits, event.asked)
         for loss in self.read.recreated(self.known):
             self.lose(loss, settled=True)
+
+    def _lacked_in_doubt(
+        self,
+        cluster: str,
+        doubted: Mapping[tuple[str, str], bool],
+        seen: Mapping[SplitId, bool],
+        splits: Mapping[SplitId, Split],
+        asked: Asked,
+    ) -> None:
+        """What the discovery lacked of a topic was not counted while its id was in doubt, and it is not any more."""
+        for key, split in splits.items():
+            settled = key[:2] in doubted and not self.ids.is_doubted(key)
+            away = split.removed_at_ms is not None or key in seen or is_unwanted(self, key)
+            if key.cluster == cluster and settled and not away and key not in self.missing:
+                missed(self, key, asked)
 
     def _is_repeated(self, event: PartitionsListed) -> bool:
         """Whether the same discovery was told before, and the cluster's first one is over."""
