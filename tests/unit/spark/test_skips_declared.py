@@ -18,7 +18,7 @@ from evensplit.spark.poll import cluster_poller
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Held
 from tests.support.clocks import Clock
-from tests.support.hosts import NONE, Source, idle_until, ranges, restored
+from tests.support.hosts import NONE, Source, idle_until, plan_news, ranges, restored
 from tests.support.waiting import wait_for
 
 KEY = SplitId("east", "t", 0)
@@ -203,6 +203,26 @@ def test_what_takes_long_to_answer_was_asked_no_earlier_for_that(east: Stale) ->
     source.plan(source.plan(NONE, fix_ends=True), fix_ends=True)
     assert len(asked) >= 3
     assert all(at_ms == now_ms for at_ms, now_ms in asked)
+
+
+@pytest.mark.parametrize("elections", [0, 3])
+def test_a_shorter_log_of_a_former_id_is_not_compared(east: Stale, elections: int) -> None:
+    """The topic was created anew, and the poll after the batch is answered by a broker that lags."""
+    for _ in range(elections):
+        east.elect("t", 0)
+        east.append("t", 0, 1)
+    source = Source(east, failOnDataLoss="false", discoveryInterval="300ms", clusterWait="10s")
+    state = source.plan(NONE)
+    begin = state.splits[KEY].position or 0
+    east.append("t", 0, 10)
+    state = idle_until(source.coordinator, state, lambda found: found.splits[KEY].position == begin + 10)
+    old = east.list_partitions(source.coordinator.clusters()[0].subscription)
+    east.recreate_topic("t")
+    east.append("t", 0, 5)
+    east.old = [old]
+    state = plan_news(source, state)
+    assert state.splits[KEY].position == 5
+    assert state.losses == (Loss(KEY, Cause.RECREATED, begin, None, 10, HandedOut.EARLIER),)
 
 
 def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Stale) -> None:
