@@ -23,7 +23,7 @@ from evensplit.core.machine.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import EpochTable, SplitId, StartBy
+from evensplit.core.model import EpochTable, Split, SplitId, StartBy
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.open_questions import unsure_clusters
 from evensplit.core.state.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
@@ -196,7 +196,11 @@ class EventFeed:
                 one.is_before(answer.number) for one in state.session.read[name]
             ):
                 listed = {SplitId(name, one.topic, one.partition): one.topic_id for one in answer.listing.partitions}
-                starts = {SplitId(name, *key): start for key, start in answer.earliest.items()}
+                starts = {
+                    SplitId(name, *key): start
+                    for key, start in answer.earliest.items()
+                    if not _may_be_another(state.splits.get(SplitId(name, *key)), listed, answer.latest.get(key))
+                }
                 discovery = answer.discovery if answer.whole else 0
                 asked = self._asked(state, name, answer)
                 state = self.tell(state, ReadLogsPolled(name, listed, starts, answer.number, discovery, asked))
@@ -318,6 +322,15 @@ class EventFeed:
             named = {SplitId(name, *key): table for key, table in tables.items()}
             self._epochs[name] = tables, named
         return named
+
+
+def _may_be_another(split: Split | None, listed: Mapping[SplitId, str], end: int | None) -> bool:
+    """Whether a log that ends before the position of `split` may be that of another topic, of which a broker that lags
+    names the id that is read.
+    """
+    if split is None or split.position is None or end is None or end >= split.position:
+        return False
+    return listed.get(split.id) in ("", split.topic_id)
 
 
 def _is_new(observed: Mapping[str, int], name: str, answer: PollResult | None) -> bool:

@@ -142,9 +142,9 @@ class ClusterQuery:
         for key in refused:
             del latest[key]
             log_ends.pop(key, None)
-        if len(latest) < len(ends.offsets):
-            # Where a log that may be another one begins says as little about the one that is read.
-            starts = {key: start for key, start in starts.items() if key in latest or key not in ends.offsets}
+        if not starts.keys() <= latest.keys():
+            # Where a log begins that may be another one, by its end, says nothing about the one that is read.
+            starts = {key: start for key, start in starts.items() if key in latest}
         if discovered:
             self._known = ids
         fully = not listing.incomplete and ids.keys() <= latest.keys() and ids.keys() <= starts.keys()

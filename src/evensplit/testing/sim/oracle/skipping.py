@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from evensplit.core.machine.events import Event, ReadLogsPolled
-from evensplit.core.model import Loss
+from evensplit.core.model import Loss, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim.world import World
 
@@ -45,13 +45,14 @@ class Owed:
 
     def told(self, event: Event, before: EnumeratorState, state: EnumeratorState) -> None:
         """`state` is that after `event`, which came in `before`. A cluster that is not known any more owes nothing, nor
-        do topics that are neither wanted nor there, nor what a broker that lags says to be there (see ADR 29).
+        do topics that are neither wanted nor there or kept, nor what a broker that lags says to be there (see ADR 29).
         """
         self._kafka_ids.update((name, one.kafka_id) for name, one in state.clusters.items())
         self._losses = [
             loss
             for loss in self._losses
             if (name := self._name(loss, state)) is not None
+            and not _is_forgotten(loss.split._replace(cluster=name), before, state)
             and not (isinstance(event, ReadLogsPolled) and _is_left(loss, name, event, state))
             and not (isinstance(event, ReadLogsPolled) and self._is_denied(loss, name, event, before, state))
         ]
@@ -64,8 +65,11 @@ class Owed:
         Nothing tells it from a true one, if no other poll has named another id and the new log reaches far enough. That
         it may settle the loss is for the laws to say.
         """
-        topic_id = event.listed.get(loss.split._replace(cluster=name), "")
+        key = loss.split._replace(cluster=name)
+        topic_id, now, split = event.listed.get(key, ""), self._world.log(key), before.splits.get(key)
         if name != event.cluster or not topic_id or self._world.incarnation(loss.split, topic_id) is not None:
+            return False
+        if now is None or split is None or now.end < (split.position or 0):
             return False
         return _is_open(loss, name, before) and not _is_open(loss, name, state)
 
@@ -109,6 +113,11 @@ def _is_open(loss: Loss, name: str, state: EnumeratorState) -> bool:
     key = loss.split._replace(cluster=name)
     parts = (part for one in state.session.read.get(name, ()) for part in one.ranges)
     return any(part.split == key and part.start <= loss.position < part.end for part in parts)
+
+
+def _is_forgotten(key: SplitId, before: EnumeratorState, state: EnumeratorState) -> bool:
+    """Whether a split that is not wanted was kept for as long as it had to be."""
+    return key in before.splits and key not in state.splits and not state.session.wants(key)
 
 
 def _is_left(loss: Loss, name: str, event: ReadLogsPolled, state: EnumeratorState) -> bool:
