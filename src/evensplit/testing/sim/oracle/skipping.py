@@ -116,8 +116,9 @@ def _is_open(loss: Loss, name: str, state: EnumeratorState) -> bool:
 
 
 def _is_forgotten(key: SplitId, before: EnumeratorState, state: EnumeratorState) -> bool:
-    """Whether a split that is not wanted was kept for as long as it had to be."""
-    return key in before.splits and key not in state.splits and not state.session.wants(key)
+    """Whether a split that is gone, or not wanted, is not kept any longer."""
+    kept = state.settings.retention_ms > 0 or not state.session.wants(key)
+    return kept and key in before.splits and key not in state.splits
 
 
 def _is_left(loss: Loss, name: str, event: ReadLogsPolled, state: EnumeratorState) -> bool:
