@@ -150,6 +150,23 @@ def test_a_finished_split_is_never_read_again_and_is_no_load() -> None:
     assert not any(key in held for key in finished for held in one.held.values())
 
 
+def test_the_end_of_a_former_incarnation_does_not_finish_the_one_that_is_read_now() -> None:
+    """The reader's message was under way when its topic was found to have been created anew."""
+    one = Enumeration(1, Settings(bounded=True), loss="declare")
+    one.discover(EAST, t=1)
+    one.tell(OffsetsResolved({}, stops={ONE: 42}))
+    one.register()
+    one.hear_twice(PartitionsListed("east", listed("t", 1, "id-2")))
+    one.tell(OffsetsResolved({ONE: 5}, {ONE: 26}))
+    reading = one.state.splits[ONE]
+    assert (reading.topic_id, reading.position, reading.stop, reading.owner) == ("id-2", 5, 26, 0)
+    for end in (42, 26, 7):
+        assert one.tell(SplitsFinished(0, one.epoch(0), {ONE: end}, {ONE: "id-t"})) == ()
+        assert one.state.splits[ONE] == reading
+    one.tell(SplitsFinished(0, one.epoch(0), {ONE: 26}, {ONE: "id-2"}))
+    assert one.state.splits[ONE].finished
+
+
 def test_partitions_and_readers_that_are_added_at_a_restart() -> None:
     """FLINK-31762, second case: 3 partitions over 3 readers become 6 over 6, one each, without a move."""
     one = Enumeration(3)

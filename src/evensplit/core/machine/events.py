@@ -93,6 +93,9 @@ class SplitsFinished:
     epoch: int
     splits: Mapping[SplitId, int]
     """Split -> the offset (exclusive) of its end."""
+    topic_ids: Mapping[SplitId, str] = field(default_factory=_nothing)
+    """The incarnations that were read to their ends, as far as the reader was told them. The end of another one
+    says nothing of the one that is read now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,8 @@ class Readers:
                 if (split := state.splits.get(key)) is not None and split.stop is not None and not split.finished
             }
             if ends:
-                self._network.send(SplitsFinished(reader.index, reader.epoch, ends), now)
+                topic_ids = {key: reader.topic_ids[key] for key in ends}
+                self._network.send(SplitsFinished(reader.index, reader.epoch, ends, topic_ids), now)
         return ""
 
     def _crash(self, reader: SimReader, now: int) -> str:

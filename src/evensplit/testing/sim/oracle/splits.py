@@ -147,7 +147,9 @@ class Model(Known):
             return
         for split, offset in event.splits.items():
             known = before.splits.get(split)
-            if known is not None and known.owner == event.reader and known.position is not None:
+            if known is None or not self.is_of(event.topic_ids, split):
+                continue
+            if known.owner == event.reader and known.position is not None:
                 self.marks[split] = max(known.position, offset)
 
     def _given_back(self, event: SplitsGivenBack, *_: object) -> None:
