@@ -60,8 +60,11 @@ class StreamHost(Host):
         self._scheduler.sleep(0.5 if self.frozen else 40.0)
 
     def outlast(self) -> None:
-        """So much time passes that nothing which was removed is kept any longer."""
-        self._scheduler.sleep(self.settings.retention_ms / 1000 + 1)
+        """So much time passes that nothing removed is kept any longer, even if the clock was set back since."""
+        kept, now_ms = self._sim.state, self._scheduler.now_ms()
+        removed = [one.removed_at_ms or 0 for one in (*kept.clusters.values(), *kept.splits.values())]
+        ahead_ms = max((now_ms, *removed)) - now_ms
+        self._scheduler.sleep((ahead_ms + self.settings.retention_ms) / 1000 + 1)
 
     # One process.
 
