@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from evensplit.core.machine.events import BatchOpened, ReadLogsPolled
-from evensplit.core.model import Cause, ClusterState, HandedOut, Loss, Range, SplitId
+from evensplit.core.model import Cause, ClusterState, HandedOut, Loss, Range, Split, SplitId, Topics
 from evensplit.core.state.state import EnumeratorState, ReadRanges, Session
 from evensplit.testing.sim import Rules, SimulationFailed, simulate
 from evensplit.testing.sim.oracle.balance import Evenness
@@ -85,20 +86,27 @@ def test_a_cluster_that_is_not_known_any_more_owes_nothing() -> None:
     assert owed.logged(()) == ()
 
 
-def to_compare(*ranges: Range) -> EnumeratorState:
+def to_compare(*ranges: Range, position: int = 8) -> EnumeratorState:
     """Of these ranges nobody has said yet whether they were skipped."""
     read = ReadRanges(ranges, {part.split: "id" for part in ranges}, HandedOut.EARLIER, 0)
     clusters = {"a": ClusterState("a", ("a:9092",), initial=False)}
-    return EnumeratorState(clusters=clusters, session=Session(read={"a": (read,)} if ranges else {}))
+    session = Session(read={"a": (read,)} if ranges else {})
+    return EnumeratorState(clusters=clusters, splits={SPLIT: Split(SPLIT, "id", position=position)}, session=session)
 
 
 @pytest.mark.parametrize(
-    "topic_id, left, owes",
-    [("gone", (), ()), ("", (), (SKIPPED,)), ("there", (), (SKIPPED,)), ("gone", (Range(SPLIT, 2, 8),), (SKIPPED,))],
-    ids=["believed", "no id", "the present id", "not believed"],
+    "topic_id, left, position, owes",
+    [
+        ("gone", (), 20, ()),
+        ("", (), 20, (SKIPPED,)),
+        ("there", (), 20, (SKIPPED,)),
+        ("gone", (Range(SPLIT, 2, 8),), 20, (SKIPPED,)),
+        ("gone", (), 21, (SKIPPED,)),
+    ],
+    ids=["believed", "no id", "the present id", "not believed", "a log that is too short"],
 )
 def test_what_a_broker_that_lags_says_to_be_there_is_not_owed(
-    topic_id: str, left: tuple[Range, ...], owes: tuple[Loss, ...]
+    topic_id: str, left: tuple[Range, ...], position: int, owes: tuple[Loss, ...]
 ) -> None:
     """Nothing tells it from a true answer. Only that which settles it is an excuse."""
     world = World(PROFILE, Random(0))
@@ -106,5 +114,18 @@ def test_what_a_broker_that_lags_says_to_be_there_is_not_owed(
     owed = Owed(world)
     owed.skipped([SKIPPED])
     polled = ReadLogsPolled("a", {SPLIT: topic_id}, {SPLIT: 0}, 1)
-    owed.told(polled, to_compare(Range(SPLIT, 2, 8)), to_compare(*left))
+    owed.told(polled, to_compare(Range(SPLIT, 2, 8), position=position), to_compare(*left))
+    assert owed.logged(()) == owes
+
+
+@pytest.mark.parametrize("retention_ms, wanted, owes", [(0, True, (SKIPPED,)), (1, True, ()), (0, False, ())])
+def test_what_is_not_kept_any_longer_is_not_owed(retention_ms: int, wanted: bool, owes: tuple[Loss, ...]) -> None:
+    """Without retention, what is gone is forgotten at once, and still has to be declared."""
+    owed = Owed(World(PROFILE, Random(0)))
+    owed.skipped([SKIPPED])
+    before = to_compare()
+    subscriptions = {} if wanted else {"a": Topics(("b",))}
+    session = replace(before.session, subscriptions=subscriptions)
+    settings = replace(before.settings, retention_ms=retention_ms)
+    owed.told(BatchOpened(), before, replace(before, splits={}, session=session, settings=settings))
     assert owed.logged(()) == owes

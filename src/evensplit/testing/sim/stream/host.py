@@ -62,7 +62,8 @@ class StreamHost(Host):
     def outlast(self) -> None:
         """So much time passes that nothing removed is kept any longer, even if the clock was set back since."""
         kept, now_ms = self._sim.state, self._scheduler.now_ms()
-        removed = [one.removed_at_ms or 0 for one in (*kept.clusters.values(), *kept.splits.values())]
+        removed = [split.removed_at_ms or 0 for split in kept.splits.values()]
+        removed += [cluster.removed_at_ms or 0 for cluster in kept.clusters.values()]
         ahead_ms = max((now_ms, *removed)) - now_ms
         self._scheduler.sleep((ahead_ms + self.settings.retention_ms) / 1000 + 1)
 
