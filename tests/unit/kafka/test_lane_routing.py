@@ -23,6 +23,7 @@ KEY = ("t", 0)
 THERE = Leaders({KEY: LEADER}, {}, {"t": ""}, {"t": {0: -1}}, LEADER.address, [LEADER.address])
 GONE = Leaders({}, {KEY: UNKNOWN_TOPIC_OR_PARTITION}, {"t": ""}, {}, LEADER.address, [LEADER.address])
 ROUNDS_MAX = 1_000
+TIMEOUT_S = SETTINGS.progress_timeout_ms / 1000
 
 LATE = RangeEpochs(25, 3, 38, 7)
 """The last record of the range is of epoch 7."""
@@ -128,6 +129,40 @@ def test_what_all_brokers_denied_is_lost_although_they_do_not_answer_any_more() 
     read, pool = read_of(start=25, end=38), Scripted(*[GONE] * 8)
     with pytest.raises(DataLossError, match="does not exist"):
         go_on(routing_of(read, pool, skip_lost=False), pool, read)
+
+
+def found_again(*, skip_lost: bool) -> tuple[PartitionRead, Scripted, Routing]:
+    """No broker answers until the time is nearly over; one that starts denies the partition, and then has it."""
+    read, pool = read_of(start=25, end=38), Scripted(TIMEOUT_S - 1.5, GONE, GONE, *[THERE] * 100)
+    routing = routing_of(read, pool, skip_lost=skip_lost)
+    for _ in range(ROUNDS_MAX):
+        if routing.resolve_leaders():
+            break
+        pool.clock.sleep(0.1)
+    assert not read.finished
+    assert routing.left_s(read) < 0
+    return read, pool, routing
+
+
+@pytest.mark.parametrize("skip_lost", [False, True])
+def test_what_brokers_have_again_is_not_lost(*, skip_lost: bool) -> None:
+    """The leader's first answer has no whole record batch, or none of this partition. Nothing was lost for that."""
+    read, _, routing = found_again(skip_lost=skip_lost)
+    with pytest.raises(ClusterUnreachable, match="did not know the topic or the partition, and do again"):
+        routing.raise_if_overdue(read)
+    assert read.position == 25
+
+
+def test_where_the_log_ends_is_looked_into_anew_once_brokers_have_it_again() -> None:
+    """A new leader learns later where it ends."""
+    read, pool, routing = found_again(skip_lost=True)
+    take([read], Came(high_watermark=0))
+    routing.raise_if_overdue(read)
+    assert not read.finished
+    routing.unassigned.append(read)
+    # If it goes on so, the records are gone.
+    go_on(routing, pool, read)
+    assert read.position == 38
 
 
 def refused(routing: Routing, pool: Scripted, read: PartitionRead) -> None:

@@ -54,6 +54,17 @@ def pass_over(read: PartitionRead, error: DataLossError, behind: int, now_s: flo
     log.warning("cluster %r, topic %r, partition %d: %s. At most %d offsets were skipped", *read.split, found, skipped)
 
 
+def take_back(read: PartitionRead) -> None:
+    """Drop the loss that metadata told of `read`, since it has the partition again. That counts as no progress yet.
+
+    What its leader says of its log from now on is looked into anew.
+    """
+    read.search = None
+    if isinstance(read.trouble, DataLossError):
+        detail = f"{read}: brokers did not know the topic or the partition, and do again; its leader is asked next"
+        read.trouble = ClusterUnreachable(read.split.cluster, detail)
+
+
 def absent(read: PartitionRead) -> DataLossError:
     """The topic or partition is not in the metadata."""
     return _lost(

@@ -20,7 +20,7 @@ from evensplit.kafka.fetch import problems
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.leader import PATIENCE_MIN_S
 from evensplit.kafka.fetch.request import PartitionRead
-from evensplit.kafka.fetch.second_opinion import Search
+from evensplit.kafka.fetch.second_opinion import Search, is_informed
 from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.error_codes import (
     OFFSET_OUT_OF_RANGE,
@@ -118,14 +118,14 @@ class Routing:
                 continue
             for read in reads:
                 broker = self._leader_of(read, leaders)
+                # That it has no leader does not mean that it is gone.
+                denied = broker is None and isinstance(read.trouble, DataLossError)
+                if read.search is not None and read.search.denied and not denied:
+                    problems.take_back(read)
                 if read.search is None and isinstance(read.trouble, DataLossError):
                     read.search = Search(self._waiting.now_s)
                 if read.search is not None:
-                    # That it has no leader does not mean that it is gone.
-                    denied = broker is None and isinstance(read.trouble, DataLossError)
-                    informed = bool(leaders.topic_ids[read.split.topic]) or any(
-                        topic != read.split.topic for topic, _ in leaders.known
-                    )
+                    informed = is_informed(leaders, read.split.topic)
                     read.search.hear(leaders, self._waiting.now_s, denied=denied, informed=informed)
                 if broker is None:
                     self.unassigned.append(read)

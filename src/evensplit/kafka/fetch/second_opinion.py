@@ -74,3 +74,8 @@ class Search:
 
     def _was_heard_late(self, grace_s: float) -> bool:
         return self.last_s - self.since_s >= 0.75 * grace_s
+
+
+def is_informed(leaders: Leaders, topic: str) -> bool:
+    """Whether the broker that answered knows another topic than the one that seems to be gone, or one of that name."""
+    return bool(leaders.topic_ids[topic]) or any(other != topic for other, _ in leaders.known)
