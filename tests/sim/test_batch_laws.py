@@ -118,14 +118,17 @@ def test_what_a_broker_that_lags_says_to_be_there_is_not_owed(
     assert owed.logged(()) == owes
 
 
-@pytest.mark.parametrize("retention_ms, wanted, owes", [(0, True, (SKIPPED,)), (1, True, ()), (0, False, ())])
-def test_what_is_not_kept_any_longer_is_not_owed(retention_ms: int, wanted: bool, owes: tuple[Loss, ...]) -> None:
-    """Without retention, what is gone is forgotten at once, and still has to be declared."""
+@pytest.mark.parametrize("removed_at_ms, wanted, owes", [(None, True, (SKIPPED,)), (1, True, ()), (None, False, ())])
+def test_what_is_not_kept_any_longer_is_not_owed(
+    removed_at_ms: int | None, wanted: bool, owes: tuple[Loss, ...]
+) -> None:
+    """What is forgotten before it was removed still has to be declared."""
     owed = Owed(World(PROFILE, Random(0)))
     owed.skipped([SKIPPED])
     before = to_compare()
+    removed = before.splits[SPLIT]._replace(removed_at_ms=removed_at_ms)
     subscriptions = {} if wanted else {"a": Topics(("b",))}
     session = replace(before.session, subscriptions=subscriptions)
-    settings = replace(before.settings, retention_ms=retention_ms)
-    owed.told(BatchOpened(), before, replace(before, splits={}, session=session, settings=settings))
+    after = replace(before, splits={}, session=session)
+    owed.told(BatchOpened(), replace(before, splits={SPLIT: removed}), after)
     assert owed.logged(()) == owes

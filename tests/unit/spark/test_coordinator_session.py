@@ -200,12 +200,16 @@ def test_without_discovery_what_a_restart_does_not_find_is_looked_for_once_more(
         assert [split.position for split in go_on(state).load()] == [10] * 6
 
 
-def test_without_discovery_what_a_topic_lacks_that_was_created_anew_is_given_up(east: Forgetful, clock: Clock) -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_without_discovery_what_a_topic_lacks_that_was_created_anew_is_given_up(
+    east: Forgetful, clock: Clock, *, restarts: bool
+) -> None:
     """The one discovery of the start does not say so: only a later poll confirms that its topic is another one."""
-    first = coordinator(east, clock).plan(EnumeratorState(), limited=True)
-    east.recreate_topic("u", 1)
     one = coordinator(east, clock, discoveryInterval="0", failOnDataLoss="false")
-    state = decode(encode(first))
+    state = one.plan(EnumeratorState(), limited=True)
+    east.recreate_topic("u", 1)
+    if restarts:
+        one, state = coordinator(east, clock, discoveryInterval="0", failOnDataLoss="false"), decode(encode(state))
     for _ in range(40):
         clock.now_s += 1
         state = one.plan(state, limited=True)

@@ -203,7 +203,7 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
     former = any(transaction.session.id_conflicts[event.cluster, topic].former for topic in in_conflict)
     if event.complete and not former:
         _take_complete(transaction, event, keys)
-    elif repeated:
+    elif repeated or not transaction.session.discovery:
         _note_lacking(transaction, event, keys, [topic for topic in doubted if topic not in in_conflict])
     _remove_leaving(transaction)
     settle_recreated(transaction)
@@ -236,9 +236,10 @@ def _take_complete(transaction: Transaction, event: PartitionsListed, keys: Sequ
 def _note_lacking(
     transaction: Transaction, event: PartitionsListed, keys: Sequence[SplitId], topics: Collection[str]
 ) -> None:
-    """Note the splits of `topics` that a listing lacks, whose ids were in doubt when its discovery was made.
+    """Note the splits of `topics` that a listing lacks, whose ids were in doubt until now.
 
-    Nothing was noted of them then, and without `Session.discovery` another one is made only if something is missing.
+    Nothing was noted of them by its discovery, and without `Session.discovery` another one is made only if something is
+    missing.
     """
     there = (*keys, *(SplitId(event.cluster, one.topic, one.partition) for one in event.seen))
     lacking = [split.id for split in _lacking(transaction, event, there) if split.active and split.id.topic in topics]

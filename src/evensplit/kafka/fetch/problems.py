@@ -54,12 +54,13 @@ def pass_over(read: PartitionRead, error: DataLossError, behind: int, now_s: flo
     log.warning("cluster %r, topic %r, partition %d: %s. At most %d offsets were skipped", *read.split, found, skipped)
 
 
-def take_back(read: PartitionRead) -> None:
+def take_back(read: PartitionRead, now_s: float) -> None:
     """Drop the loss that metadata told of `read`, since it has the partition again. That counts as no progress yet.
 
-    What its leader says of its log from now on is looked into anew.
+    What its leader says of its log from now on is looked into anew, for as long as is left.
     """
-    read.search = None
+    assert read.search is not None
+    read.search.begin_anew(now_s)
     if isinstance(read.trouble, DataLossError):
         detail = f"{read}: brokers did not know the topic or the partition, and do again; its leader is asked next"
         read.trouble = ClusterUnreachable(read.split.cluster, detail)

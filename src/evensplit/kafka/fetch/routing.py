@@ -121,7 +121,7 @@ class Routing:
                 # That it has no leader does not mean that it is gone.
                 denied = broker is None and isinstance(read.trouble, DataLossError)
                 if read.search is not None and read.search.denied and not denied:
-                    problems.take_back(read)
+                    problems.take_back(read, self._waiting.now_s)
                 if read.search is None and isinstance(read.trouble, DataLossError):
                     read.search = Search(self._waiting.now_s)
                 if read.search is not None:
@@ -287,7 +287,7 @@ class Routing:
         if not is_retriable(code):
             raise read.trouble
 
-    def look(self, read: PartitionRead, look: Callable[[PartitionRead], bool]) -> bool | None:
+    def look(self, read: PartitionRead, look: Callable[[PartitionRead], bool | None]) -> bool | None:
         """The result of `look`, which asks the leader; None if that did not answer in time or lost the partition.
 
         The metadata then tells which broker has it.
@@ -334,8 +334,8 @@ class Routing:
             )
         return found[read.key]
 
-    def settle(self, read: PartitionRead) -> bool:
-        """Pass over the rest of the range, of which the broker has nothing, unless it is in remote storage."""
+    def settle(self, read: PartitionRead) -> bool | None:
+        """Pass over the range's rest, of which the broker has nothing, unless it is remote. None: another one leads."""
         left_s = max(self.left_s(read), PATIENCE_MIN_S)
         client, cluster_id = self._client(read.split.cluster), self._cluster_ids[read.split.cluster]
         with self._waiting():
@@ -348,7 +348,7 @@ class Routing:
         if 0 <= read.leader_epoch < (epoch := leaders.epochs.get(read.split.topic, {}).get(read.split.partition, -1)):
             # The log of another leader says nothing about responses of the one before.
             read.empty_responses, read.trouble = 0, problems.led_anew(read, epoch)
-            return False
+            return None
         if read.position >= local:
             read.advance(read.end, self._waiting.now_s)
             return True

@@ -48,6 +48,13 @@ class Search:
             else:
                 self._denials.pop(leaders.answered, None)
 
+    def begin_anew(self, now_s: float) -> None:
+        """Note that the partition is there again: earlier answers do not count, and `begun_s` stays."""
+        self._told.clear()
+        self._denials.clear()
+        self.since_s = self.last_s = now_s
+        self.denied = False
+
     def unheard(self) -> list[Address]:
         """The brokers that may still know the partition: they have not answered, or knew it when the last one did not.
 

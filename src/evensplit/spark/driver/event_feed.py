@@ -199,7 +199,9 @@ class EventFeed:
                 starts = {
                     SplitId(name, *key): start
                     for key, start in answer.earliest.items()
-                    if not _may_be_another(state.splits.get(SplitId(name, *key)), listed, answer.latest.get(key))
+                    if not _may_be_another(
+                        state.splits.get(SplitId(name, *key)), listed, answer.log_ends.get(key, answer.latest.get(key))
+                    )
                 }
                 discovery = answer.discovery if answer.whole else 0
                 asked = self._asked(state, name, answer)
@@ -328,7 +330,7 @@ def _may_be_another(split: Split | None, listed: Mapping[SplitId, str], end: int
     """Whether a log that ends before the position of `split` may be that of another topic, of which a broker that lags
     names the id that is read.
     """
-    if split is None or split.position is None or end is None or end >= split.position:
+    if split is None or not split.active or split.position is None or end is None or end >= split.position:
         return False
     return listed.get(split.id) in ("", split.topic_id)
 

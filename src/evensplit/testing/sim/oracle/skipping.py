@@ -117,8 +117,10 @@ def _is_open(loss: Loss, name: str, state: EnumeratorState) -> bool:
 
 def _is_forgotten(key: SplitId, before: EnumeratorState, state: EnumeratorState) -> bool:
     """Whether a split that is gone, or not wanted, is not kept any longer."""
-    kept = state.settings.retention_ms > 0 or not state.session.wants(key)
-    return kept and key in before.splits and key not in state.splits
+    split = before.splits.get(key)
+    if split is None or key in state.splits:
+        return False
+    return split.removed_at_ms is not None or not state.session.wants(key)
 
 
 def _is_left(loss: Loss, name: str, event: ReadLogsPolled, state: EnumeratorState) -> bool:

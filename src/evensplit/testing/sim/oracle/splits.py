@@ -203,7 +203,7 @@ class Model(Known):
                 lacking = key.cluster == event.cluster and key not in seen and not is_unwanted(self, key)
                 if lacking and not self.ids.is_doubted(key):
                     self._lacks(key, split, event)
-        elif repeated:
+        elif repeated or not before.session.discovery:
             for other in event.seen:
                 seen[SplitId(event.cluster, other.topic, other.partition)] = True
             self._lacked_in_doubt(event.cluster, doubted, seen, splits, event.asked)
