@@ -91,6 +91,10 @@ class Split(NamedTuple):
         """It is to be read: neither retained nor finished."""
         return self.removed_at_ms is None and not self.finished
 
+    def is_other(self, topic_id: str) -> bool:
+        """Whether `topic_id` is that of another incarnation of the topic; false where one of the two is not known."""
+        return bool(topic_id and self.topic_id) and topic_id != self.topic_id
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:

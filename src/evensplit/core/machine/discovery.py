@@ -273,7 +273,7 @@ def _settle_replaced(transaction: Transaction, event: PartitionsListed, retained
     seen = frozenset((one.topic, one.partition) for one in event.seen)
     for split in retained:
         topic_id = topic_ids.get(split.id.topic, "")
-        if not (topic_id and split.topic_id) or topic_id == split.topic_id or split.id[1:] in seen:
+        if not split.is_other(topic_id) or split.id[1:] in seen:
             continue
         loss = unread(transaction, split, Cause.DELETED)
         if loss is not None:
@@ -291,7 +291,7 @@ def _seen(transaction: Transaction, key: SplitId, one: ListedPartition, *, initi
         return known
     if known.removed_at_ms is not None and not transaction.session.wants(key):
         return known
-    if one.topic_id and known.topic_id and one.topic_id != known.topic_id and known.position is not None:
+    if known.is_other(one.topic_id) and known.position is not None:
         return _recreated(transaction, known, one.topic_id)
     # The brokers tell topic ids since an upgrade, or nothing was read of the topic that had the other id.
     topic_id = one.topic_id or known.topic_id
@@ -336,7 +336,7 @@ def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
                 raise TransitionError(f"a start was resolved for {key}, which has not been discovered")
             continue
         topic_id = event.topic_ids.get(key, "")
-        if split.finished or (topic_id and split.topic_id and topic_id != split.topic_id):
+        if split.finished or split.is_other(topic_id):
             continue
         start, stop = event.starts.get(key), event.stops.get(key)
         if start is not None and split.position is None:

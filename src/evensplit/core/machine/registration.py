@@ -115,7 +115,7 @@ def splits_finished(transaction: Transaction, event: SplitsFinished) -> None:
         split, end = transaction.get(key), event.splits[key]
         if split is None or split.owner != event.reader or split.position is None or end < split.position:
             continue
-        if _is_of_another(split, event.topic_ids.get(key, "")):
+        if split.is_other(event.topic_ids.get(key, "")):
             continue
         if split.stop is not None and end < split.stop:
             raise TransitionError(f"{key} was finished at {end}; expected its stop at {split.stop}")
@@ -155,7 +155,7 @@ def _lists(answer: tuple[ListedPartition, ...], key: SplitId) -> bool:
 
 def _catch_up(transaction: Transaction, split: Split, position: int, topic_id: str) -> None:
     """Begin `split` anew at `position`, where a reader of it was, if that is further than is known."""
-    if split.finished or _is_of_another(split, topic_id):
+    if split.finished or split.is_other(topic_id):
         return
     if split.position is not None:
         if position > split.position:
@@ -163,11 +163,6 @@ def _catch_up(transaction: Transaction, split: Split, position: int, topic_id: s
     elif split.initial or topic_id:
         # Otherwise no reader was ever told to read it, and the report is of an earlier incarnation.
         transaction.start(split, position)
-
-
-def _is_of_another(split: Split, topic_id: str) -> bool:
-    """Whether what a reader says with `topic_id` is of another incarnation than the one that is read now."""
-    return bool(topic_id and split.topic_id) and topic_id != split.topic_id
 
 
 def _depart(transaction: Transaction, reader: int) -> None:
