@@ -225,6 +225,20 @@ def test_a_shorter_log_of_a_former_id_is_not_compared(east: Stale, elections: in
     assert state.losses == (Loss(KEY, Cause.RECREATED, begin, None, 10, HandedOut.EARLIER),)
 
 
+def test_a_run_that_ends_does_not_compare_a_log_that_is_too_short(east: Stale) -> None:
+    """The first broker that is asked after the batch lags, and names the former id of a topic that was created anew."""
+    source = Source(east, failOnDataLoss="false", discoveryInterval="300ms", maxOffsetsPerTrigger="4")
+    first = source.plan(NONE, fix_ends=True, limited=True)
+    old = east.list_partitions(source.coordinator.clusters()[0].subscription)
+    second = source.plan(first, fix_ends=True, limited=True)
+    east.recreate_topic("t")
+    east.old = [old]
+    third = source.plan(second, fix_ends=True, limited=True)
+    assert not east.old
+    last = source.plan(third, fix_ends=True, limited=True)
+    assert Loss(KEY, Cause.RECREATED, 4, None, 4, HandedOut.EARLIER) in last.losses
+
+
 def test_a_run_that_cannot_look_leaves_it_to_the_next_one(east: Stale) -> None:
     source = Source(east, failOnDataLoss="false")
     end = source.plan(NONE, fix_ends=True)
