@@ -14,8 +14,10 @@ from evensplit.core.machine.events import BatchOpened, BatchPlanned, Event, Read
 from evensplit.core.model import SplitId
 from evensplit.core.state import codec
 from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.settings import OWNERS
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules
+from evensplit.testing.sim.rules import plan_any_batch
 from tests.sim.planting import Owners, Planted, by_step, changed, swapped
 
 
@@ -46,6 +48,23 @@ def firsts_skipped(start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
         for plan in found.readers
     )
     return replace(found, readers=tuple(plan for plan in kept if plan.ranges))
+
+
+def joined_whatever_they_have(start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
+    """One reader reads for all others, however much that is, or whether it may."""
+    found = plan_any_batch(start, end)
+    if len(found.readers) < 2 or found.kind == OWNERS:
+        return found
+    first, *others = found.readers
+    ranges = tuple(sorted(part for plan in found.readers for part in plan.ranges))
+    joined = {one.reader: first.reader for one in others}
+    return replace(found, readers=(ReaderPlan(first.reader, ranges),), joined=joined)
+
+
+def joined_by_none(start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
+    """Every reader reads what it has, however little."""
+    settings = replace(end.settings, reader_offsets_min=1)
+    return plan_any_batch(start, replace(end, settings=settings))
 
 
 def firsts_dropped(state: EnumeratorState, event: Event) -> Step:
@@ -105,8 +124,12 @@ BUGS: Mapping[str, Planted] = {
     "pending-forgotten": Planted(
         "the checkpoint lacks what nobody owns", ("S10",), Rules(encode=pending_forgotten), like="FLINK-40469"
     ),
-    "unchecked": Planted("a damaged checkpoint is believed", ("S10",), Rules(decode=unchecked), seed=81),
+    "unchecked": Planted("a damaged checkpoint is believed", ("S10",), Rules(decode=unchecked), seed=41),
     "one-too-far": Planted("a batch goes beyond the log", ("S12",), Rules(plan_ends=one_too_far), seed=1),
+    "joined-whatever": Planted(
+        "a reader reads for all others", ("S2", "S12", "S15"), Rules(plan_batch=joined_whatever_they_have), seed=1
+    ),
+    "joined-by-none": Planted("little work is done by many", ("S12",), Rules(plan_batch=joined_by_none), seed=21),
     "firsts-dropped": Planted(
         "a gap in the log hides where splits began",
         ("S15",),

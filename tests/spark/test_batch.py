@@ -109,12 +109,14 @@ def test_two_clusters_in_one_frame(spark: SparkSession, east: LocalKafka, west: 
     clusters = {
         name: {"kafka.bootstrap.servers": broker.bootstrap_servers} for name, broker in (("east", east), ("west", west))
     }
-    frame = spark.read.format("evensplit").options(clusters=json.dumps(clusters), subscribe=topic, readers="3").load()
-    assert {(row.cluster, row["count"]) for row in frame.groupBy("cluster").count().collect()} == {
-        ("east", 30),
-        ("west", 40),
-    }
-    assert frame.rdd.getNumPartitions() == 3
+    options = {"clusters": json.dumps(clusters), "subscribe": topic, "readers": "3"}
+    for offsets_min, tasks in (("1", 3), ("250", 1)):
+        frame = spark.read.format("evensplit").options(**options, readerOffsetsMin=offsets_min).load()
+        assert {(row.cluster, row["count"]) for row in frame.groupBy("cluster").count().collect()} == {
+            ("east", 30),
+            ("west", 40),
+        }
+        assert frame.rdd.getNumPartitions() == tasks
 
 
 def test_an_empty_topic_has_no_rows(spark: SparkSession, east: LocalKafka, topic: str) -> None:

@@ -148,7 +148,8 @@ class Explanation:
              "retained", "returned", "finished", "forgotten", "recreated": [split],
              "lost": [{"split", "cause", "position", "found", "offsetsMax", "what"}],
              "readers": [{"reader", "splits", "offsets"}], "spread", "offsets",
-             "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts"}, "advice",
+             "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts", "joined"},
+             "advice",
              "evenness": [{"cluster", "even", "loadMin", "loadMax", "loadMaxBound", "moved", "movedBound", "promised",
                            "statement"}],
              "clusters": [{"id", "reachable", "unreachable", "unreachableSinceMs", "leftOut", "removedAtMs",
@@ -254,7 +255,7 @@ def explain(
         _clusters(after, report),
         evenness(before, after) if proven is None else proven,
         bool(found.moves) or before.generation != after.generation,
-        PlanView(plan.kind, plan.offsets_max, plan.bound, plan.lent, plan.cuts, plan.share),
+        PlanView(plan.kind, plan.offsets_max, plan.bound, plan.lent, plan.cuts, plan.share, len(plan.joined)),
         _notices(report),
         report != Report(),
     )

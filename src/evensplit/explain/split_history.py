@@ -31,6 +31,8 @@ class Reading:
     start: int
     end: int
     """The first offset after it."""
+    instead_of: int | None = None
+    """The reader that would have read it, but had too few offsets in the batch; None: nobody else."""
 
     def sentence(self) -> str:
         """Say which offsets were read, and by which reader."""
@@ -40,7 +42,8 @@ class Reading:
             return f"{what} read; this source did not plan the batch"
         *others, last_reader = map(str, self.readers)
         by = f"readers {', '.join(others)} and {last_reader}" if others else f"reader {last_reader}"
-        return f"{what} read by {by}"
+        instead = "" if self.instead_of is None else f", as reader {self.instead_of} had few (readerOffsetsMin)"
+        return f"{what} read by {by}{instead}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,12 @@ class Entry:
             "changes": list(self.changes),
             "reading": None
             if reading is None
-            else {"readers": list(reading.readers), "start": reading.start, "end": reading.end},
+            else {
+                "readers": list(reading.readers),
+                "start": reading.start,
+                "end": reading.end,
+                "insteadOf": reading.instead_of,
+            },
         }
 
 
@@ -147,7 +155,7 @@ def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: 
     latest = chapters[-1] if chapters else None
     if latest is not None and not latest.changes and latest.reading is not None:
         earlier = latest.reading
-        if (earlier.readers, earlier.end) == (reading.readers, reading.start):
+        if replace(earlier, start=reading.start, end=reading.end) == reading and earlier.end == reading.start:
             chapters[-1] = Entry(latest.first, end, (), replace(earlier, end=reading.end))
             return
     chapters.append(Entry(end, end, (), reading))
@@ -158,12 +166,15 @@ def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> R
     if not after.readers:
         return next((Reading((), *part[1:]) for part in batch_ranges(before, after) if part.split == key), None)
     # Its reader depends on the ranges of all the others.
-    found = [
-        (plan.reader, part) for plan in plan_batch(before, after).readers for part in plan.ranges if part.split == key
-    ]
+    plan = plan_batch(before, after)
+    found = [(one.reader, part) for one in plan.readers for part in one.ranges if part.split == key]
     if not found:
         return None
-    return Reading(tuple(reader for reader, _ in found), found[0][1].start, found[-1][1].end)
+    readers = tuple(reader for reader, _ in found)
+    owners = [one.splits[key].owner for one in (after, before) if key in one.splits]
+    owner = next((one for one in owners if one is not None), None)
+    is_joined = owner is not None and (plan.joined.get(owner),) == readers
+    return Reading(readers, found[0][1].start, found[-1][1].end, owner if is_joined else None)
 
 
 def _plain(split: Split | None) -> dict[str, Any] | None:

@@ -186,14 +186,16 @@ def test_the_last_range_of_what_nobody_has_goes_to_one_who_may_read_it() -> None
     ),
     st.none() | st.integers(1, 20),
     st.none() | st.integers(1, 400),
+    st.sampled_from([1, 20, 600]),
 )
 def test_every_plan_and_its_tasks_read_every_range_once_and_in_order(
-    work: list[tuple[int, int]], kind: str, pins: Pins, tasks_min: int | None, most: int | None
+    work: list[tuple[int, int]], kind: str, pins: Pins, tasks_min: int | None, most: int | None, reader_min: int
 ) -> None:
     keys = [SplitId("cd"[number % 2], "tu"[number // 2 % 2], number) for number in range(len(work))]
     start = state(*(Split(key, "", 0, None, owner) for key, (owner, _) in zip(keys, work, strict=True)), readers=4)
     end = state(*(Split(key, "", size, None, owner) for key, (owner, size) in zip(keys, work, strict=True)), readers=4)
-    end = replace(end, settings=Settings(plan=kind), eligible=pins, assigned_readers=(0, 1, 2, 3))
+    settled = Settings(plan=kind, reader_offsets_min=reader_min)
+    end = replace(end, settings=settled, eligible=pins, assigned_readers=(0, 1, 2, 3))
     end = replace(end, splits={key: end.splits[key] for key in sorted(end.splits)})
     plan = plan_batch(start, end, offsets_min=1)
     expected = batch_ranges(start, end)

@@ -7,16 +7,18 @@ kept, is the same batch (law S11).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter, ne
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from evensplit.core.batch.join_readers import join
 from evensplit.core.batch.lend_ranges import Piece, lend
 from evensplit.core.batch.split_ranges import Kind, least_bound, level
 from evensplit.core.html import lines, table, title
 from evensplit.core.model import Cause, Range, Readable, Split, SplitId, scopes
-from evensplit.core.state.settings import LEVEL, WHOLE
+from evensplit.core.state.settings import LEVEL, OWNERS, WHOLE
 from evensplit.core.state.state import EnumeratorState, as_named, new_losses
 from evensplit.core.state.validation import named
 from evensplit.core.text import counted
@@ -53,13 +55,16 @@ class BatchPlan:
     readers: tuple[ReaderPlan, ...]
     """One plan for each reader that has work, ascending."""
     bound: int
-    """The least offsets that the busiest reader can have if ranges may be lent (`owners`, `whole`) or cut (`level`)."""
+    """The least offsets that the busiest reader can have if ranges may be lent (`owners`, `whole`) or cut (`level`).
+    Never less than what one has that reads for others."""
     share: int
     """The same if ranges may be cut, whatever the kind."""
     lent: int
-    """How many ranges, or parts of them, another reader than the owner reads."""
+    """How many ranges, or parts of them, were lent to another reader than the owner, to level the work."""
     cuts: int
     """How many ranges were cut."""
+    joined: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Reader -> the one that reads for it, since it would have too few offsets (`Settings.reader_offsets_min`)."""
 
     @property
     def offsets(self) -> int:
@@ -214,6 +219,9 @@ def plan_batch(start: EnumeratorState, end: EnumeratorState, *, offsets_min: int
       that is possible (`ceil(work / readers)` where all may read everything), and there are at most as many cuts as
       readers less one. Parts of a split ascend with the numbers of their readers.
 
+    With `whole`, and with `level` where nothing is cut, readers whose offsets are fewer than `reader_offsets_min` of
+    the settings are joined: see `join_readers.join`.
+
     The last range of a split that is finished in `end`, and so has no owner there, counts as that of its owner in
     `start`; if it had none, the batch being its first and last, as that of the reader with the fewest offsets so far.
 
@@ -228,27 +236,42 @@ def plan_batch(start: EnumeratorState, end: EnumeratorState, *, offsets_min: int
     plan = end.settings.plan
     share = least_bound(work)
     bound = share if plan == LEVEL else max(share, max(owned.sizes, default=0))
-    by_reader: dict[int, list[Range]] = {}
-    cuts = 0
+    doing = owned.owners
     if plan == LEVEL:
         shared = _levelled(owned, work, offsets_min)
-        for part, shares in zip(owned.parts, shared, strict=True):
-            begin = part.start
-            for reader, size in sorted(shares):
-                by_reader.setdefault(reader, []).append(Range(part.split, begin, begin + size))
-                begin += size
-        lent = sum(reader != owner for owner, shares in zip(owned.owners, shared, strict=True) for reader, _ in shares)
-        cuts = sum(len(shares) - 1 for shares in shared)
-    else:
-        doing = owned.owners
-        if plan == WHOLE:
-            pieces = list(named(Piece, zip(owned.sizes, owned.owners, owned.kind, strict=True)))
-            doing = lend(pieces, owned.kinds, max(bound, offsets_min), kept_max=offsets_min)
-        for part, reader in zip(owned.parts, doing, strict=True):
-            by_reader.setdefault(reader, []).append(part)
-        lent = sum(map(ne, doing, owned.owners))
-    plans = tuple(ReaderPlan(reader, tuple(by_reader[reader])) for reader in sorted(by_reader))
-    return BatchPlan(plan, plans, bound, share, lent, cuts)
+        if any(len(shares) > 1 for shares in shared):
+            return _cut(owned, shared, bound, share)
+        doing = [reader for shares in shared for reader, _ in shares]
+    elif plan == WHOLE:
+        pieces = list(named(Piece, zip(owned.sizes, owned.owners, owned.kind, strict=True)))
+        doing = lend(pieces, owned.kinds, max(bound, offsets_min), kept_max=offsets_min)
+    lent = sum(map(ne, doing, owned.owners))
+    joined: Mapping[int, int] = {}
+    if plan != OWNERS:
+        joined = join(doing, owned.sizes, owned.kind, owned.kinds, end.settings.reader_offsets_min)
+        doing = [joined.get(reader, reader) for reader in doing] if joined else doing
+    by_reader: dict[int, list[Range]] = {}
+    for part, reader in zip(owned.parts, doing, strict=True):
+        by_reader.setdefault(reader, []).append(part)
+    plans = _plans(by_reader)
+    least = max((one.offsets for one in plans if one.reader in joined.values()), default=0)
+    return BatchPlan(plan, plans, max(bound, least), max(share, least), lent, 0, MappingProxyType(joined))
+
+
+def _cut(owned: _Owned, shared: Sequence[Sequence[tuple[int, int]]], bound: int, share: int) -> BatchPlan:
+    """A plan in which ranges are cut. `shared`: which reader takes how many offsets of each."""
+    by_reader: dict[int, list[Range]] = {}
+    for part, shares in zip(owned.parts, shared, strict=True):
+        begin = part.start
+        for reader, size in sorted(shares):
+            by_reader.setdefault(reader, []).append(Range(part.split, begin, begin + size))
+            begin += size
+    lent = sum(reader != owner for owner, shares in zip(owned.owners, shared, strict=True) for reader, _ in shares)
+    return BatchPlan(LEVEL, _plans(by_reader), bound, share, lent, sum(len(shares) - 1 for shares in shared))
+
+
+def _plans(by_reader: Mapping[int, Sequence[Range]]) -> tuple[ReaderPlan, ...]:
+    return tuple(ReaderPlan(reader, tuple(by_reader[reader])) for reader in sorted(by_reader))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class PlanView:
     cuts: int
     share: int
     """The least that `offsets_max` can be if ranges may be cut anywhere."""
+    joined: int = 0
+    """How many readers had their offsets read by another one, since they were few."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""
@@ -39,6 +41,7 @@ class PlanView:
             "offsetsMaxShare": self.share,
             "lent": self.lent,
             "cuts": self.cuts,
+            "joined": self.joined,
         }
 
     @property

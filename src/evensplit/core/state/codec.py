@@ -10,7 +10,8 @@
 The lists of a topic are by partition number, 0, 1, 2, …; where partitions are missing, "partitions" names those
 that there are. `null` stands for values that are not known yet. Usual values are left out; others are:
 
-    "rebalance", "scope", "retentionMs", "bounded", "tasksMin", "taskOffsetsMax"    settings that are not the default
+    "rebalance", "scope", "retentionMs", "bounded",
+    "readerOffsetsMin", "tasksMin", "taskOffsetsMax"  settings that are not the default
     "begun": false                                    before the first batch
     "dealtTo": [0, 2]                                 the readers that splits were assigned to, if not all of them
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
@@ -181,6 +182,7 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "scope": (settings.scope, usual.scope),
         "retentionMs": (settings.retention_ms, usual.retention_ms),
         "bounded": (settings.bounded, usual.bounded),
+        "readerOffsetsMin": (settings.reader_offsets_min, usual.reader_offsets_min),
         "tasksMin": (settings.tasks_min, usual.tasks_min),
         "taskOffsetsMax": (settings.task_offsets_max, usual.task_offsets_max),
         "begun": (state.begun, True),
@@ -218,6 +220,7 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         plan=body["plan"],
         retention_ms=count(body.get("retentionMs", usual.retention_ms), "retentionMs"),
         bounded=flag(body.get("bounded", usual.bounded)),
+        reader_offsets_min=count(body.get("readerOffsetsMin", usual.reader_offsets_min), "readerOffsetsMin"),
         tasks_min=count_or_none(body.get("tasksMin"), "tasksMin"),
         task_offsets_max=count_or_none(body.get("taskOffsetsMax"), "taskOffsetsMax"),
     )

@@ -44,6 +44,8 @@ class Settings:
     """How long positions of removed splits are kept; 0: not at all."""
     bounded: bool = False
     """Reading ends at the stops of the splits."""
+    reader_offsets_min: int = 1
+    """The offsets that a reader should have in a batch, at least 1; see `join_readers.join`."""
     tasks_min: int | None = None
     """The least number of tasks of a batch, at least 1; see `tasks.plan_tasks`."""
     task_offsets_max: int | None = None
@@ -67,6 +69,7 @@ class Settings:
         found.extend(
             f"{what} is {value}; expected 1 or more, or none"
             for what, value in (
+                ("the least number of offsets of a reader", self.reader_offsets_min),
                 ("the least number of tasks", self.tasks_min),
                 ("the most offsets of a task", self.task_offsets_max),
             )

@@ -125,6 +125,17 @@ PLAN = Option(
     example="level",
     field="settings.plan",
 )
+READER_OFFSETS_MIN = Option(
+    name="readerOffsetsMin",
+    type=WholeNumber(1, LONG_MAX),
+    default=250,
+    meaning="Minimum number of offsets for a reader in a batch, since a task costs more than reading a few records. A "
+    "reader with fewer has them read by another, as long as that has fewer than twice as many; owners do not change by "
+    "it. With 1, every reader reads what is its own. Choose that if your query takes long for a record, such as 10 ms. "
+    "Without effect with `plan=owners`.",
+    example="1",
+    field="settings.reader_offsets_min",
+)
 MIN_PARTITIONS = Option(
     name="minPartitions",
     type=WholeNumber(1),
@@ -298,6 +309,7 @@ BATCHES: tuple[Option, ...] = (
     SCOPE,
     REBALANCE,
     PLAN,
+    READER_OFFSETS_MIN,
     MIN_PARTITIONS,
     MAX_RECORDS,
 )

@@ -86,6 +86,7 @@ class Profile:
     offsets_max: int | None
     restricted: bool
     plan: str
+    reader_offsets_min: int
     tasks_min: int | None
     task_offsets_max: int | None
     tells_epochs: bool
@@ -100,6 +101,7 @@ class Profile:
             retention_ms=self.retention_ms,
             bounded=self.bounded,
             plan=self.plan,
+            reader_offsets_min=self.reader_offsets_min,
             tasks_min=self.tasks_min,
             task_offsets_max=self.task_offsets_max,
         )
@@ -134,6 +136,7 @@ def profile(seed: int, random: Random) -> Profile:
         offsets_max=random.choice((None, 7, 40)),
         restricted=random.random() < 0.2,
         plan=PLANS[seed % len(PLANS)],
+        reader_offsets_min=(1, 5, 40, 1)[seed % 4],
         tasks_min=seed % 11 or None,
         task_offsets_max=seed % 13 or None,
         tells_epochs=seed % 3 > 0,

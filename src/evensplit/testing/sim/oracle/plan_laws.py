@@ -50,9 +50,25 @@ def check_plan(
             anybody = any(may_read(end.eligible, other, part.split) for other in end.assigned_readers)
             if owners[part.split] is not None or anybody:
                 raise Broken("S2", f"{part.split} is read by reader {reader}, who may not read it", part.split)
+    joined_max = 2 * end.settings.reader_offsets_min - 1
+    _check_joined(plan, end, joined_max)
+    offsets_min = max(offsets_min, joined_max)
     _check_kind(plan, parts, owners, offsets_min)
     if plan.kind == "level" and len(end.assigned_readers) <= SUBSETS_READERS_MAX:
         _check_level(plan, expected, owners, end, offsets_min)
+
+
+def _check_joined(plan: BatchPlan, end: EnumeratorState, joined_max: int) -> None:
+    """S12: who reads for others has little, and where everybody may read everything, one reader at most has too few."""
+    loads = {one.reader: one.offsets for one in plan.readers}
+    for reader, taker in plan.joined.items():
+        if plan.kind == "owners" or reader in loads or not taker < reader or loads.get(taker, 0) > joined_max:
+            raise Broken("S12", f"reader {taker}, with {loads.get(taker)} offsets, reads for reader {reader}")
+    few = [reader for reader, load in loads.items() if load < end.settings.reader_offsets_min]
+    if plan.kind == "owners" or plan.cuts or end.eligible or any(one not in end.assigned_readers for one in loads):
+        return
+    if len(few) > 1:
+        raise Broken("S12", f"readers {few} have fewer offsets than {end.settings.reader_offsets_min} each")
 
 
 def check_tasks(tasks: Sequence[ReaderPlan], plan: BatchPlan, expected: Sequence[Range]) -> None:

@@ -122,6 +122,7 @@ class StreamHost(Host):
             "assignScope": settings.scope,
             "rebalance": settings.rebalance,
             "plan": settings.plan,
+            "readerOffsetsMin": settings.reader_offsets_min,
             "minPartitions": settings.tasks_min,
             "maxRecordsPerPartition": settings.task_offsets_max,
             "maxOffsetsPerTrigger": None if self.still else profile.offsets_max,
