@@ -21,7 +21,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from kafka.record.util import calc_crc32c
 
 from evensplit._kernel import ColumnBuilder
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.reader import LaneLimits
 
 CODECS = {"plain": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}

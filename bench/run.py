@@ -34,7 +34,8 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.session import directory_and_session
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS, row_schema
+from evensplit.kafka.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.columns import row_schema
 from evensplit.testing import LocalKafka
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"

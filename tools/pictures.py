@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random
 
 from evensplit import Assignment, SplitId, Topic, assign
-from evensplit.core.assign.terms import POLICIES
 from evensplit.core.machine.enumerator import TRANSITIONS
 from evensplit.core.model import Lifecycle
+from evensplit.core.policies import POLICIES
 from evensplit.testing.sim import simulate
 from tools import made
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import click
 import yaml
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from evensplit.cli.group import evensplit
 from evensplit.errors import BY_ID, EvenSplitError
-from evensplit.kafka.fetch.columns import COLUMNS, TABLE, row_schema
+from evensplit.kafka.columns import COLUMNS, TABLE
 from evensplit.kafka.options.option import INT_MAX, Option, ValueType, WholeNumber
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
 from evensplit.spark.options.spec import OPTIONS, notes
+from evensplit.spark.row_type import row_type
 from tests.sim.planted import PLANTED
 from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
 from tests.sim.planting import Planted
@@ -191,12 +191,12 @@ def columns_page() -> str:
         "",
         COLUMNS_HEAD,
         "",
-        MADE.format(source="`src/evensplit/kafka/fetch/columns.py`"),
+        MADE.format(source="`src/evensplit/kafka/columns.py`"),
         "",
         "| column | type in Spark | what it holds |",
         "|---|---|---|",
     ]
-    for field in from_arrow_schema(row_schema(COLUMNS)):
+    for field in row_type(COLUMNS):
         kind = f"`{field.dataType.simpleString()}`"
         lines.append(f"| `{field.name}` | {kind} | {TABLE[field.name].holds} |")
     return "\n".join(lines) + "\n"

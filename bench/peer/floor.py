@@ -10,7 +10,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS, row_schema
+from evensplit.kafka.columns import KAFKA_COLUMNS
+from evensplit.kafka.fetch.columns import row_schema
 
 
 def floor_source() -> type[DataSource]:

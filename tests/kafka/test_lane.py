@@ -14,8 +14,8 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import DataLossError
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.kafka.fetch import fetcher
-from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.fetch.request import fetch_request

@@ -13,7 +13,7 @@ import pytest
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 from evensplit.core.model import Range
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.net.connection import Connection

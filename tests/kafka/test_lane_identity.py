@@ -13,7 +13,7 @@ from evensplit.core.model import Topics
 from evensplit.core.state.offset_strategies import LATEST
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.client import ClusterClient
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.testing import LocalKafka

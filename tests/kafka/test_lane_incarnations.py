@@ -12,8 +12,8 @@ from evensplit.core.model import RangeEpochs, SplitId
 from evensplit.errors import BrokerError, ClusterUnreachable, DataLossError
 from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.admin.cluster_session import Leaders
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch import fetcher
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.kafka.options.client import ClientSettings

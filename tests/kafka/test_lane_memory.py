@@ -24,7 +24,7 @@ import json, re, sys
 from pathlib import Path
 import evensplit.spark.task.partition
 from evensplit.core.model import Range, SplitId
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.kafka.options.client import ClientSettings
 

@@ -15,7 +15,7 @@ from evensplit.errors import (
     ClusterUnreachable,
 )
 from evensplit.kafka.admin.cluster_session import Broker
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.testing import LocalKafka

@@ -12,8 +12,8 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch import fetcher, leader
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.net.connection import Connection

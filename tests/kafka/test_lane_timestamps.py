@@ -9,7 +9,7 @@ import pytest
 
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import TimestampOutOfRange
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.spark.batch_reader import EvenSplitReader

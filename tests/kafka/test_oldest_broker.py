@@ -11,8 +11,8 @@ import pytest
 from evensplit.core.model import Range, SplitId, Topics
 from evensplit.errors import OldMessageFormat
 from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.kafka.net.connection import Connection

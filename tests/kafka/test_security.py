@@ -13,8 +13,8 @@ from evensplit.core.model import Range, SplitId, Topics
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST
 from evensplit.errors import AuthenticationError, BrokerError, ClusterError
 from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings, parse_settings

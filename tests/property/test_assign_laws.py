@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evensplit import Assignment, Cluster, SplitId, assign
-from evensplit.core.assign import POLICIES
 from evensplit.core.assign.assignment import owners
 from evensplit.core.assign.terms import Reader
+from evensplit.core.policies import POLICIES
 from tests.support.assignment_strategies import instances
 from tests.support.assignments import (
     Instance,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.assign.terms import POLICIES
 from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Loss, Split, SplitId, Topic
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState

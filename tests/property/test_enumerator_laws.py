@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.assign.terms import POLICIES
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -45,6 +44,7 @@ from evensplit.core.model import (
     TopicPattern,
     Topics,
 )
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode, same
 from evensplit.core.state.settings import LOSSES, REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState

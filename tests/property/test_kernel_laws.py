@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from evensplit._kernel import Appended, Buffer, ColumnBuilder, KernelError, parse_fetch_response
-from evensplit.kafka.fetch.columns import COLUMNS, row_schema, to_record_batch
+from evensplit.kafka.columns import COLUMNS
+from evensplit.kafka.fetch.columns import row_schema, to_record_batch
 
 Cell = bytes | None
 Record = tuple[int, Cell, Cell, int]

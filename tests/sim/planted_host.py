@@ -13,8 +13,8 @@ from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver import coordinator
 from evensplit.spark.driver.agenda import Agenda
+from evensplit.spark.micro_batches import MicroBatches
 from evensplit.spark.poll.pace import Pace
-from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing.sim import Rules
 from tests.sim.planting import Planted, swapped
 
@@ -31,14 +31,14 @@ def last_range_dropped(plan: BatchPlan, **how: Any) -> Sequence[ReaderPlan]:
 
 
 def same_state_again(
-    reader: EvenSplitStreamReader, offset: dict[str, Any], start: EnumeratorState | None = None
+    batches: MicroBatches, offset: dict[str, Any], start: EnumeratorState | None = None
 ) -> EnumeratorState:
     """An offset is taken for the one before it, which need not be decoded."""
-    known = reader._known
-    return known[0][1] if known else _state(reader, offset, start)
+    known = batches._known
+    return known[0][1] if known else _state(batches, offset, start)
 
 
-_state = EvenSplitStreamReader._state
+_state = MicroBatches._state
 
 
 def rests_as_it_hung(pace: Pace, least_s: float, factor: float, most_s: float) -> float:
@@ -76,7 +76,7 @@ BUGS: Mapping[str, Planted] = {
         ("S11", "S15"),
         Rules(),
         seed=4,
-        host=in_host("_state", same_state_again, EvenSplitStreamReader),
+        host=in_host("_state", same_state_again, MicroBatches),
     ),
 }
 """Name -> bug."""

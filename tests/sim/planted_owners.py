@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from evensplit.core.assign import Claim
-from evensplit.core.assign.terms import EXACT
 from evensplit.core.machine import rebalance
 from evensplit.core.machine.effects import Assign, Revoke
 from evensplit.core.machine.enumerator import Step, step
@@ -20,6 +19,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Readable, SplitId
+from evensplit.core.policies import EXACT
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules

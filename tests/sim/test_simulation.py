@@ -11,9 +11,9 @@ from typing import get_args
 
 import pytest
 
-from evensplit.core.assign import POLICIES
 from evensplit.core.machine.events import Event, PartitionsListed
 from evensplit.core.model import Split, SplitId
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import EvenSplitError
 from evensplit.testing.sim import FAULTS, Report, Rules, SimulationFailed, simulate

@@ -17,7 +17,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from evensplit.core.assign import POLICIES
 from evensplit.core.machine.effects import ListPartitions, RefuseCluster, ReportLoss, ResolveStart
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
@@ -53,6 +52,7 @@ from evensplit.core.model import (
     Topic,
     Topics,
 )
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState

@@ -109,7 +109,7 @@ def naive_source(asked: Path, gate: Path) -> type[DataSource]:
 
     class NaiveReader(EvenSplitStreamReader):
         def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-            start = encode(self._plans().plan(EnumeratorState(), limited=False))
+            start = encode(self.batches._coordinator.plan(EnumeratorState(), limited=False))
             asked.touch()
             return start
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from evensplit.spark.source import EvenSplitDataSource
 from evensplit.spark.stream_reader import EvenSplitStreamReader
+from evensplit.spark.task.task_reader import TaskReader
 from evensplit.testing import LocalKafka
 from tests.support.starting import started
 from tests.support.waiting import wait_for
@@ -75,6 +76,10 @@ def watched(log: Path, port: int) -> type[EvenSplitDataSource]:
             note("driver")
             return planned
 
+        def __reduce__(self) -> Any:
+            return WatchedTask, ()
+
+    class WatchedTask(TaskReader):
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
             rows = 0
             for batch in super().read(partition):

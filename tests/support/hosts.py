@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pytest
-
 from evensplit.core.batch.plan import plan_batch
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import Event
@@ -79,11 +77,8 @@ class Counted(Coordinator):
         return super().plan(*given, **how)
 
 
-def reader_over(
-    cluster: FakeKafka, options: SourceOptions, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> tuple[EvenSplitStreamReader, Counted]:
+def reader_over(cluster: FakeKafka, options: SourceOptions, clock: Clock) -> tuple[EvenSplitStreamReader, Counted]:
     """A stream reader over a fake, as Spark calls it, and its coordinator."""
-    one = EvenSplitStreamReader(options, 1)
     host = Counted(
         options,
         readers_default=1,
@@ -91,8 +86,7 @@ def reader_over(
         connect=lambda _: cluster,
         scheduler=Scheduler(clock, clock),
     )
-    monkeypatch.setattr(one, "_coordinator", host)
-    return one, host
+    return EvenSplitStreamReader(options, 1, lambda *_: host), host
 
 
 def idle_until(one: Coordinator, state: EnumeratorState, done: Callable[[EnumeratorState], bool]) -> EnumeratorState:

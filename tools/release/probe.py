@@ -11,7 +11,8 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 import evensplit
 from evensplit._kernel import ColumnBuilder
-from evensplit.kafka.fetch.columns import COLUMNS, to_record_batch
+from evensplit.kafka.columns import COLUMNS
+from evensplit.kafka.fetch.columns import to_record_batch
 
 version, environment = sys.argv[1], Path(sys.prefix)
 assert environment in Path(evensplit.__file__).parents, evensplit.__file__

@@ -27,8 +27,9 @@ from kafka.structs import TopicPartition
 
 from evensplit.consumer_group.user_data import CLUSTER, decode_claim, encode_claim
 from evensplit.core.assign import Assignment, Claim, assign, resolve_claims
-from evensplit.core.assign.terms import BALANCED, FAIR, STICKY, Reader
+from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId, Topic
+from evensplit.core.policies import BALANCED, FAIR, STICKY
 from evensplit.core.text import short
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from evensplit.core.assign.interning import intern
 from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
 from evensplit.core.assign.solver.duals import Holdings, holdings, lowest_levels, shortest_potentials
 from evensplit.core.assign.solver.problem import NOBODY, IntArray, Problem
-from evensplit.core.assign.terms import BALANCED, EXACT, STICKY
 from evensplit.core.model import Readable, SplitId
+from evensplit.core.policies import BALANCED, EXACT, STICKY
 from evensplit.core.state.settings import ALWAYS, PER_CLUSTER, Settings
 from evensplit.core.state.state import EnumeratorState, as_named
 from evensplit.core.text import counted

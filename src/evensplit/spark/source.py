@@ -33,11 +33,9 @@ class EvenSplitDataSource(DataSource):
 
         Raises OptionError for all wrong options at once.
         """
-        from pyspark.sql.pandas.types import from_arrow_schema
+        from evensplit.spark.row_type import row_type
 
-        from evensplit.kafka.fetch.columns import row_schema
-
-        return from_arrow_schema(row_schema(self._parsed().reading.columns))
+        return row_type(self._parsed().reading.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""

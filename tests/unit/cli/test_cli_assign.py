@@ -20,8 +20,8 @@ from evensplit.cli.assign import assign_tables as tables
 from evensplit.cli.assign.assign_tables import balance_score
 from evensplit.cli.assign.cases import read_cases
 from evensplit.cli.group import evensplit
-from evensplit.core.assign import POLICIES
 from evensplit.core.model import SplitId
+from evensplit.core.policies import POLICIES
 from evensplit.errors import CaseError
 
 CASES = Path(__file__).resolve().parents[2] / "data" / "cases" / "assign-cases.json"

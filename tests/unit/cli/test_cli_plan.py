@@ -13,8 +13,6 @@ from click.testing import CliRunner
 
 from evensplit.cli.group import evensplit
 from evensplit.cli.live import log_ends
-from evensplit.core.assign import POLICIES
-from evensplit.core.assign.terms import BALANCED, GLOBAL, HASH
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -25,6 +23,7 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.model import SplitId
+from evensplit.core.policies import BALANCED, GLOBAL, HASH, POLICIES
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, NEVER, ON_RESCALE, PER_CLUSTER, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable

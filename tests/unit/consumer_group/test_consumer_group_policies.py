@@ -17,7 +17,7 @@ from evensplit.consumer_group import (
     GroupAssignor,
     StickyAssignor,
 )
-from evensplit.core.assign import POLICIES
+from evensplit.core.policies import POLICIES
 from tests.support.group_rounds import Group, Owned, loads, moved, names
 
 ALL = (BalancedAssignor, StickyAssignor, FairAssignor, CooperativeBalancedAssignor)

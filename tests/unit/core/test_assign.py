@@ -12,8 +12,8 @@ import pytest
 import evensplit
 from evensplit import Cluster, SplitId, Topic, assign
 from evensplit.core import assign as core_assign
-from evensplit.core.assign import POLICIES
 from evensplit.core.assign.terms import Reader, Scope
+from evensplit.core.policies import POLICIES
 from evensplit.errors import AssignmentInputError
 from tests.support.assignments import held_by, partitions
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from evensplit import Assignment, Certificate, Cluster, SplitId, assign
-from evensplit.core.assign import POLICIES
 from evensplit.core.assign.terms import Reader
+from evensplit.core.policies import POLICIES
 from tests.support.assignments import Instance, loads_of, moves_of, random_instance, squares
 
 EXACT = ("balanced", "sticky", "fair")

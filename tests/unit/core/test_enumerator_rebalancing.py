@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from evensplit.core.assign import POLICIES
 from evensplit.core.machine.effects import Assign, Revoke
 from evensplit.core.machine.events import (
     BatchPlanned,
@@ -21,6 +20,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import Cluster, SplitId, Topic, Topics
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.settings import Settings
 from tests.support.enumeration import EAST, ONE, WEST, Enumeration, listed
 

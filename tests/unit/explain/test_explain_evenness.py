@@ -8,8 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.assign import POLICIES, assign
+from evensplit.core.assign import assign
 from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.observation import Report
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState

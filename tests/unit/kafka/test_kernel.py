@@ -17,7 +17,7 @@ from kafka.record.util import calc_crc32c as crc32c
 
 from evensplit import _kernel
 from evensplit._kernel import Appended, ColumnBuilder, Columns, KernelError
-from evensplit.kafka.fetch.columns import COLUMNS
+from evensplit.kafka.columns import COLUMNS
 
 # The other codecs need packages that are no dependency; they are tested in the kernel itself and with a real broker.
 CODECS = {"plain": 0, "gzip": 1}

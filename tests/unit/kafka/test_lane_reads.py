@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evensplit._kernel import ColumnBuilder
 from evensplit.core.model import Range, SplitId
 from evensplit.errors import ClusterUnreachable
-from evensplit.kafka.fetch.columns import COLUMNS
+from evensplit.kafka.columns import COLUMNS
 from evensplit.kafka.fetch.problems import EVERYTHING
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, READS_ASKED_MAX, choose, fetch_request, reads_of, walk
 from evensplit.kafka.wire import api

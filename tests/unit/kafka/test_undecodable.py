@@ -10,7 +10,7 @@ import pytest
 from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.core.model import SplitId
 from evensplit.errors import BatchTooLarge, CorruptRecordsError, OldMessageFormat, TimestampOutOfRange
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.fetch.problems import refused_by_kernel
 from evensplit.kafka.fetch.request import walk
 

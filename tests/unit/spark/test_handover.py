@@ -39,10 +39,10 @@ def source(kafka: FakeKafka | None = None, **options: str) -> EvenSplitStreamRea
     """A reader with one cluster, which is `kafka`."""
     given = {"kafka.bootstrap.servers": "host:9092", "subscribePattern": "t", "startingOffsets": "latest", **options}
     parsed = parse_options({name: value for name, value in given.items() if value})
-    one = EvenSplitStreamReader(parsed, 2)
-    if kafka is not None:
-        one._coordinator = Coordinator(parsed, readers_default=2, starting_default=Latest(), connect=lambda _: kafka)
-    return one
+    if kafka is None:
+        return EvenSplitStreamReader(parsed, 2)
+    coordinator = Coordinator(parsed, readers_default=2, starting_default=Latest(), connect=lambda _: kafka)
+    return EvenSplitStreamReader(parsed, 2, lambda *_: coordinator)
 
 
 def after(one: EvenSplitStreamReader, start: Offset) -> Offset:

@@ -171,7 +171,7 @@ def test_what_waits_costs_an_idle_query_nothing_and_wakes_it_up(monkeypatch: pyt
     cluster.create_topic("t")
     cluster.append("t", 0, 3)
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t", **DELAYED})
-    one, host = reader_over(cluster, options, clock, monkeypatch)
+    one, host = reader_over(cluster, options, clock)
     limit = one.getDefaultReadLimit()
     assert not isinstance(limit, ReadAllAvailable)
     offset = json.loads(json.dumps(one.latestOffset({}, limit)))

@@ -10,7 +10,7 @@ import pytest
 
 from evensplit.core.state.settings import Settings
 from evensplit.errors import OptionError
-from evensplit.kafka.fetch.columns import COLUMNS
+from evensplit.kafka.columns import COLUMNS
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.client_options import BOOTSTRAP_SERVERS, CLIENT_OPTIONS, PREFIX
 from evensplit.kafka.options.option import (

@@ -10,7 +10,7 @@ import pytest
 from evensplit.core.model import Partitions, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import Earliest, Specific
 from evensplit.errors import OptionError
-from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.spark.options.parse import check_batch, check_streaming, parse_options
 from tests.support.options import BASE, parse, problems_of
 

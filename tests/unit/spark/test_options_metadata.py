@@ -11,7 +11,7 @@ import pytest
 from evensplit.core.model import Cluster, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import Ago, AtTime, ByTopic, Committed, Earliest, FromEnd, Latest, Specific
 from evensplit.errors import OptionError
-from evensplit.kafka.fetch.columns import KAFKA_COLUMNS
+from evensplit.kafka.columns import KAFKA_COLUMNS
 from evensplit.kafka.options.local_access import NOTHING
 from evensplit.spark.options.parse import MetadataOptions, check_batch, check_streaming, parse_clusters, parse_options
 from tests.support.options import problems_of

@@ -13,7 +13,7 @@ from evensplit.core.machine.events import BatchPlanned
 from evensplit.core.model import Cause, SplitId
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import DataLossError, SubscriptionError
-from evensplit.spark.batch_reader import ends
+from evensplit.spark.batch_query import ends
 from evensplit.spark.driver.event_feed import tell
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.hosts import NONE, Source, ranges

@@ -22,13 +22,15 @@ from evensplit.core.state.offset_strategies import Earliest, TopicPartition
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError, CheckpointForeign, ClusterUnreachable
-from evensplit.kafka.fetch import columns
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.kafka.fetch.columns import row_schema
 from evensplit.spark.driver.agenda import Wait
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.source import EvenSplitDataSource
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.spark.task.partition import ReaderPartition
+from evensplit.spark.task.task_reader import TaskReader
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.brokers import Held
 from tests.support.clocks import Clock
@@ -153,10 +155,13 @@ def test_tasks_know_what_each_of_their_clusters_calls_itself() -> None:
 
 
 def test_partitions_and_readers_can_be_pickled() -> None:
-    one = pickle.loads(pickle.dumps(reader()))
+    one = reader()
     assert one.initialOffset() == {}
     for partition in one.partitions({}, offsets(first=0)):
         assert vars(pickle.loads(pickle.dumps(partition))) == vars(partition)
+    task = pickle.dumps(one)
+    assert isinstance(pickle.loads(task), TaskReader)
+    assert len(task) < 100, "a task is told nothing of options"
 
 
 def test_a_foreign_offset_is_never_an_empty_state() -> None:
@@ -180,7 +185,7 @@ def test_an_idle_query_neither_decodes_nor_plans(monkeypatch: pytest.MonkeyPatch
         def await_news(self, wait: Wait) -> bool:
             return False
 
-    monkeypatch.setattr(one, "_coordinator", Idle())
+    monkeypatch.setattr(one.batches, "_coordinator", Idle())
     limit = one.getDefaultReadLimit()
     assert all(one.latestOffset(start, limit) is start for _ in range(5))
     assert len(planned) == 1
@@ -192,14 +197,14 @@ def test_a_batch_that_cannot_be_planned_again_keeps_nothing_from_being_read(monk
     cluster, clock = FakeKafka("default"), Clock()
     cluster.create_topic("t")
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t"})
-    one, _ = reader_over(cluster, options, clock, monkeypatch)
+    one, _ = reader_over(cluster, options, clock)
     limit = one.getDefaultReadLimit()
     ends: list[dict[str, Any]] = [{}]
     for _ in range(2):
         clock.now_s += 1
         cluster.append("t", 0, 5)
         ends.append(json.loads(json.dumps(one.latestOffset(ends[-1], limit))))
-    another, _ = reader_over(cluster, options, clock, monkeypatch)
+    another, _ = reader_over(cluster, options, clock)
     with pytest.raises(CheckpointError):
         another.partitions(ends[2], ends[1])
     cluster.append("t", 0, 5)
@@ -218,14 +223,13 @@ class Far(FakeKafka):
         return found
 
 
-def test_nothing_has_changed_only_after_a_question_that_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_has_changed_only_after_a_question_that_came_later() -> None:
     """Also where a look takes so long that the cluster is left in peace for longer than others."""
     cluster = Far("default")
     cluster.create_topic("t")
     options = parse_options({"kafka.bootstrap.servers": "d:9092", "subscribe": "t"})
-    one = EvenSplitStreamReader(options, 1)
     host = Coordinator(options, readers_default=1, starting_default=Earliest(), connect=lambda _: cluster)
-    monkeypatch.setattr(one, "_coordinator", host)
+    one = EvenSplitStreamReader(options, 1, lambda *_: host)
     limit = one.getDefaultReadLimit()
     offset = one.latestOffset({}, limit)
     for _ in range(3):
@@ -246,7 +250,7 @@ def test_an_idle_query_retains_what_is_gone_and_forgets_it_in_the_end(monkeypatc
         cluster.append(topic, 0, 5)
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribePattern": "[tu]"})
     clock = Clock()
-    one, host = reader_over(cluster, options, clock, monkeypatch)
+    one, host = reader_over(cluster, options, clock)
     offset: dict[str, Any] = {}
     found: list[dict[str, str]] = []
 
@@ -281,7 +285,7 @@ def test_an_idle_query_reports_a_cluster_that_is_late_and_plans_nothing_for_that
     cluster = Held("default", "t")
     options = parse_options({"kafka.bootstrap.servers": "e:9092", "subscribe": "t", "clusterWait": "0"})
     clock = Clock()
-    one, host = reader_over(cluster, options, clock, monkeypatch)
+    one, host = reader_over(cluster, options, clock)
     limit = one.getDefaultReadLimit()
     offset = json.loads(json.dumps(one.latestOffset({}, limit)))
 
@@ -303,9 +307,9 @@ def test_an_idle_query_reports_a_cluster_that_is_late_and_plans_nothing_for_that
     assert host.planned == before
 
 
-@pytest.mark.parametrize("chosen", [*((name,) for name in columns.COLUMNS), columns.KAFKA_COLUMNS, columns.COLUMNS])
+@pytest.mark.parametrize("chosen", [*((name,) for name in COLUMNS), KAFKA_COLUMNS, COLUMNS])
 def test_spark_and_the_lane_mean_the_same_columns(chosen: tuple[str, ...]) -> None:
     options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t", "columns": ",".join(chosen)}
     of_spark: pa.Schema = to_arrow_schema(EvenSplitDataSource(options).schema(), timezone="UTC")
-    assert of_spark.equals(columns.row_schema(chosen))
+    assert of_spark.equals(row_schema(chosen))
     assert of_spark.names == list(chosen)

@@ -14,8 +14,9 @@ from evensplit.cli.assign import assign_tables as tables
 from evensplit.cli.assign.assign_tables import Score, score
 from evensplit.cli.assign.cases import Case, name_of, read_cases
 from evensplit.cli.usage import ending, form_option, watched
-from evensplit.core.assign import POLICIES, Assignment
+from evensplit.core.assign import Assignment
 from evensplit.core.assign import assign as assign_splits
+from evensplit.core.policies import POLICIES
 from evensplit.errors import CaseError
 
 DETAILED_CASES_MAX = 3

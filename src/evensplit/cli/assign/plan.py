@@ -18,8 +18,8 @@ from evensplit.cli.assign.whatif import Plan, Present, Terms, compared, plan_of
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.live.next_batch import NAMING, names_clusters, observe
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
-from evensplit.core.assign import POLICIES
 from evensplit.core.model import Cluster
+from evensplit.core.policies import POLICIES
 from evensplit.core.state.settings import REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.split_history import BatchEnd

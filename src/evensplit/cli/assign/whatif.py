@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evensplit.core.assign.terms import BALANCED
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -18,6 +17,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.rebalance import may_read
 from evensplit.core.model import Readable, SplitId
+from evensplit.core.policies import BALANCED
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
 from evensplit.core.state.state import EnumeratorState, as_named
 from evensplit.explain import evenness

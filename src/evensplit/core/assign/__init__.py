@@ -4,10 +4,8 @@ from evensplit.core.assign.assignment import Assignment, assign, owners
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.claims import Claim, resolve_claims
 from evensplit.core.assign.per_cluster import assign_by_cluster, by_cluster
-from evensplit.core.assign.terms import POLICIES
 
 __all__ = [
-    "POLICIES",
     "Assignment",
     "Certificate",
     "Claim",

@@ -19,10 +19,11 @@ from evensplit.core.assign.solver.deal import deal
 from evensplit.core.assign.solver.problem import IntArray, Problem, seen_by, sums
 from evensplit.core.assign.solver.quotas import quotas
 from evensplit.core.assign.solver.weighted import balance_weights
-from evensplit.core.assign.terms import BALANCED, EXACT, STICKY, Base, Eligible, Reader, Scope
+from evensplit.core.assign.terms import Base, Eligible, Reader, Scope
 from evensplit.core.assign.verification import problems
 from evensplit.core.html import lines, table, title
 from evensplit.core.model import SplitId
+from evensplit.core.policies import BALANCED, EXACT, STICKY
 from evensplit.core.text import counted
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from evensplit.core.assign.solver.problem import IntArray
-from evensplit.core.assign.terms import POLICIES, Base, Eligible, Reader
+from evensplit.core.assign.terms import Base, Eligible, Reader
 from evensplit.core.model import Cluster, SplitId, Topic
+from evensplit.core.policies import POLICIES
 from evensplit.errors import AssignmentInputError
 
 T = TypeVar("T")

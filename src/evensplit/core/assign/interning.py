@@ -11,8 +11,9 @@ import numpy as np
 
 from evensplit.core.assign.input_errors import taken_apart
 from evensplit.core.assign.solver.problem import NOBODY, BoolArray, IntArray, Problem
-from evensplit.core.assign.terms import EXACT, HASH, Base, Eligible, Reader, Scope
+from evensplit.core.assign.terms import Base, Eligible, Reader, Scope
 from evensplit.core.model import Cluster, SplitId, Topic
+from evensplit.core.policies import EXACT, HASH
 from evensplit.errors import AssignmentInputError
 
 

@@ -9,8 +9,9 @@ from typing import TypeVar, cast
 from evensplit.core.assign.assignment import Assignment, assign, owners
 from evensplit.core.assign.input_errors import check_shapes, checked_readers, taken_apart
 from evensplit.core.assign.interning import has_others
-from evensplit.core.assign.terms import BALANCED, STICKY, Eligible, Reader, Scope
+from evensplit.core.assign.terms import Eligible, Reader, Scope
 from evensplit.core.model import SplitId, scopes
+from evensplit.core.policies import BALANCED, STICKY
 
 R = TypeVar("R", bound=Reader)
 

@@ -11,7 +11,7 @@ from evensplit.core.assign.solver.duals import holdings, lowest_levels, open_pla
 from evensplit.core.assign.solver.levels import water_levels
 from evensplit.core.assign.solver.problem import NOBODY, IntArray, Problem, seen_by, sums
 from evensplit.core.assign.solver.weighted import weight_bound
-from evensplit.core.assign.terms import BALANCED, EXACT, STICKY
+from evensplit.core.policies import BALANCED, EXACT, STICKY
 
 
 def certify(problem: Problem, owner: IntArray, weights: IntArray | None, policy: str) -> Certificate:

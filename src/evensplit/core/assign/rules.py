@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from evensplit.core.assign.solver.problem import NOBODY, BoolArray, IntArray, Problem, forgotten
-from evensplit.core.assign.terms import GLOBAL, HASH
 from evensplit.core.model import SplitId
+from evensplit.core.policies import GLOBAL, HASH
 
 _HASH_BITS = 0xFFFFFFFF
 

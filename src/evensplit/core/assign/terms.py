@@ -1,4 +1,4 @@
-"""The words of an assignment: policies by name, readers and scopes as types."""
+"""The types of an assignment: readers and scopes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,3 @@ Reader = int | str
 Scope = Cluster | Topic | SplitId
 Eligible = Mapping[Reader, Collection[Scope]]
 Base = Mapping[Reader, int]
-
-BALANCED, STICKY, FAIR = "balanced", "sticky", "fair"
-HASH, ROUND_ROBIN, GLOBAL = "hash", "round-robin", "global"
-
-POLICIES = (BALANCED, STICKY, FAIR, HASH, ROUND_ROBIN, GLOBAL)
-"""balanced: as even as possible, then the fewest moves. sticky: no valid owner loses a split, then as even as possible.
-fair: as even as possible, whatever was before. hash, round-robin, global: the rules of Flink's sources, see `rules`."""
-
-EXACT = (BALANCED, STICKY, FAIR)
-"""The policies that are solved exactly. They depend neither on the order of the splits nor on that of the readers; for
-the others, a reader's place among the readers matters."""

@@ -28,8 +28,9 @@ from evensplit.core.assign.solver.duals import (
 )
 from evensplit.core.assign.solver.problem import BoolArray, IntArray, Problem, pinned_splits, seen_by, sums
 from evensplit.core.assign.solver.weighted import simple_bounds
-from evensplit.core.assign.terms import BALANCED, EXACT, FAIR, STICKY, Reader
+from evensplit.core.assign.terms import Reader
 from evensplit.core.model import SplitId
+from evensplit.core.policies import BALANCED, EXACT, FAIR, STICKY
 
 
 def problems(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evensplit.core.assign.terms import BALANCED
 from evensplit.core.machine.enumerator import TRANSITIONS, Change
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Split
+from evensplit.core.policies import BALANCED
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
 from evensplit.core.state.state import EnumeratorState
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from evensplit.core import assign
 from evensplit.core.assign import Claim, resolve_claims
-from evensplit.core.assign.terms import BALANCED, FAIR, HASH, STICKY
 from evensplit.core.machine.effects import Assign, Effect, Revoke, SignalNoMoreSplits
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Readable, Split, SplitId, scopes
+from evensplit.core.policies import BALANCED, FAIR, HASH, STICKY
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import TransitionError

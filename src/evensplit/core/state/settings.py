@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evensplit.core.assign.terms import BALANCED, POLICIES
+from evensplit.core.policies import BALANCED, POLICIES
 
 ALWAYS, ON_RESCALE, NEVER = "always", "on-rescale", "never"
 REBALANCES = (ALWAYS, ON_RESCALE, NEVER)

@@ -1,19 +1,15 @@
-"""The columns: their types, their meaning, and how the kernel's buffers become Arrow arrays, without copying.
-
-A column is declared here once; Spark's schema, the options and a page of the reference come from it. The kernel has its
-own list of the names (`native/kernel/src/selection.rs`), which tests compare with this one.
-"""
+"""The columns in Arrow: their types, and how the kernel's buffers become arrays, without copying."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
 from evensplit._kernel import Buffer, Columns
+from evensplit.kafka.columns import BINARY, HEADERS, INT, LONG, STRING, TABLE, TIMESTAMP
 
 
 def _variable(kind: pa.DataType, rows: int, parts: tuple[Buffer | None, Buffer, Buffer, int]) -> pa.Array:
@@ -42,81 +38,38 @@ def _wrap(buffer: Buffer | None) -> pa.Buffer | None:
     return None if buffer is None else pa.py_buffer(buffer)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of the rows."""
-
-    type: pa.DataType
-    """Its type in Arrow. PySpark converts it to Spark's."""
-
-    holds: str
-    """Its content, and when it is null: a clause for the reference."""
-
-    parts: Callable[[Columns], Any]
-    """Takes its buffers from the kernel's columns; None if the column was not requested."""
-
-    to_array: Callable[[pa.DataType, int, Any], pa.Array]
-    """Makes an array of its type from the number of rows and the buffers."""
-
-
 HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
-TABLE: Mapping[str, Column] = {
-    "key": Column(pa.binary(), "the record's key; null if it has none", lambda found: found.key, _variable),
-    "value": Column(
-        pa.binary(), "the record's value; null if it has none (a tombstone)", lambda found: found.value, _variable
-    ),
-    "topic": Column(pa.string(), "the topic's name", lambda found: found.topic, _variable),
-    "partition": Column(pa.int32(), "the number of the partition, from 0", lambda found: found.partition, _fixed),
-    "offset": Column(pa.int64(), "the record's offset in its partition", lambda found: found.offset, _fixed),
-    "timestamp": Column(
-        pa.timestamp("us", "UTC"),
-        "the record's timestamp; 1 ms before 1970 if it has none, as in Spark's own source; null if it is out of range "
-        "and `onTimestampOverflow` is `null`",
-        lambda found: found.timestamp,
-        _times,
-    ),
-    "timestampType": Column(
-        pa.int32(),
-        "who set the timestamp: 0, the producer (CreateTime); 1, the broker (LogAppendTime)",
-        lambda found: found.timestamp_type,
-        _fixed,
-    ),
-    "headers": Column(
-        pa.list_(pa.field("element", HEADER)),
-        "the record's headers in their order, repeated keys included; null if it has none. Only with `includeHeaders`, "
-        "or if `columns` names it",
-        lambda found: found.headers,
-        _headers,
-    ),
-    "cluster": Column(
-        pa.string(),
-        "the cluster's id in the options or the metadata. By default only with `clusters` or `metadata`",
-        lambda found: found.cluster,
-        _variable,
-    ),
+ARROW: Mapping[str, tuple[pa.DataType, Callable[[pa.DataType, int, Any], pa.Array]]] = {
+    BINARY: (pa.binary(), _variable),
+    STRING: (pa.string(), _variable),
+    INT: (pa.int32(), _fixed),
+    LONG: (pa.int64(), _fixed),
+    TIMESTAMP: (pa.timestamp("us", "UTC"), _times),
+    HEADERS: (pa.list_(pa.field("element", HEADER)), _headers),
 }
-"""All columns by name, in the order that they always have in the rows."""
+"""Type of a column -> its type in Arrow, and what makes an array of it from the number of rows and the buffers."""
 
-COLUMNS = tuple(TABLE)
-KAFKA_COLUMNS = COLUMNS[:7]
-"""The columns of Spark's own Kafka source."""
+_ATTRIBUTES = {"timestampType": "timestamp_type"}
+"""Column -> its attribute in the kernel's columns, where that has another name."""
 
 
 @cache
 def row_schema(columns: tuple[str, ...]) -> pa.Schema:
-    """The schema of every batch with these columns, which are some of COLUMNS in that order.
+    """The schema of every batch with these columns, which are some of `kafka.columns.COLUMNS` in that order.
 
     All are nullable. Spark accepts a batch only if its types are exactly these.
     """
-    return pa.schema([pa.field(name, TABLE[name].type) for name in columns])
+    return pa.schema([pa.field(name, ARROW[TABLE[name].type][0]) for name in columns])
 
 
 def to_record_batch(columns: Columns) -> pa.RecordBatch:
     """The rows of `columns` as a batch of `row_schema`; it keeps the kernel's memory alive."""
     arrays: dict[str, pa.Array] = {}
     for name, column in TABLE.items():
-        parts = column.parts(columns)
+        parts = getattr(columns, _ATTRIBUTES.get(name, name))
+        # None: it was not requested.
         if parts is not None:
-            arrays[name] = column.to_array(column.type, columns.rows, parts)
+            kind, to_array = ARROW[column.type]
+            arrays[name] = to_array(kind, columns.rows, parts)
     return pa.RecordBatch.from_arrays(list(arrays.values()), schema=row_schema(tuple(arrays)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
-from evensplit.kafka.fetch.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.hints import sought
 from evensplit.spark.options.spec import DECLARED

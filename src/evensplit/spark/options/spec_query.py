@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.core.assign.terms import BALANCED, POLICIES
+from evensplit.core.policies import BALANCED, POLICIES
 from evensplit.core.state.settings import (
     ALL_CLUSTERS,
     ALWAYS,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import EvenSplitError, SimulationFailed
-from evensplit.kafka.fetch.columns import COLUMNS
+from evensplit.kafka.columns import COLUMNS
 from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings

@@ -194,7 +194,7 @@ class StreamHost(Host):
             # The enumerator was told nothing, and may never be again: so a run ends all the same.
             self._sim.events += 1
         if end == start:
-            if reader.is_available_now:
+            if reader.batches.is_available_now:
                 self._sim.note("the query has read what there was")
                 raise DriverDied
             return

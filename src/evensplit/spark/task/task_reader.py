@@ -1,0 +1,33 @@
+"""The reader of a query, as far as its tasks need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evensplit.spark.task.process import COLLECTIONS, acknowledge_at_once
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+
+
+class TaskReader:
+    """Reads partitions, each of which has all that reading it takes.
+
+    Spark pickles a reader into every task, and it is unpickled there for each of them. Every reader of this package is
+    pickled as one of these, so that no task has to load, or is told, more than it needs.
+    """
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one reader, on an executor."""
+        from evensplit.spark.task.partition import read_partition
+
+        COLLECTIONS.begin_task()
+        return read_partition(partition)
+
+
+def task_reader() -> TaskReader:
+    """A reader that was unpickled, just before Spark sends the partition."""
+    acknowledge_at_once()
+    return TaskReader()
