@@ -17,6 +17,7 @@ from evensplit.kafka.fetch.columns import COLUMNS
 from evensplit.kafka.fetch.problems import EVERYTHING
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, READS_ASKED_MAX, choose, fetch_request, reads_of, walk
 from evensplit.kafka.wire import api
+from evensplit.testing.messages import read_request
 from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 
 
@@ -75,7 +76,10 @@ def test_a_request_keeps_the_first_one_first_and_topics_together() -> None:
     asked = choose(queue, 1 << 30)
     assert [read.key for read in asked] == [("b", 5), ("b", 1), ("a", 0)]
     asked[1].fetch_bytes_min = 3 << 20
-    request = fetch_request(asked, SETTINGS, RESPONSE_BYTES, 250, api.FETCH_BY_NAME_VERSION)
+    version = api.FETCH_BY_NAME_VERSION
+    request = read_request(
+        api.FETCH, fetch_request(asked, SETTINGS, RESPONSE_BYTES, 250, version), version, header=False
+    )
     listed = [
         (topic.topic, one.partition, one.partition_max_bytes) for topic in request.topics for one in topic.partitions
     ]
@@ -84,7 +88,8 @@ def test_a_request_keeps_the_first_one_first_and_topics_together() -> None:
     assert (request.max_bytes, request.max_wait_ms, request.isolation_level) == (3 << 20, 250, 0)
     assert request.rack_id == "a"
     asked[2].leader_only = True
-    assert fetch_request(asked, SETTINGS, 1, 250, api.FETCH_BY_NAME_VERSION).rack_id == ""
+    asked_anew = fetch_request(asked, SETTINGS, 1, 250, version)
+    assert read_request(api.FETCH, asked_anew, version, header=False).rack_id == ""
 
 
 def test_headers_lead_to_the_next_offset() -> None:
