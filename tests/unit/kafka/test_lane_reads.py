@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from evensplit._kernel import ColumnBuilder
 from evensplit.core.model import Range, SplitId
@@ -148,9 +149,6 @@ def test_headers_lead_where_the_kernel_comes_to(log: list[list[int]], data: st.D
 
 def encoded(gaps: Sequence[int]) -> tuple[bytearray, int]:
     """A record batch with so many offsets left out behind each record, and the number of offsets that it covers."""
-    # Not before `evensplit.kafka.wire.api` has imported the package without its warnings.
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
     builder: Any = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 20)
     for gap in gaps:
         builder.append(timestamp=1, key=None, value=b"v")
