@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Producer
 
@@ -23,20 +22,22 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.wire.api import FETCH
 from evensplit.kafka.wire.frames import BODY_BEGIN, Frame
 from evensplit.testing import LocalKafka
+from evensplit.testing.messages import request_class
 
 REQUESTS = 200
 WARM_UP = 100
 TIMEOUT_S = 30.0
 
 
-def fetch(topic: str, partitions: Sequence[int], offset: int, session: tuple[int, int], version: int) -> Any:
+def fetch(topic: str, partitions: Sequence[int], offset: int, session: tuple[int, int], version: int) -> bytearray:
     """A request that the broker answers at once. `session`: its id and epoch."""
-    topic_class = FETCH.request.FetchTopic
+    request = request_class(FETCH)
+    topic_class = request.FetchTopic
     listed = [
         topic_class.FetchPartition(version=version, partition=one, fetch_offset=offset, partition_max_bytes=1 << 16)
         for one in partitions
     ]
-    return FETCH.request(
+    message = request(
         version=version,
         max_wait_ms=0,
         min_bytes=0,
@@ -47,6 +48,7 @@ def fetch(topic: str, partitions: Sequence[int], offset: int, session: tuple[int
         forgotten_topics_data=[],
         rack_id="",
     )
+    return bytearray(message.encode(version=version))
 
 
 class Client:

@@ -26,6 +26,7 @@ from evensplit.kafka.wire.api import (
     Api,
 )
 from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.testing.messages import response_class
 from tests.support.clients import NOWHERE
 from tests.support.scripted import Scripted, Serving
 from tests.support.waiting import SLACK_S, wait_for
@@ -55,7 +56,7 @@ def test_no_answer_is_read_by_kafka_python(
         raise AssertionError("kafka-python was given an answer")
 
     for api in (API_VERSIONS, METADATA, LIST_OFFSETS, FIND_COORDINATOR, OFFSET_FETCH, OFFSET_COMMIT):
-        monkeypatch.setattr(api.response, "decode", refuse)
+        monkeypatch.setattr(response_class(api), "decode", refuse)
     with Scripted() as server:
         port = connect(server)
         assert [one.topic for one in port.list_partitions(Topics(("t",))).partitions] == ["t"]

@@ -7,6 +7,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import ClientSettings, join_address, split_address
 from evensplit.kafka.wire.api import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA
 from evensplit.kafka.wire.frames import BODY_BEGIN, Frame
+from evensplit.kafka.wire.requests import write_metadata
+from evensplit.testing.messages import response_class, write_response
 from tests.support.client_options import understood
 from tests.support.clients import NOWHERE
 from tests.support.peers import Handler, Peer, Server, flood_handshake, versions_body
@@ -266,17 +269,12 @@ def test_damage_later_on_is_no_verdict_on_the_broker(serve: Callable[[Handler], 
 
 
 def ask_metadata(connection: Connection, timeout_s: float = 5.0) -> object:
-    return connection.request(METADATA, metadata_request, Deadline.after(timeout_s))
-
-
-def metadata_request(version: int) -> object:
-    return METADATA.request(version=version, topics=[], allow_auto_topic_creation=False)
+    return connection.request(METADATA, partial(write_metadata, ()), Deadline.after(timeout_s))
 
 
 def metadata_body(version: int, cluster_id: str) -> bytes:
-    message = METADATA.response(version=version, brokers=[], cluster_id=cluster_id, controller_id=0, topics=[])
-    # The header of a flexible response has tagged fields: none.
-    return b"\0" + bytes(message.encode(version=version))
+    message = response_class(METADATA)(version=version, brokers=[], cluster_id=cluster_id, controller_id=0, topics=[])
+    return write_response(METADATA, message, version)
 
 
 @pytest.mark.parametrize("supported", [((18, 0, 2), (3, 0, 8)), ((18, 0, 0), (3, 0, 8)), ()])
@@ -331,7 +329,7 @@ def test_several_requests_under_way(serve: Callable[[Handler], Server]) -> None:
     connection = connect(serve(two_at_once).address)
     deadline = Deadline.after(5)
     for _ in range(2):
-        assert connection.send(METADATA, metadata_request, deadline) == 12
+        assert connection.send(METADATA, partial(write_metadata, ()), deadline) == 12
     assert not is_usable(connection)
     assert connection.receive(deadline).cluster_id == "first"
     assert connection.receive(deadline).cluster_id == "second"
@@ -350,7 +348,7 @@ def test_frames_come_into_one_buffer_that_grows(serve: Callable[[Handler], Serve
     connection = connect(serve(answer_all).address)
     frame, deadline, sizes = Frame(100), Deadline.after(5), []
     for body in bodies:
-        connection.send(METADATA, metadata_request, deadline)
+        connection.send(METADATA, partial(write_metadata, ()), deadline)
         length = connection.receive_into(frame, deadline)
         assert frame.data[BODY_BEGIN:length] == body
         sizes.append(len(frame.data))
@@ -363,17 +361,10 @@ def test_request_that_cannot_be_sent_in_time(serve: Callable[[Handler], Server])
         peer.agree_on((3, 0, 12))
         hang(peer)
 
-    class Large:
-        def with_header(self, **_: object) -> None:
-            pass
-
-        def encode(self, **_: object) -> bytes:
-            return bytes(32 << 20)
-
     connection = connect(serve(stop_reading).address)
     begun = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="Metadata could not be sent in time"):
-        connection.send(METADATA, lambda _: Large(), Deadline.after(0.5))
+        connection.send(METADATA, lambda _: bytearray(32 << 20), Deadline.after(0.5))
     assert time.monotonic() - begun < 0.5 + SLACK_S
     assert not is_usable(connection)
 

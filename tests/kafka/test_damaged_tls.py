@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import ClientSettings, parse_settings
 from evensplit.kafka.wire.api import API_VERSIONS, METADATA, Api
 from evensplit.kafka.wire.frames import Frame
+from evensplit.kafka.wire.requests import write_metadata
 from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import serving
 from tests.support.scripted import Scripted
@@ -49,7 +51,7 @@ def test_a_buffer_can_grow_after_an_answer_that_did_not_end(made: Certificates, 
         given = settings(server, over_tls(made) if secured else {})
         with closing(connect(given)) as connection:
             frame = Frame(1)
-            connection.send(METADATA, lambda version: METADATA.request(version=version, topics=[]), Deadline.after(5))
+            connection.send(METADATA, partial(write_metadata, ()), Deadline.after(5))
             with pytest.raises(ClusterUnreachable, match="no complete answer to Metadata in time") as caught:
                 connection.receive_into(frame, Deadline.after(0.2))
             frame.data.extend(b"more")
@@ -83,7 +85,7 @@ def test_damage_to_tls_that_is_spoken_already_is_no_refusal(made: Certificates, 
     with Garbled(made, api, record) as server:
         given = settings(server, over_tls(made))
         with pytest.raises(ClusterUnreachable, match="TLS broke: "), closing(connect(given)) as connection:
-            connection.request(METADATA, lambda v: METADATA.request(version=v, topics=[]), Deadline.after(5))
+            connection.request(METADATA, partial(write_metadata, ()), Deadline.after(5))
 
 
 def test_a_full_name_with_its_dot_is_the_name_in_the_certificate(

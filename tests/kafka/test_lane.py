@@ -23,6 +23,7 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.wire.api import FETCH
 from evensplit.kafka.wire.frames import Frame
 from evensplit.testing import LocalKafka
+from evensplit.testing.messages import read_request
 from tests.support.records import Draft, Record, consume, numbers, produce
 from tests.support.waiting import SLACK_S, wait_for
 
@@ -222,7 +223,7 @@ def test_receive_buffers_together_stay_within_their_bound(
 
     def request(*arguments: Any) -> Any:
         built = fetch_request(*arguments)
-        asked.add(built.max_bytes)
+        asked.add(read_request(FETCH, built, arguments[-1], header=False).max_bytes)
         return built
 
     monkeypatch.setattr(fetcher, "Frame", frame)

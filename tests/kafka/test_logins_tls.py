@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from contextlib import closing, suppress
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.wire.api import METADATA
+from evensplit.kafka.wire.requests import write_metadata
 from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import serving
 from tests.support.login_client import PLAIN, accept_plain, end_of, fails, settings, tls
@@ -148,7 +150,7 @@ def test_bytes_that_are_for_tls_alone_do_not_make_a_connection_unusable(made: Ce
             poll, connection._poll = connection._poll, Readable()  # type: ignore[assignment]
             assert connection.is_quiet()
             connection._poll = poll
-            response = connection.request(METADATA, lambda v: METADATA.request(version=v, topics=[]), Deadline.after(5))
+            response = connection.request(METADATA, partial(write_metadata, ()), Deadline.after(5))
             assert response.brokers
 
 

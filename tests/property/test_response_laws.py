@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from evensplit.core.text import short
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.wire import api as apis
-from evensplit.kafka.wire.api import API_VERSIONS, FETCH, Api
+from evensplit.kafka.wire.api import FETCH, Api
 from evensplit.kafka.wire.group_responses import DescribedGroup
 from evensplit.kafka.wire.primitives import Undecodable
 from evensplit.kafka.wire.responses import ApiVersions, MetadataTopic
+from evensplit.testing.messages import response_class, write_response
 from tests.support.scripted_cluster import topic_id
 
 READ_HERE = [one for one in vars(apis).values() if isinstance(one, Api) and one is not FETCH]
@@ -68,14 +69,8 @@ def structures(field: Any, version: int) -> st.SearchStrategy[Any]:
 
 
 def messages(api: Api[Any], version: int) -> st.SearchStrategy[Any]:
-    given = {one.name: values(one, version) for one in api.response._struct.untagged_fields(version)}
-    return st.fixed_dictionaries(given).map(lambda found: api.response(version=version, **found))
-
-
-def encode(api: Api[Any], version: int, message: Any) -> bytes:
-    """The answer behind its number: the header's tagged fields, where it has them, and the message."""
-    header = b"\0" if api.response.flexible_version_q(version) and api is not API_VERSIONS else b""
-    return header + bytes(message.encode(version=version))
+    given = {one.name: values(one, version) for one in response_class(api)._struct.untagged_fields(version)}
+    return st.fixed_dictionaries(given).map(lambda found: response_class(api)(version=version, **found))
 
 
 def as_kafka_python(found: Any) -> Any:
@@ -123,7 +118,7 @@ def agree(found: Any, message: Any) -> None:
 @settings(max_examples=6)
 def test_read_as_written(api: Api[Any], version: int, data: st.DataObject) -> None:
     message = data.draw(messages(api, version))
-    found = api.decode(memoryview(encode(api, version, message)), version, deadline())
+    found = api.decode(memoryview(write_response(api, message, version)), version, deadline())
     if isinstance(found, ApiVersions):
         assert found.error_code == message.error_code
         told = {one.api_key: (one.min_version, one.max_version) for one in message.api_keys}
@@ -142,7 +137,7 @@ def test_read_as_written(api: Api[Any], version: int, data: st.DataObject) -> No
 @settings(max_examples=6)
 def test_cut_off_anywhere_it_is_refused_or_says_the_same(api: Api[Any], version: int, data: st.DataObject) -> None:
     """The last fields of some answers are not read, so that they need not be there."""
-    whole = memoryview(encode(api, version, data.draw(messages(api, version))))
+    whole = memoryview(write_response(api, data.draw(messages(api, version)), version))
     end = data.draw(st.integers(0, len(whole) - 1))
     try:
         found = api.decode(whole[:end], version, deadline())

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable, Sequence
 
 from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from evensplit.testing.messages import read_request, response_class, write_response
 from tests.support.scripted import Scripted
 
 AUTHENTICATION_FAILED = 58
@@ -41,22 +42,22 @@ class LoginBroker(Scripted):
             self.asked.append(SASL_HANDSHAKE.name)
             self.logins += 1
             self._login = self._begin()
-            asked = SASL_HANDSHAKE.request.decode(request, version=version, header=True)
+            asked = read_request(SASL_HANDSHAKE, request, version)
             code = self._handshake_code or (0 if asked.mechanism in self._mechanisms else 33)
-            response = SASL_HANDSHAKE.response(version=version, error_code=code, mechanisms=self._mechanisms)
-            return bytes(response.encode(version=version))
+            response = response_class(SASL_HANDSHAKE)(version=version, error_code=code, mechanisms=self._mechanisms)
+            return write_response(SASL_HANDSHAKE, response, version)
         if key == SASL_AUTHENTICATE.key:
             self.asked.append(SASL_AUTHENTICATE.name)
-            asked = SASL_AUTHENTICATE.request.decode(request, version=version, header=True)
+            asked = read_request(SASL_AUTHENTICATE, request, version)
             code, text, message = self._login(bytes(asked.auth_bytes))
-            response = SASL_AUTHENTICATE.response(
+            response = response_class(SASL_AUTHENTICATE)(
                 version=version,
                 error_code=code,
                 error_message=text or None,
                 auth_bytes=message,
                 session_lifetime_ms=self._lifetime_ms,
             )
-            return b"\0" * (version >= 2) + bytes(response.encode(version=version))
+            return write_response(SASL_AUTHENTICATE, response, version)
         return super().answer(key, version, request)
 
 

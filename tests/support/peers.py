@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from evensplit.kafka.wire.api import API_VERSIONS
+from evensplit.testing.messages import response_class, write_response
 
 Handler = Callable[["Peer"], None]
 
@@ -45,13 +46,13 @@ class Peer:
 
 
 def versions_body(version: int, apis: tuple[tuple[int, int, int], ...], error: int = 0) -> bytes:
-    listed = API_VERSIONS.response.ApiVersion
-    message = API_VERSIONS.response(
+    listed = response_class(API_VERSIONS).ApiVersion
+    message = response_class(API_VERSIONS)(
         version=version,
         error_code=error,
         api_keys=[listed(version=version, api_key=key, min_version=low, max_version=high) for key, low, high in apis],
     )
-    return bytes(message.encode(version=version))
+    return write_response(API_VERSIONS, message, version)
 
 
 def flood_handshake(peer: Peer) -> None:

@@ -14,6 +14,7 @@ from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.api import API_VERSIONS, FETCH, METADATA, Api
+from evensplit.testing.messages import response_class
 
 Tamper = Callable[[bytearray], bytearray | None]
 
@@ -122,7 +123,7 @@ class MetadataProxy:
                 if key == METADATA.key:
                     # Four bytes for the request's number, and from version 9 on one for the header's tagged fields.
                     body = 5 if version >= 9 else 4
-                    changed = METADATA.response.decode(response[body:], version=version)
+                    changed = response_class(METADATA).decode(response[body:], version=version)
                     self._change(changed)
                     self.answers += 1
                     response = response[:body] + bytes(changed.encode())
@@ -157,7 +158,7 @@ def rewritten(change: Callable[[Any], None], api: Api[Any] = FETCH) -> Callable[
 
     def rewrite(frame: bytearray) -> bytearray:
         # Four bytes for the number of the request, and one for the header's tagged fields: none.
-        response = api.response.decode(bytes(frame[5:]), version=api.highest)
+        response = response_class(api).decode(bytes(frame[5:]), version=api.highest)
         change(response)
         return frame[:5] + bytearray(response.encode())
 

@@ -21,6 +21,7 @@ from evensplit.kafka.wire.api import (
     OFFSET_FETCH,
     Api,
 )
+from evensplit.testing.messages import read_request, response_class, write_response
 
 APIS = (METADATA, LIST_OFFSETS, FIND_COORDINATOR, OFFSET_FETCH, OFFSET_COMMIT)
 
@@ -129,11 +130,10 @@ class Scripted:
             elif api is OFFSET_FETCH:
                 message = self._committed(version, code)
             else:
-                message = self._commit(version, code, api.request.decode(request, version=version, header=True))
+                message = self._commit(version, code, read_request(api, request, version))
         else:
             message = {18: self._versions, 3: self._metadata, 2: self._offsets}[key](api, version)
-        flexible = api.response.flexible_version_q(version) and api is not API_VERSIONS
-        return b"\0" * flexible + bytes(message.encode(version=version))
+        return write_response(api, message, version)
 
     def send(self, connection: socket.socket, key: int, response: bytes) -> None:
         """Send a response."""
@@ -141,23 +141,23 @@ class Scripted:
 
     def _versions(self, api: Api[Any], version: int) -> Any:
         keys = [
-            api.response.ApiVersion(version=version, api_key=one.key, min_version=0, max_version=highest)
+            response_class(api).ApiVersion(version=version, api_key=one.key, min_version=0, max_version=highest)
             for one, highest in self._highest.items()
         ]
-        return api.response(version=version, error_code=0, api_keys=keys)
+        return response_class(api)(version=version, error_code=0, api_keys=keys)
 
     def _coordinator(self, version: int, code: int) -> Any:
         host, _, port = self._server.partition(":")
         where = {"error_code": code, "node_id": -1 if code else 7, "host": "" if code else host}
         where["port"] = -1 if code else int(port)
         if version < 4:
-            return FIND_COORDINATOR.response(version=version, **where)
-        one = FIND_COORDINATOR.response.Coordinator(version=version, key="g", **where)
-        return FIND_COORDINATOR.response(version=version, coordinators=[one])
+            return response_class(FIND_COORDINATOR)(version=version, **where)
+        one = response_class(FIND_COORDINATOR).Coordinator(version=version, key="g", **where)
+        return response_class(FIND_COORDINATOR)(version=version, coordinators=[one])
 
     def _committed(self, version: int, code: int) -> Any:
         """Negative codes are those of the group, positive ones those of the partition."""
-        response, whole, part = OFFSET_FETCH.response, max(0, -code), max(0, code)
+        response, whole, part = response_class(OFFSET_FETCH), max(0, -code), max(0, code)
         outer = response.OffsetFetchResponseGroup if version >= 8 else response
         topic = outer.OffsetFetchResponseTopics if version >= 8 else outer.OffsetFetchResponseTopic
         partition = topic.OffsetFetchResponsePartitions if version >= 8 else topic.OffsetFetchResponsePartition
@@ -178,7 +178,7 @@ class Scripted:
             }
         )
         assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("g", -1, "")
-        topic_class = OFFSET_COMMIT.response.OffsetCommitResponseTopic
+        topic_class = response_class(OFFSET_COMMIT).OffsetCommitResponseTopic
         topics = [
             topic_class(
                 version=version,
@@ -192,17 +192,17 @@ class Scripted:
             )
             for topic in request.topics
         ]
-        return OFFSET_COMMIT.response(version=version, topics=[] if code == LEFT_OUT else topics)
+        return response_class(OFFSET_COMMIT)(version=version, topics=[] if code == LEFT_OUT else topics)
 
     def _metadata(self, api: Api[Any], version: int) -> Any:
-        topic = api.response.MetadataResponseTopic
+        topic = response_class(api).MetadataResponseTopic
         partition = topic.MetadataResponsePartition(
             version=version, partition_index=0, leader_id=self._leader, replica_nodes=[], isr_nodes=[]
         )
         listed = [] if self._topic_code else [partition]
         host, _, port = self._server.partition(":")
-        broker = api.response.MetadataResponseBroker(version=version, node_id=7, host=host, port=int(port))
-        return api.response(
+        broker = response_class(api).MetadataResponseBroker(version=version, node_id=7, host=host, port=int(port))
+        return response_class(api)(
             version=version,
             brokers=[broker] if self._brokers else [],
             topics=[topic(version=version, error_code=self._topic_code, name="t", partitions=listed)],
@@ -210,8 +210,8 @@ class Scripted:
 
     def _offsets(self, api: Api[Any], version: int) -> Any:
         code = self._codes.pop(0) if self._codes else 0
-        topic = api.response.ListOffsetsTopicResponse
+        topic = response_class(api).ListOffsetsTopicResponse
         partition = topic.ListOffsetsPartitionResponse(
             version=version, partition_index=0, error_code=code, offset=-1 if code else 42
         )
-        return api.response(version=version, topics=[topic(version=version, name="t", partitions=[partition])])
+        return response_class(api)(version=version, topics=[topic(version=version, name="t", partitions=[partition])])

@@ -18,6 +18,7 @@ from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.wire.api import FETCH, OFFSET_FOR_LEADER_EPOCH, Api
+from evensplit.testing.messages import read_request, response_class, write_response
 from tests.support.scripted import Scripted
 
 KEY = ("t", 0)
@@ -89,11 +90,8 @@ class Node(Scripted):
             return super().answer(key, version, request)
         self.asked.append(api.name)
         told = self._fetch if api is FETCH else self._epochs
-        message = told(version, api.request.decode(request, version=version, header=True))
-        if message is None:
-            return None
-        flexible = bool(api.response.flexible_version_q(version))
-        return b"\0" * flexible + bytes(message.encode(version=version))
+        message = told(version, read_request(api, request, version))
+        return None if message is None else write_response(api, message, version)
 
     def _metadata(self, api: Api[Any], version: int) -> Any:
         self.metadata_at.append(time.monotonic())
@@ -101,11 +99,11 @@ class Node(Scripted):
         if self.mute:
             raise ConnectionError("the broker hangs up")
         self._wait("Metadata")
-        topic = api.response.MetadataResponseTopic
+        topic = response_class(api).MetadataResponseTopic
         brokers = []
         for number in self.cluster.listed:
             host, _, port = self.cluster.servers[number].partition(":")
-            one = api.response.MetadataResponseBroker(version=version, node_id=number, host=host, port=int(port))
+            one = response_class(api).MetadataResponseBroker(version=version, node_id=number, host=host, port=int(port))
             brokers.append(one)
         if self.told is None:
             known = topic(version=version, error_code=3, name="t", topic_id=uuid.UUID(int=0), partitions=[])
@@ -119,7 +117,7 @@ class Node(Scripted):
                 isr_nodes=[],
             )
             known = topic(version=version, error_code=0, name="t", topic_id=self.told.topic_id, partitions=[partition])
-        return api.response(version=version, brokers=brokers, topics=[known], cluster_id="scripted")
+        return response_class(api)(version=version, brokers=brokers, topics=[known], cluster_id="scripted")
 
     def _offsets(self, api: Api[Any], version: int) -> Any:
         self._wait("ListOffsets")
@@ -130,24 +128,24 @@ class Node(Scripted):
             self.cluster.wait()
 
     def _fetch(self, version: int, request: Any) -> Any:
-        topic_class = FETCH.response.FetchableTopicResponse
+        topic_class = response_class(FETCH).FetchableTopicResponse
         topics = []
         for topic in request.topics:
             named = {"topic_id": topic.topic_id} if version >= 13 else {"topic": topic.topic}
             listed = [self._fetched(topic_class, version, topic, one) for one in topic.partitions]
             topics.append(topic_class(version=version, partitions=listed, **named))
-        return FETCH.response(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=topics)
+        return response_class(FETCH)(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=topics)
 
     def _epochs(self, version: int, request: Any) -> Any:
         wanted = request.topics[0].partitions[0].leader_epoch
         if not self.on_epochs(wanted):
             return None
-        topic_class = OFFSET_FOR_LEADER_EPOCH.response.OffsetForLeaderTopicResult
+        topic_class = response_class(OFFSET_FOR_LEADER_EPOCH).OffsetForLeaderTopicResult
         one = topic_class.EpochEndOffset(
             version=version, error_code=0, partition=0, leader_epoch=wanted, end_offset=10 * (wanted + 1)
         )
         topic = topic_class(version=version, topic="t", partitions=[one])
-        return OFFSET_FOR_LEADER_EPOCH.response(version=version, throttle_time_ms=0, topics=[topic])
+        return response_class(OFFSET_FOR_LEADER_EPOCH)(version=version, throttle_time_ms=0, topics=[topic])
 
     def _fetched(self, topic_class: Any, version: int, topic: Any, one: Any) -> Any:
         self.on_fetch(one.fetch_offset)

@@ -22,6 +22,7 @@ from evensplit.kafka.wire.responses import SaslAuthenticate, SaslHandshake
 from evensplit.metadata import ClusterMetadata, Metadata, Stream, parse_document
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.options.parse import parse_options
+from evensplit.testing.messages import response_class, write_response
 from tests.support.client_options import TOKENS, understood
 from tests.support.metadata_hosts import Service
 
@@ -71,10 +72,10 @@ def test_the_mechanisms_that_a_broker_has() -> None:
 
 def test_hosts_and_cluster_ids_that_a_broker_names() -> None:
     session = Session("c", understood({}))
-    version, named = METADATA.highest, METADATA.response
+    version, named = METADATA.highest, response_class(METADATA)
     broker = named.MetadataResponseBroker(version=version, node_id=1, host=LONG, port=1, rack=None)
-    written = named(version=version, cluster_id=LONG, brokers=[broker], topics=[]).encode(version=version)
-    session._learn(METADATA.decode(memoryview(b"\0" + written), version, Deadline.after(5)), of_all=True)
+    written = write_response(METADATA, named(version=version, cluster_id=LONG, brokers=[broker], topics=[]), version)
+    session._learn(METADATA.decode(memoryview(written), version, Deadline.after(5)), of_all=True)
     (found,) = session.brokers.values()
     assert is_plain(found.host)
     with pytest.raises(ClusterUnreachable) as caught:
@@ -86,9 +87,11 @@ def test_hosts_and_cluster_ids_that_a_broker_names() -> None:
 
 def test_where_a_group_is_coordinated() -> None:
     version = FIND_COORDINATOR.highest
-    one = FIND_COORDINATOR.response.Coordinator(version=version, key="group", node_id=1, host=LONG, port=1)
-    written = FIND_COORDINATOR.response(version=version, coordinators=[one]).encode(version=version)
-    answer = FIND_COORDINATOR.decode(memoryview(b"\0" + written), version, Deadline.after(5))
+    one = response_class(FIND_COORDINATOR).Coordinator(version=version, key="group", node_id=1, host=LONG, port=1)
+    written = write_response(
+        FIND_COORDINATOR, response_class(FIND_COORDINATOR)(version=version, coordinators=[one]), version
+    )
+    answer = FIND_COORDINATOR.decode(memoryview(written), version, Deadline.after(5))
     session: Any = SimpleNamespace(settings=understood({}), coordinators={}, ask_any=lambda *_: answer)
     address = _Attempts(session, "group", Deadline.after(5))._find()
     assert address is not None

@@ -10,6 +10,7 @@ import pytest
 from evensplit.errors import BatchTooLarge
 from evensplit.kafka.fetch.oversized import raise_if_batch_too_long
 from evensplit.kafka.wire.api import FETCH
+from evensplit.testing.messages import response_class, write_response
 from tests.support.fetches import read_of
 from tests.support.scripted_cluster import topic_id
 
@@ -20,7 +21,7 @@ VERSIONS = range(FETCH.lowest, FETCH.highest + 1)
 
 def head(version: int, *, records: int = 100_000, batch: int = 50_000, cut_to: int = 400) -> bytes:
     """The first bytes of an answer with two partitions: one with few records, and one with a batch from offset 7 on."""
-    partition_class = FETCH.response.FetchableTopicResponse.PartitionData
+    partition_class = response_class(FETCH).FetchableTopicResponse.PartitionData
     listed = [
         partition_class(
             version=version,
@@ -30,9 +31,8 @@ def head(version: int, *, records: int = 100_000, batch: int = 50_000, cut_to: i
         )
         for number, data in enumerate((b"few", struct.pack(">qi", 7, batch - 12) + bytes(records)))
     ]
-    topic = FETCH.response.FetchableTopicResponse(version=version, topic="t", topic_id=ID, partitions=listed)
-    encoded = FETCH.response(version=version, responses=[topic]).encode(version=version)
-    return (b"\0" * (version >= FETCH.flexible_from) + bytes(encoded))[:cut_to]
+    topic = response_class(FETCH).FetchableTopicResponse(version=version, topic="t", topic_id=ID, partitions=listed)
+    return write_response(FETCH, response_class(FETCH)(version=version, responses=[topic]), version)[:cut_to]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

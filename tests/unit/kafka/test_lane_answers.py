@@ -14,6 +14,7 @@ from evensplit.errors import BatchTooLarge, BrokerError, ClusterUnreachable, Cor
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, PartitionRead, choose, fetch_request
 from evensplit.kafka.fetch.response import EMPTY_RESPONSES_TO_SETTLE, Answer, apply_response
 from evensplit.kafka.wire import api
+from evensplit.testing.messages import read_request
 from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 
 BATCH_BYTES = 8 << 20
@@ -267,7 +268,7 @@ def test_aborted_transactions_go_with_the_records_and_these_get_on_whatever_beco
     answer = take([read], Came(records=header(0, 9), aborted=((7, 0), (8, 3))), read_committed=True)
     assert [tuple(span.aborted) for span in answer.spans] == [((7, 0), (8, 3))]
     assert (read.position, answer.progressed, read.trouble) == (10, True, None)
-    (request,) = (fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, api.FETCH_BY_NAME_VERSION),)
-    assert request.isolation_level == 0
-    isolated = replace(SETTINGS, read_committed=True)
-    assert fetch_request([read], isolated, RESPONSE_BYTES, 250, api.FETCH.lowest).isolation_level == 1
+    for settings, level in ((SETTINGS, 0), (replace(SETTINGS, read_committed=True), 1)):
+        for version in (api.FETCH.lowest, api.FETCH_BY_NAME_VERSION):
+            request = fetch_request([read], settings, RESPONSE_BYTES, 250, version)
+            assert read_request(api.FETCH, request, version, header=False).isolation_level == level

@@ -14,6 +14,7 @@ from evensplit.kafka.fetch import response
 from evensplit.kafka.fetch.request import PartitionRead, fetch_request
 from evensplit.kafka.fetch.second_opinion import Search
 from evensplit.kafka.wire import api
+from evensplit.testing.messages import read_request
 from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 from tests.unit.kafka.test_lane_answers import Came, take
 
@@ -25,7 +26,7 @@ def sent(read: PartitionRead, version: int = api.FETCH.highest) -> tuple[int, in
     read.topic_id = "A" * 22
     request = fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, version)
     # As it goes over the wire in that version.
-    (one,) = api.FETCH.request.decode(bytes(request.encode()), version=version).topics[0].partitions
+    (one,) = read_request(api.FETCH, request, version, header=False).topics[0].partitions
     return one.current_leader_epoch, one.last_fetched_epoch
 
 
@@ -36,7 +37,7 @@ def test_what_is_sent_in_each_version() -> None:
     assert sent(read, 11)[0] == 6
     assert read.last_fetched_epoch == 3
     for version in (4, 8):
-        assert fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, version).encode()
+        assert fetch_request([read], SETTINGS, RESPONSE_BYTES, 250, version)
 
 
 def test_topics_go_by_ids_from_version_13_on() -> None:
@@ -45,7 +46,7 @@ def test_topics_go_by_ids_from_version_13_on() -> None:
     for read in reads:
         read.topic_id = base64.urlsafe_b64encode(ids[read.split.topic].bytes).decode().rstrip("=")
     request = fetch_request(reads, SETTINGS, RESPONSE_BYTES, 250, 13)
-    decoded = api.FETCH.request.decode(bytes(request.encode()), version=13).topics
+    decoded = read_request(api.FETCH, request, 13, header=False).topics
     assert [(topic.topic_id, [one.partition for one in topic.partitions]) for topic in decoded] == [
         (ids["a"], [0, 2]),
         (ids["b"], [1]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from evensplit._kernel import ColumnBuilder
 from evensplit.core.model import Range, SplitId
@@ -17,6 +18,7 @@ from evensplit.kafka.columns import COLUMNS
 from evensplit.kafka.fetch.problems import EVERYTHING
 from evensplit.kafka.fetch.request import FETCH_BYTES_MIN, READS_ASKED_MAX, choose, fetch_request, reads_of, walk
 from evensplit.kafka.wire import api
+from evensplit.testing.messages import read_request
 from tests.support.fetches import RESPONSE_BYTES, SETTINGS, header, read_of
 
 
@@ -75,7 +77,10 @@ def test_a_request_keeps_the_first_one_first_and_topics_together() -> None:
     asked = choose(queue, 1 << 30)
     assert [read.key for read in asked] == [("b", 5), ("b", 1), ("a", 0)]
     asked[1].fetch_bytes_min = 3 << 20
-    request = fetch_request(asked, SETTINGS, RESPONSE_BYTES, 250, api.FETCH_BY_NAME_VERSION)
+    version = api.FETCH_BY_NAME_VERSION
+    request = read_request(
+        api.FETCH, fetch_request(asked, SETTINGS, RESPONSE_BYTES, 250, version), version, header=False
+    )
     listed = [
         (topic.topic, one.partition, one.partition_max_bytes) for topic in request.topics for one in topic.partitions
     ]
@@ -84,7 +89,8 @@ def test_a_request_keeps_the_first_one_first_and_topics_together() -> None:
     assert (request.max_bytes, request.max_wait_ms, request.isolation_level) == (3 << 20, 250, 0)
     assert request.rack_id == "a"
     asked[2].leader_only = True
-    assert fetch_request(asked, SETTINGS, 1, 250, api.FETCH_BY_NAME_VERSION).rack_id == ""
+    asked_anew = fetch_request(asked, SETTINGS, 1, 250, version)
+    assert read_request(api.FETCH, asked_anew, version, header=False).rack_id == ""
 
 
 def test_headers_lead_to_the_next_offset() -> None:
@@ -143,9 +149,6 @@ def test_headers_lead_where_the_kernel_comes_to(log: list[list[int]], data: st.D
 
 def encoded(gaps: Sequence[int]) -> tuple[bytearray, int]:
     """A record batch with so many offsets left out behind each record, and the number of offsets that it covers."""
-    # Not before `evensplit.kafka.wire.api` has imported the package without its warnings.
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
     builder: Any = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 20)
     for gap in gaps:
         builder.append(timestamp=1, key=None, value=b"v")

@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.core.model import SplitId
@@ -21,9 +22,6 @@ GZIP = 1
 
 def batch(magic: int, value: bytes, codec: int = 0, timestamp: int = 1) -> bytearray:
     """Two records, in one of the message formats that there have been."""
-    # Not before `evensplit.kafka.wire.api` has imported the package without its warnings.
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
     builder: Any = MemoryRecordsBuilder(magic=magic, compression_type=codec, batch_size=1 << 20)
     for _ in range(2):
         builder.append(timestamp=timestamp, key=None, value=value)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.wire.primitives import OutOfTime, Reader, Undecodable
+from evensplit.kafka.wire.primitives import OutOfTime, Reader, Undecodable, Writer
 from tests.support.scripted_cluster import topic_id
 
 
@@ -133,3 +133,44 @@ def test_tags_that_are_not_there() -> None:
 def test_many_tags_as_long_as_there_is_time() -> None:
     with pytest.raises(OutOfTime):
         reader(b"\x80\x80\x40" + bytes(3_000_000), timeout_s=0).skip_tags()
+
+
+@pytest.mark.parametrize("flexible", [True, False])
+def test_what_is_written_is_read_again(flexible: bool) -> None:
+    some, form = uuid.uuid5(uuid.NAMESPACE_DNS, "orders"), struct.Struct(">iq")
+    writer = Writer(flexible=flexible)
+    writer.text("éa")
+    writer.text("")
+    writer.text(None)
+    writer.octets(b"ab")
+    writer.boolean(True)
+    for name in (topic_id(some), ""):
+        writer.uuid_text(name)
+    writer.rows(form, [(1, -2), (3, 4)])
+    writer.rows(form, [])
+    writer.int32s([5, -6])
+    writer.texts(["x", "y"])
+    writer.count(None)
+    writer.end()
+    found = reader(bytes(writer.data), flexible=flexible)
+    assert (found.text(), found.text(), found.text_or_none(), found.octets()) == ("éa", "", None, b"ab")
+    assert (found.boolean(), found.uuid_text(), found.uuid_text()) == (True, topic_id(some), "")
+    assert list(found.rows(form)) == [(1, -2), (3, 4)]
+    assert list(found.rows(form)) == []
+    assert [found.int32() for _ in found.entries(4)] == [5, -6]
+    assert [found.text() for _ in found.entries(1)] == ["x", "y"]
+    assert list(found.entries(1)) == []
+    found.skip_tags()
+    assert found.left_bytes == 0
+
+
+@pytest.mark.parametrize("length", [0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_150, 2_097_151])
+def test_lengths_as_varints(length: int) -> None:
+    writer = Writer(flexible=True)
+    writer.octets(bytes(length))
+    assert reader(bytes(writer.data)).octets() == bytes(length)
+
+
+def test_text_that_no_length_can_tell() -> None:
+    with pytest.raises(struct.error):
+        Writer(flexible=False).text("x" * 32_768)

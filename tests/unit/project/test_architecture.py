@@ -322,6 +322,7 @@ def test_the_import_contract_holds() -> None:
         ("kafka/wire/api.py", "import evensplit.kafka.fetch.reader", "Floors of kafka BROKEN"),
         ("spark/options/parse.py", "import evensplit.spark.driver.agenda", "Floors of spark BROKEN"),
         ("cli/usage.py", "import evensplit.cli.assign.plan", "Floors of the command line BROKEN"),
+        ("kafka/wire/api.py", "import kafka.errors", "Spark jobs do without kafka-python BROKEN"),
     ],
 )
 def test_the_import_contract_can_fail(tmp_path: Path, room: str, planted: str, contract: str) -> None:
@@ -331,6 +332,15 @@ def test_the_import_contract_can_fail(tmp_path: Path, room: str, planted: str, c
     done = lint_imports(tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert contract in done.stdout
+
+
+@pytest.mark.lengthy
+def test_neither_driver_nor_task_loads_kafka_python() -> None:
+    """Not through others either: it takes a tenth of a second of each of Spark's Python processes."""
+    rooms = ("kafka.fetch.reader", "spark.task.partition", "spark.batch_reader", "spark.stream_reader", "spark.source")
+    code = f"import sys, {', '.join(f'evensplit.{room}' for room in rooms)}; print('kafka' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False"]
 
 
 def test_every_package_goes_into_the_wheel() -> None:

@@ -15,7 +15,6 @@ from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, i
 from evensplit.core.text import counted, short
 from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.admin.cluster_session import Backoff, Session
-from evensplit.kafka.admin.groups import coordinator_request
 from evensplit.kafka.admin.protocol import named_topics
 from evensplit.kafka.auth.tls_socket import tls_context
 from evensplit.kafka.deadline import Deadline
@@ -25,7 +24,9 @@ from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.options.security import Access
 from evensplit.kafka.wire.api import DESCRIBE_GROUPS, FETCH, FIND_COORDINATOR, METADATA
 from evensplit.kafka.wire.error_codes import describe_code, is_retriable
+from evensplit.kafka.wire.group_requests import write_describe_groups, write_find_coordinator
 from evensplit.kafka.wire.group_responses import DescribedGroup
+from evensplit.kafka.wire.requests import write_metadata
 from evensplit.kafka.wire.responses import RIGHTS_UNKNOWN, MetadataTopic
 from evensplit.metadata.http import CutOff
 from evensplit.spark.options.parse import ClusterOptions
@@ -247,7 +248,7 @@ class _Look:
             names = []
         self.session.metadata(names, deadline)
         # The same question again, and with it what this user may do.
-        response = self.session.ask_any(METADATA, partial(_rights_request, names), deadline)
+        response = self.session.ask_any(METADATA, partial(write_metadata, names, rights=True), deadline)
         self._topics = list(response.topics)
         found = response.cluster_id or "not known"
         return f"Kafka's cluster id is {found}, {counted(len(response.brokers), 'broker')}"
@@ -316,24 +317,12 @@ class _Look:
 
     def _describe(self, group: str, deadline: Deadline) -> DescribedGroup:
         """What the group's coordinator says of it, or the error with which it cannot be found."""
-        answer = self.session.ask_any(FIND_COORDINATOR, partial(coordinator_request, group), deadline)
+        answer = self.session.ask_any(FIND_COORDINATOR, partial(write_find_coordinator, group), deadline)
         found = answer.coordinators[0]
         if found.error_code:
             return DescribedGroup(found.error_code, "", RIGHTS_UNKNOWN)
         connection = self.session.connection((found.host, found.port), deadline)
-        return connection.request(DESCRIBE_GROUPS, partial(_group_request, group), deadline).groups[0]
-
-
-def _rights_request(names: list[str] | None, version: int) -> Any:
-    named = None
-    if names is not None:
-        named = [METADATA.request.MetadataRequestTopic(version=version, name=name) for name in names]
-    asked: dict[str, Any] = {"include_topic_authorized_operations": True} if version >= 8 else {}
-    return METADATA.request(version=version, topics=named, allow_auto_topic_creation=False, **asked)
-
-
-def _group_request(group: str, version: int) -> Any:
-    return DESCRIBE_GROUPS.request(version=version, groups=[group], include_authorized_operations=True)
+        return connection.request(DESCRIBE_GROUPS, partial(write_describe_groups, group), deadline).groups[0]
 
 
 def _deadline() -> Deadline:

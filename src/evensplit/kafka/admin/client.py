@@ -6,11 +6,9 @@ replaces what broke. One call has one deadline, `request_timeout_ms`, which all 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
 
 from evensplit.core.model import EpochTable, Subscription
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
@@ -41,6 +39,7 @@ from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS
 from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, describe_code, is_retriable
+from evensplit.kafka.wire.requests import write_list_offsets
 from evensplit.kafka.wire.responses import ByTopic, ListedOffset
 
 OFFSET_MAX = (1 << 63) - 1
@@ -304,17 +303,8 @@ class _OffsetLookup:
             if key not in self._found and key not in self._errors:
                 self._refused(key, UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _request(self, keys: Collection[TopicPartition], version: int) -> Any:
-        topic_class = LIST_OFFSETS.request.ListOffsetsTopic
-        topics: defaultdict[str, list[Any]] = defaultdict(list)
-        for topic, number in keys:
-            topics[topic].append(_wanted_offset(version, number, self._wanted[topic, number]))
-        return LIST_OFFSETS.request(
-            version=version,
-            replica_id=-1,
-            isolation_level=self._isolation_level,
-            topics=[topic_class(version=version, name=name, partitions=listed) for name, listed in topics.items()],
-        )
+    def _request(self, keys: Collection[TopicPartition], version: int) -> bytearray:
+        return write_list_offsets({key: self._wanted[key] for key in keys}, self._isolation_level, version)
 
     def _take(self, response: ByTopic[ListedOffset]) -> None:
         for topic in response.topics:
@@ -362,10 +352,3 @@ class _OffsetLookup:
 def _tells(error: ClusterError, grace: Deadline) -> bool:
     """Whether it tells more than that there was no time for an answer. A topic may be unknown only as yet."""
     return isinstance(error, BrokerError) and (error.code != UNKNOWN_TOPIC_OR_PARTITION or grace.passed)
-
-
-@lru_cache(maxsize=10_000)
-def _wanted_offset(version: int, number: int, wanted: int) -> Any:
-    """One partition in a request: the same object for all topics, since it takes time to make and is only read."""
-    partition_class = LIST_OFFSETS.request.ListOffsetsTopic.ListOffsetsPartition
-    return partition_class(version=version, partition_index=number, timestamp=wanted)

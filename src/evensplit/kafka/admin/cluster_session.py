@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import AuthenticationError, ClusterError, ClusterUnreachable, UnsupportedBroker
@@ -20,8 +20,9 @@ from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
-from evensplit.kafka.wire.api import METADATA, Api, metadata_bytes_max
+from evensplit.kafka.wire.api import METADATA, Api, Build, metadata_bytes_max
 from evensplit.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
+from evensplit.kafka.wire.requests import write_metadata
 from evensplit.kafka.wire.responses import Metadata
 
 FAILURES_TOLD_MAX = 20
@@ -200,7 +201,7 @@ class Session:
         What it says of leaders is kept, and topics that were not asked for are left out. `cluster_id`: what the cluster
         has to call itself, if it says so; what a broker of another one answers counts as none.
         """
-        build = partial(_metadata_request, topics)
+        build = partial(write_metadata, topics)
         check = partial(self._check_metadata, cluster_id, topics)
         api = METADATA if topics is None else replace(METADATA, answer_bytes_max=metadata_bytes_max(len(topics)))
         response = self.ask_any(api, build, deadline, patience_s, check=check, prefer=prefer).only(topics)
@@ -210,7 +211,7 @@ class Session:
     def ask_any(
         self,
         api: Api[_Response],
-        build: Callable[[int], Any],
+        build: Build,
         deadline: Deadline,
         patience_s: float | None = None,
         *,
@@ -387,10 +388,3 @@ def _joined(failures: Collection[ClusterError]) -> str:
     told = [error.detail for error in failures][:FAILURES_TOLD_MAX]
     more = len(failures) - len(told)
     return "; ".join(told) + (f"; and {more:,} more addresses" if more else "")
-
-
-def _metadata_request(topics: Collection[str] | None, version: int) -> Any:
-    named = None
-    if topics is not None:
-        named = [METADATA.request.MetadataRequestTopic(version=version, name=name) for name in topics]
-    return METADATA.request(version=version, topics=named, allow_auto_topic_creation=False)

@@ -6,10 +6,8 @@ begins. So a table takes one question for each of its epochs, from the leader's 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
 
 from evensplit.core.model import EpochStart, EpochTable
 from evensplit.core.state.offset_strategies import TopicPartition
@@ -20,6 +18,7 @@ from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address
 from evensplit.kafka.wire.api import OFFSET_FOR_LEADER_EPOCH
 from evensplit.kafka.wire.error_codes import describe_code, is_retriable
+from evensplit.kafka.wire.requests import write_offset_for_leader_epoch
 from evensplit.kafka.wire.responses import ByTopic, EpochEnd
 
 EPOCH_ROUNDS_MAX = 64
@@ -181,20 +180,7 @@ class EpochLookup:
             walk.take(epoch, end)
             self._answered.add(key)
 
-    def _request(self, keys: Collection[TopicPartition], version: int) -> Any:
-        topic_class = OFFSET_FOR_LEADER_EPOCH.request.OffsetForLeaderTopic
-        topics: defaultdict[str, list[Any]] = defaultdict(list)
-        for key in keys:
-            one = topic_class.OffsetForLeaderPartition(
-                version=version,
-                partition=key[1],
-                # A leader that has another one refuses, so what it answers is of the log that is meant.
-                current_leader_epoch=self._leader_epochs[key],
-                leader_epoch=self.walks[key].asks,
-            )
-            topics[key[0]].append(one)
-        return OFFSET_FOR_LEADER_EPOCH.request(
-            version=version,
-            replica_id=-1,
-            topics=[topic_class(version=version, topic=name, partitions=listed) for name, listed in topics.items()],
-        )
+    def _request(self, keys: Collection[TopicPartition], version: int) -> bytearray:
+        # A leader that has another epoch refuses, so what it answers is of the log that is meant.
+        asks = {key: (self._leader_epochs[key], asked) for key in keys if (asked := self.walks[key].asks) is not None}
+        return write_offset_for_leader_epoch(asks, version)

@@ -6,10 +6,9 @@ KIP-709 (several groups in one OffsetFetch), KIP-848 (what the new group protoco
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import counted
@@ -21,7 +20,7 @@ from evensplit.kafka.admin.protocol import (
 )
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.options.client import Address
-from evensplit.kafka.wire.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api
+from evensplit.kafka.wire.api import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH, Api, Build
 from evensplit.kafka.wire.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
@@ -30,6 +29,7 @@ from evensplit.kafka.wire.error_codes import (
     describe_code,
     is_retriable,
 )
+from evensplit.kafka.wire.group_requests import write_find_coordinator, write_offset_commit, write_offset_fetch
 from evensplit.kafka.wire.group_responses import CommitResult, GroupOffsets
 from evensplit.kafka.wire.responses import ByTopic
 
@@ -82,7 +82,7 @@ class _Attempts:
         self._backoff = Backoff(session.settings)
         self._trouble: ClusterError | None = None
 
-    def ask(self, api: Api[_Response], build: Callable[[int], Any]) -> _Response | None:
+    def ask(self, api: Api[_Response], build: Build) -> _Response | None:
         """One attempt: the coordinator's response, or None if there is none; `pause` then, and ask again."""
         earlier, self._trouble = self._trouble, None
         try:
@@ -129,7 +129,7 @@ class _Attempts:
 
     def _find(self) -> Address | None:
         """Where the coordinator is; None if the brokers have none at the moment."""
-        build = partial(coordinator_request, self._group)
+        build = partial(write_find_coordinator, self._group)
         response = self._session.ask_any(FIND_COORDINATOR, build, self._deadline)
         answer = response.coordinators[0]
         if answer.error_code:
@@ -138,12 +138,6 @@ class _Attempts:
         address = (answer.host, answer.port)
         self._session.coordinators[self._group] = address
         return address
-
-
-def coordinator_request(group: str, version: int) -> Any:
-    """The request for where the coordinator of `group` is."""
-    key = {"coordinator_keys": [group]} if version >= 4 else {"key": group}
-    return FIND_COORDINATOR.request(version=version, **key)
 
 
 class _OffsetFetch(_Attempts):
@@ -156,7 +150,7 @@ class _OffsetFetch(_Attempts):
 
     def run(self) -> Mapping[TopicPartition, int]:
         while True:
-            response = self.ask(OFFSET_FETCH, self._request)
+            response = self.ask(OFFSET_FETCH, partial(write_offset_fetch, self._group, self._keys))
             if response is not None:
                 found = self._read(response.groups[0])
                 if found is not None:
@@ -184,20 +178,6 @@ class _OffsetFetch(_Attempts):
                     found[topic.name, one.partition_index] = one.committed_offset
         return found
 
-    def _request(self, version: int) -> Any:
-        request = OFFSET_FETCH.request
-        by_topic: defaultdict[str, list[int]] = defaultdict(list)
-        for topic, number in self._keys:
-            by_topic[topic].append(number)
-        if version < 8:
-            topic_class = request.OffsetFetchRequestTopic
-            topics = [topic_class(version=version, name=name, partition_indexes=by_topic[name]) for name in by_topic]
-            return request(version=version, group_id=self._group, topics=topics)
-        group_class = request.OffsetFetchRequestGroup
-        topic_class = group_class.OffsetFetchRequestTopics
-        topics = [topic_class(version=version, name=name, partition_indexes=by_topic[name]) for name in by_topic]
-        return request(version=version, groups=[group_class(version=version, group_id=self._group, topics=topics)])
-
 
 class _OffsetCommit(_Attempts):
     """One OffsetCommit, tried until every partition is committed or refused for good."""
@@ -212,7 +192,7 @@ class _OffsetCommit(_Attempts):
         grace = self._deadline.within(min(UNKNOWN_TOPIC_GRACE_S, self._deadline.remaining_s / 2))
         refused: dict[TopicPartition, int] = {}
         while self._pending:
-            response = self.ask(OFFSET_COMMIT, partial(_commit_request, self._group, self._pending))
+            response = self.ask(OFFSET_COMMIT, partial(write_offset_commit, self._group, self._pending))
             if response is not None:
                 refused.update(self._read(response, grace))
             if self._pending:
@@ -239,20 +219,3 @@ class _OffsetCommit(_Attempts):
             detail = f"the coordinator of group {self._group!r} left {missing} out of its answer"
             self._trouble = ClusterUnreachable(self._session.cluster, detail)
         return refused
-
-
-def _commit_request(group: str, offsets: Mapping[TopicPartition, int], version: int) -> Any:
-    topic_class = OFFSET_COMMIT.request.OffsetCommitRequestTopic
-    partition_class = topic_class.OffsetCommitRequestPartition
-    topics: defaultdict[str, list[Any]] = defaultdict(list)
-    for (topic, number), offset in offsets.items():
-        topics[topic].append(
-            partition_class(version=version, partition_index=number, committed_offset=offset, committed_metadata="")
-        )
-    return OFFSET_COMMIT.request(
-        version=version,
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[topic_class(version=version, name=name, partitions=listed) for name, listed in topics.items()],
-    )

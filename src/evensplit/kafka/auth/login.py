@@ -7,6 +7,7 @@ aws-msk-iam-auth.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
@@ -19,13 +20,14 @@ from evensplit.kafka.auth.scram import SaslError, Scram
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.options.sasl import SaslOptions
-from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from evensplit.kafka.wire.api import SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, Build
 from evensplit.kafka.wire.error_codes import (
     ILLEGAL_SASL_STATE,
     SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM,
     describe_code,
 )
+from evensplit.kafka.wire.requests import write_sasl_authenticate, write_sasl_handshake
 from evensplit.kafka.wire.responses import SaslAuthenticate, SaslHandshake
 
 _SERVICES = {
@@ -34,7 +36,7 @@ _SERVICES = {
 }
 _ROUNDS_MAX = 16
 
-Ask = Callable[[Api[Any], Callable[[int], Any]], Any]
+Ask = Callable[[Api[Any], Build], Any]
 """Sends one request and returns its response."""
 
 
@@ -75,7 +77,10 @@ class MskIam:
                 "kafka.sasl.mechanism: AWS_MSK_IAM needs the package botocore: pip install botocore on the driver and "
                 "the executors",
             ) from None
-        theirs: Any = importlib.import_module("kafka.net.sasl.msk").SaslMechanismAwsMskIam
+        # kafka-python reads its schemas in a way that Python 3.11 warns of, which may be an error.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            theirs: Any = importlib.import_module("kafka.net.sasl.msk").SaslMechanismAwsMskIam
         self._mechanism = theirs(security_protocol="SASL_SSL", host=host)
 
     def first(self) -> bytes:
@@ -111,7 +116,7 @@ def log_in(cluster: str, address: Address, options: SaslOptions, ask: Ask, deadl
         _shake_hands(cluster, where, options, ask)
         message = ours(mechanism.first)
         for _ in range(_ROUNDS_MAX):
-            response: SaslAuthenticate = ask(SASL_AUTHENTICATE, partial(_authenticate, message))
+            response: SaslAuthenticate = ask(SASL_AUTHENTICATE, partial(write_sasl_authenticate, message))
             if response.error_code:
                 raise _refused(cluster, where, options, response, secrets)
             message = ours(partial(mechanism.answer, response.auth_bytes))
@@ -160,8 +165,7 @@ def _open(cluster: str, host: str, options: SaslOptions, deadline: Deadline, sec
 
 def _shake_hands(cluster: str, where: str, options: SaslOptions, ask: Ask) -> None:
     name = options.mechanism
-    build = partial(SASL_HANDSHAKE.request, mechanism=name)
-    response: SaslHandshake = ask(SASL_HANDSHAKE, lambda version: build(version=version))
+    response: SaslHandshake = ask(SASL_HANDSHAKE, partial(write_sasl_handshake, name))
     code = response.error_code
     if code == UNSUPPORTED_SASL_MECHANISM:
         enabled = short(", ".join(sorted(response.mechanisms))) or "none"
@@ -178,10 +182,6 @@ def _shake_hands(cluster: str, where: str, options: SaslOptions, ask: Ask) -> No
         )
     if code:
         raise AuthenticationError(cluster, f"{where}: the broker refused SASL: {describe_code(code)}")
-
-
-def _authenticate(message: bytes | None, version: int) -> Any:
-    return SASL_AUTHENTICATE.request(version=version, auth_bytes=message)
 
 
 def _refused(

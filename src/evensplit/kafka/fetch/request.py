@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import struct
-import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import ClusterError, DataLossError
 from evensplit.kafka.fetch.second_opinion import Search
 from evensplit.kafka.options.client import Address, ClientSettings
-from evensplit.kafka.wire.api import FETCH, FETCH_BY_NAME_VERSION
+from evensplit.kafka.wire.requests import FetchPartition, write_fetch
 
 FETCH_BYTES_MIN = 64 << 10
 """The least that is requested of a partition; less would gain nothing."""
@@ -230,18 +227,15 @@ def fetch_request(
     response_bytes_max: int,
     wait_ms: int,
     version: int,
-) -> Any:
+) -> bytearray:
     """A request for all of `reads`, in their order, outside of fetch sessions (KIP-227).
 
     Topics are named up to `FETCH_BY_NAME_VERSION`; later versions have the topic ids of the reads.
     """
-    topic_class = FETCH.request.FetchTopic
-    partition_class = topic_class.FetchPartition
-    by_topic: dict[tuple[str, str], list[Any]] = {}
+    topics: dict[tuple[str, str], list[FetchPartition]] = {}
     for read in reads:
-        by_topic.setdefault((read.split.topic, read.topic_id), []).append(
-            partition_class(
-                version=version,
+        topics.setdefault((read.split.topic, read.topic_id), []).append(
+            FetchPartition(
                 partition=read.split.partition,
                 current_leader_epoch=read.leader_epoch,
                 fetch_offset=read.position,
@@ -249,30 +243,14 @@ def fetch_request(
                 partition_max_bytes=read.fetch_bytes(settings.max_partition_fetch_bytes),
             )
         )
-    return FETCH.request(
-        version=version,
+    return write_fetch(
+        topics,
+        version,
         max_wait_ms=wait_ms,
-        min_bytes=1,
         max_bytes=_records_bytes_max(reads, response_bytes_max),
         isolation_level=int(settings.read_committed),
-        session_id=0,
-        session_epoch=-1,
-        topics=[
-            topic_class(version=version, partitions=listed, **_naming(topic, topic_id, version))
-            for (topic, topic_id), listed in by_topic.items()
-        ],
-        forgotten_topics_data=[],
         rack_id="" if any(read.leader_only for read in reads) else settings.client_rack,
     )
-
-
-def _naming(topic: str, topic_id: str, version: int) -> dict[str, Any]:
-    return {"topic": topic} if version <= FETCH_BY_NAME_VERSION else {"topic_id": _uuid(topic_id)}
-
-
-@lru_cache(maxsize=10_000)
-def _uuid(topic_id: str) -> uuid.UUID:
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
 
 
 class Walked(NamedTuple):

@@ -15,7 +15,7 @@ import select
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -34,10 +34,11 @@ from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.net.transport import PROBE_S
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
-from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, software_version
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, Build, software_version
 from evensplit.kafka.wire.error_codes import ILLEGAL_SASL_STATE, UNSUPPORTED_VERSION, describe_code
-from evensplit.kafka.wire.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length
+from evensplit.kafka.wire.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length, framed
 from evensplit.kafka.wire.primitives import OutOfTime, Undecodable
+from evensplit.kafka.wire.requests import write_api_versions, write_sasl_handshake
 from evensplit.kafka.wire.responses import ApiVersions
 from evensplit.metadata.http import CutOff
 
@@ -177,8 +178,8 @@ class Connection:
             )
         return min(ours, theirs[1])
 
-    def request(self, api: Api[_Response], build: Callable[[int], Any], deadline: Deadline) -> _Response:
-        """Send one request and return its response. `build` is given the version and returns the message."""
+    def request(self, api: Api[_Response], build: Build, deadline: Deadline) -> _Response:
+        """Send one request and return its response. `build` is given the version and writes the request."""
         assert not self._sent, "another response is outstanding"
         self.send(api, build, deadline)
         found: _Response = self.receive(deadline)
@@ -187,7 +188,7 @@ class Connection:
     def send(
         self,
         api: Api[Any],
-        build: Callable[[int], Any],
+        build: Build,
         deadline: Deadline,
         *,
         highest: int | None = None,
@@ -263,9 +264,8 @@ class Connection:
     def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
         """Ask which requests the broker supports. If this version is unknown to it, it answers in version 0."""
         for version in (API_VERSIONS.highest, API_VERSIONS.lowest):
-            names = {"client_software_name": "evensplit", "client_software_version": software_version()}
-            message = API_VERSIONS.request(version=version, **(names if version >= 3 else {}))
-            self._send(API_VERSIONS, version, message, deadline)
+            request = write_api_versions("evensplit", software_version(), version)
+            self._send(API_VERSIONS, version, request, deadline)
             response: ApiVersions = self.receive(deadline)
             if response.error_code != UNSUPPORTED_VERSION:
                 break
@@ -276,13 +276,11 @@ class Connection:
         return response.versions
 
     def _send(
-        self, api: Api[Any], version: int, message: Any, deadline: Deadline, answer_bytes_max: int | None = None
+        self, api: Api[Any], version: int, request: bytearray, deadline: Deadline, answer_bytes_max: int | None = None
     ) -> None:
         self._number = (self._number + 1) & 0x7FFFFFFF
-        message.with_header(correlation_id=self._number, client_id=self._client_id)
-        encoded = message.encode(version=version, header=True, framed=True)
         try:
-            with memoryview(encoded) as view:
+            with memoryview(framed(api, version, self._number, self._client_id, request)) as view:
                 self._send_all(view, deadline)
         except TimeoutError:
             raise self._failed(f"{api.name} could not be sent in time") from None
@@ -377,8 +375,7 @@ class Connection:
         except ClusterError:
             return False
         try:
-            build = partial(SASL_HANDSHAKE.request, mechanism="")
-            code = other.request(SASL_HANDSHAKE, lambda version: build(version=version), deadline).error_code
+            code = other.request(SASL_HANDSHAKE, partial(write_sasl_handshake, ""), deadline).error_code
         except ClusterError:
             return False
         finally:

@@ -5,46 +5,14 @@ The lowest version is the oldest whose meaning is what this package relies on, t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.wire import group_responses, responses
 from evensplit.kafka.wire.primitives import Reader
-
-# kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
-    from kafka.protocol.consumer import (
-        FetchRequest,
-        FetchResponse,
-        ListOffsetsRequest,
-        ListOffsetsResponse,
-        OffsetCommitRequest,
-        OffsetCommitResponse,
-        OffsetFetchRequest,
-        OffsetFetchResponse,
-    )
-    from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-    from kafka.protocol.metadata import (
-        ApiVersionsRequest,
-        ApiVersionsResponse,
-        FindCoordinatorRequest,
-        FindCoordinatorResponse,
-        MetadataRequest,
-        MetadataResponse,
-    )
-    from kafka.protocol.sasl import (
-        SaslAuthenticateRequest,
-        SaslAuthenticateResponse,
-        SaslHandshakeRequest,
-        SaslHandshakeResponse,
-    )
 
 _NEVER = 1 << 15
 _SHORT = 1 << 20
@@ -52,16 +20,19 @@ _LONG = 128 << 20
 
 _Response = TypeVar("_Response")
 
+Build = Callable[[int], bytearray]
+"""Writes a request in a version, without its header."""
+
 
 @dataclass(frozen=True, slots=True)
 class Api(Generic[_Response]):
-    """One kind of request, and how its response is read."""
+    """One kind of request, and how its response is read. `requests` and `group_requests` write it."""
 
-    request: Any
-    """kafka-python's class for the request. It is used to write requests only."""
+    key: int
+    """Kafka's number for it."""
 
-    response: Any
-    """kafka-python's class for the response. Only tests use it, to write what a broker would."""
+    name: str
+    """Kafka's name for it."""
 
     read: Callable[[Reader, int], _Response]
     """Reads the response in a version, by bounded code."""
@@ -78,15 +49,9 @@ class Api(Generic[_Response]):
     answer_bytes_max: int = _LONG
     """A longer response is refused: 1 MiB before a login, and room for a million partitions after it."""
 
-    @property
-    def key(self) -> int:
-        """Kafka's number for it."""
-        return int(self.request.API_KEY)
-
-    @property
-    def name(self) -> str:
-        """Kafka's name for it."""
-        return str(self.request.name).removesuffix("Request")
+    def is_flexible(self, version: int) -> bool:
+        """Whether `version` has tagged fields and lengths as varints."""
+        return version >= self.flexible_from
 
     def decode(self, answer: memoryview, version: int, deadline: Deadline) -> _Response:
         """Read a response in `version`, given without its length and number.
@@ -95,10 +60,9 @@ class Api(Generic[_Response]):
             Undecodable: the bytes are not such a response.
             OutOfTime: the deadline passed while it was read.
         """
-        flexible = version >= self.flexible_from
-        reader = Reader(answer, 0, flexible=flexible, deadline=deadline)
+        reader = Reader(answer, 0, flexible=self.is_flexible(version), deadline=deadline)
         # The header of this one has never changed, so that every client can read it (KIP-511).
-        if self.request is not ApiVersionsRequest:
+        if self.key != API_VERSIONS.key:
             reader.skip_tags()
         return self.read(reader, version)
 
@@ -107,19 +71,15 @@ def _read_fetch(reader: Reader, version: int) -> NoReturn:
     raise AssertionError("the kernel reads it")
 
 
-API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse, responses.read_api_versions, 0, 3, 3, _SHORT)
+API_VERSIONS = Api(18, "ApiVersions", responses.read_api_versions, 0, 3, 3, _SHORT)
 
-SASL_HANDSHAKE = Api(
-    SaslHandshakeRequest, SaslHandshakeResponse, responses.read_sasl_handshake, 1, 1, answer_bytes_max=_SHORT
-)
+SASL_HANDSHAKE = Api(17, "SaslHandshake", responses.read_sasl_handshake, 1, 1, answer_bytes_max=_SHORT)
 """With version 1, what follows are SaslAuthenticate requests, and not bytes without a frame (KIP-152)."""
 
-SASL_AUTHENTICATE = Api(
-    SaslAuthenticateRequest, SaslAuthenticateResponse, responses.read_sasl_authenticate, 0, 2, 2, _SHORT
-)
+SASL_AUTHENTICATE = Api(36, "SaslAuthenticate", responses.read_sasl_authenticate, 0, 2, 2, _SHORT)
 """From version 1 on the broker says for how long it holds (KIP-368)."""
 
-METADATA = Api(MetadataRequest, MetadataResponse, responses.read_metadata, 4, 12, 9)
+METADATA = Api(3, "Metadata", responses.read_metadata, 4, 12, 9)
 """Version 4 (Kafka 0.11) is the first in which asking for a topic need not create it; version 10 brings topic ids."""
 
 TOPIC_BYTES_MAX = 16 << 20
@@ -131,7 +91,7 @@ def metadata_bytes_max(topics: int) -> int:
     return min(_LONG, (topics + 1) * TOPIC_BYTES_MAX)
 
 
-LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse, responses.read_list_offsets, 2, 9, 6)
+LIST_OFFSETS = Api(2, "ListOffsets", responses.read_list_offsets, 2, 9, 6)
 """From version 1 on there is one offset for a time; version 2 (Kafka 0.11) brings the isolation level (KIP-98)."""
 
 EARLIEST_LOCAL = -4
@@ -139,12 +99,10 @@ EARLIEST_LOCAL = -4
 
 EARLIEST_LOCAL_VERSION = 8
 
-OFFSET_FOR_LEADER_EPOCH = Api(
-    OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, responses.read_offset_for_leader_epoch, 3, 4, 4
-)
+OFFSET_FOR_LEADER_EPOCH = Api(23, "OffsetForLeaderEpoch", responses.read_offset_for_leader_epoch, 3, 4, 4)
 """Version 3 (Kafka 2.3) is the first that consumers may ask who may describe the topic, and no more (KIP-320)."""
 
-FETCH = Api(FetchRequest, FetchResponse, _read_fetch, 4, 13, 12)
+FETCH = Api(1, "Fetch", _read_fetch, 4, 13, 12)
 """Version 4 has the record format v2 (KIP-98); from 9 on brokers check leader epochs (KIP-320), from 12 on the last
 fetched one too (KIP-595); from 13 on topics go by ids instead of names (KIP-516). How long its answer may be depends on
 what was asked."""
@@ -152,25 +110,26 @@ what was asked."""
 FETCH_BY_NAME_VERSION = 12
 """The highest version of Fetch in which topics go by names."""
 
-FIND_COORDINATOR = Api(
-    FindCoordinatorRequest, FindCoordinatorResponse, group_responses.read_find_coordinator, 0, 6, 3, _SHORT
-)
+FIND_COORDINATOR = Api(10, "FindCoordinator", group_responses.read_find_coordinator, 0, 6, 3, _SHORT)
 """From version 1 on there are other coordinators than those of groups, from 4 on several in one request (KIP-699)."""
 
-OFFSET_FETCH = Api(OffsetFetchRequest, OffsetFetchResponse, group_responses.read_offset_fetch, 1, 9, 6)
+OFFSET_FETCH = Api(9, "OffsetFetch", group_responses.read_offset_fetch, 1, 9, 6)
 """Version 1 is the first without ZooKeeper; from 8 on for several groups; from 10 on topics go by ids (KIP-848)."""
 
-OFFSET_COMMIT = Api(OffsetCommitRequest, OffsetCommitResponse, group_responses.read_offset_commit, 2, 9, 8)
+OFFSET_COMMIT = Api(8, "OffsetCommit", group_responses.read_offset_commit, 2, 9, 8)
 """Version 2 is the first without a time; from 5 on the broker alone says how long commits are kept (KIP-211), as it
 does with the default of the versions before; from 10 on topics go by ids (KIP-848)."""
 
-DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse, group_responses.read_describe_groups, 3, 5, 5)
+DESCRIBE_GROUPS = Api(15, "DescribeGroups", group_responses.read_describe_groups, 3, 5, 5)
 """Version 3 is the first that says what the user may do with the group (KIP-430)."""
 
 
 @cache
 def software_version() -> str:
     """The version of this package, which brokers are told (KIP-511); "0" where it is not installed."""
+    # Late, since it takes 10 ms to load, and a process that connects to no broker need not know.
+    from importlib import metadata
+
     try:
         return metadata.version("evensplit")
     except metadata.PackageNotFoundError:

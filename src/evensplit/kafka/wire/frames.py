@@ -1,17 +1,25 @@
-"""Frames, in which responses arrive: the length, the number of the request (correlation id), the response."""
+"""Frames: the length, then a request behind its header, or a response behind the number of its request.
+
+That number is Kafka's correlation id.
+"""
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any, NamedTuple
 
 from evensplit.errors import AnswerRefused
 from evensplit.kafka.wire.api import Api
+from evensplit.kafka.wire.primitives import Writer
 
 BODY_BEGIN = 4
 """Where in a frame the response begins, after the number of the request."""
 
 HEAD_BYTES = 1 << 20
 """How much of an overlong response to Fetch is received, to find the record batch that makes it so long."""
+
+_LENGTH = Struct(">i")
+_HEADER = Struct(">hhi")
 
 
 class Frame:
@@ -31,6 +39,17 @@ class Sent(NamedTuple):
     version: int
     answer_bytes_max: int
     """A longer response is refused."""
+
+
+def framed(api: Api[Any], version: int, number: int, client_id: str, request: bytearray) -> bytes:
+    """A whole frame with a request, which `requests` or `group_requests` wrote in `version`."""
+    # Even behind it there may be tagged fields, but its text is as of old, so that every broker can read it.
+    header = Writer(flexible=False)
+    header.numbers(_HEADER, api.key, version, number)
+    header.text(client_id)
+    tags = b"\0" if api.is_flexible(version) else b""
+    length = _LENGTH.pack(len(header.data) + len(tags) + len(request))
+    return b"".join((length, header.data, tags, request))
 
 
 class AnswerTooLong(AnswerRefused):

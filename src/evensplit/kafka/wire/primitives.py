@@ -1,6 +1,6 @@
-"""Kafka's primitive types, read from bytes that are not trusted.
+"""Kafka's primitive types: read from bytes that are not trusted, and written.
 
-A listener can send anything, before a login or without one. So every length is
+A listener can send anything, before a login or without one. So for reading, every length is
 compared with the bytes that are there before it is used, and every count with how many entries they can hold; what is
 made of a frame is no more than a fixed multiple of it; and a deadline holds while it is read.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from struct import Struct
 
@@ -210,3 +210,81 @@ class Reader:
 
     def _cut_off(self, expected: int) -> Undecodable:
         return Undecodable(f"{self._end - self._at} bytes left at byte {self._at}, expected {expected}")
+
+
+class Writer:
+    """Writes one structure after the other to the end of `data`.
+
+    `flexible`: whether lengths are varints and structures end with tagged fields (KIP-482), of which none are written.
+    Raises `struct.error` for a number that is too large for its type.
+    """
+
+    __slots__ = ("_flexible", "data")
+
+    def __init__(self, *, flexible: bool) -> None:
+        self.data = bytearray()
+        self._flexible = flexible
+
+    def numbers(self, form: Struct, *values: int) -> None:
+        """Several numbers at once, as `form` lays them out."""
+        self.data += form.pack(*values)
+
+    def boolean(self, value: bool) -> None:
+        """A byte: 1 for true."""
+        self.data.append(value)
+
+    def text(self, value: str | None) -> None:
+        """A string in UTF-8, or null for None."""
+        if value is None:
+            self._length(-1, _INT16)
+            return
+        encoded = value.encode()
+        self._length(len(encoded), _INT16)
+        self.data += encoded
+
+    def octets(self, value: bytes) -> None:
+        """Bytes with their number in front."""
+        self._length(len(value), _INT32)
+        self.data += value
+
+    def uuid_text(self, value: str) -> None:
+        """An id of sixteen bytes, as `Reader.uuid_text` gives it."""
+        self.data += base64.urlsafe_b64decode(value + "==") if value else _NO_UUID
+
+    def count(self, count: int | None) -> None:
+        """The number of entries of an array, which are to follow; None for null instead of an array."""
+        self._length(-1 if count is None else count, _INT32)
+
+    def rows(self, form: Struct, rows: Sequence[tuple[int, ...]]) -> None:
+        """An array, each entry of which is numbers as `form` lays them out, and perhaps tagged fields."""
+        pack, end = form.pack, b"\0" if self._flexible else b""
+        self.count(len(rows))
+        # All at once, since there can be thousands of them.
+        self.data += b"".join([pack(*row) + end for row in rows])
+
+    def int32s(self, values: Sequence[int]) -> None:
+        """An array of numbers of four bytes each."""
+        self.count(len(values))
+        self.data += struct.pack(f">{len(values)}i", *values)
+
+    def texts(self, values: Sequence[str]) -> None:
+        """An array of strings."""
+        self.count(len(values))
+        for value in values:
+            self.text(value)
+
+    def end(self) -> None:
+        """The end of a structure: no tagged fields, where there can be some."""
+        if self._flexible:
+            self.data.append(0)
+
+    def _length(self, length: int, form: Struct) -> None:
+        """A length, -1 for null: one more than it as a varint, or as `form` has it."""
+        if not self._flexible:
+            self.data += form.pack(length)
+            return
+        rest = length + 1
+        while rest > 0x7F:
+            self.data.append(rest & 0x7F | 0x80)
+            rest >>= 7
+        self.data.append(rest)

@@ -11,6 +11,7 @@ from evensplit.core.state.offset_strategies import EARLIEST
 from evensplit.kafka.options.client import Address
 from evensplit.kafka.wire.api import API_VERSIONS, EARLIEST_LOCAL, FETCH, LIST_OFFSETS, METADATA, Api
 from evensplit.kafka.wire.error_codes import is_retriable
+from evensplit.testing.messages import read_request, response_class, write_response
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.fetch.cluster import Cluster, Placed, Topic
 from evensplit.testing.sim.fetch.network import SimulatedSocket
@@ -65,7 +66,7 @@ class SimulatedBroker:
         if api is API_VERSIONS:
             message = self._versions(version)
         else:
-            request = api.request.decode(frame, version=version, header=True)
+            request = read_request(api, frame, version)
             if api is FETCH:
                 if self._cluster.clock.now_us < self._muted_until_us.get(socket.fileno(), 0):
                     raise Broken("F6", f"broker {self.number} throttles the reader, and is asked all the same")
@@ -73,8 +74,7 @@ class SimulatedBroker:
                 wait_us += more_us
             else:
                 message = (self._metadata if api is METADATA else self._offsets)(version, request)
-        flexible = bool(api.response.flexible_version_q(version)) and api is not API_VERSIONS
-        body = struct.pack(">i", number) + b"\0" * flexible + bytes(message.encode(version=version))
+        body = struct.pack(">i", number) + write_response(api, message, version)
         self._answer(socket, api, struct.pack(">i", len(body)) + body, wait_us)
 
     def _answer(self, socket: SimulatedSocket, api: Api[Any], data: bytes, wait_us: int) -> None:
@@ -94,7 +94,7 @@ class SimulatedBroker:
             cluster.clock.after_us(wait_us + number * lasts // len(pieces), partial(socket.deliver, piece))
 
     def _versions(self, version: int) -> Any:
-        response = API_VERSIONS.response
+        response = response_class(API_VERSIONS)
         known = [
             response.ApiVersion(version=version, api_key=api.key, min_version=0, max_version=highest)
             for api, highest in self._highest.items()
@@ -102,7 +102,7 @@ class SimulatedBroker:
         return response(version=version, error_code=0, api_keys=known)
 
     def _metadata(self, version: int, request: Any) -> Any:
-        response, view = METADATA.response, self._cluster.heard(self.number)
+        response, view = response_class(METADATA), self._cluster.heard(self.number)
         brokers = [
             response.MetadataResponseBroker(version=version, node_id=number, host=f"b{number}", port=9092, rack="r")
             for number in range(len(self._cluster.nodes))
@@ -121,7 +121,7 @@ class SimulatedBroker:
 
     @staticmethod
     def _led(version: int, number: int, placed: Placed) -> Any:
-        return METADATA.response.MetadataResponseTopic.MetadataResponsePartition(
+        return response_class(METADATA).MetadataResponseTopic.MetadataResponsePartition(
             version=version,
             error_code=0 if placed.leader >= 0 else 5,
             partition_index=number,
@@ -132,7 +132,7 @@ class SimulatedBroker:
         )
 
     def _offsets(self, version: int, request: Any) -> Any:
-        topic_class = LIST_OFFSETS.response.ListOffsetsTopicResponse
+        topic_class = response_class(LIST_OFFSETS).ListOffsetsTopicResponse
         topics = []
         for topic in request.topics:
             listed = []
@@ -154,7 +154,7 @@ class SimulatedBroker:
                 )
                 listed.append(made)
             topics.append(topic_class(version=version, name=topic.name, partitions=listed))
-        return LIST_OFFSETS.response(version=version, throttle_time_ms=0, topics=topics)
+        return response_class(LIST_OFFSETS)(version=version, throttle_time_ms=0, topics=topics)
 
     @staticmethod
     def _placed(topic: Topic | None, partition: int) -> Placed | None:
@@ -165,7 +165,7 @@ class SimulatedBroker:
         if request.max_bytes > self._bytes_max:
             raise Broken("F6", f"{request.max_bytes} bytes are asked for, {self._bytes_max} at most were expected")
         cluster, throttle_ms = self._cluster, 0
-        response, topic_class = FETCH.response, FETCH.response.FetchableTopicResponse
+        response, topic_class = response_class(FETCH), response_class(FETCH).FetchableTopicResponse
         partition_class = topic_class.PartitionData
         if version >= 7 and cluster.strikes("refused", 0.04):
             cluster.note(f"broker {self.number}: Fetch is refused")
@@ -234,7 +234,7 @@ class SimulatedBroker:
                 replica = self._random.choice([n for n in range(len(self._cluster.nodes)) if n != self.number])
             else:
                 records = self._records(request, one, placed, left, end)
-        partition_class: Any = FETCH.response.FetchableTopicResponse.PartitionData
+        partition_class: Any = response_class(FETCH).FetchableTopicResponse.PartitionData
         aborted, stable, start = [], -1, -1
         if placed is not None and not code:
             stable, start = min(placed.log.stable, end), placed.log.start
