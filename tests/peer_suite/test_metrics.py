@@ -16,8 +16,8 @@ from evensplit.core.model import ClusterState, Split, SplitId
 from evensplit.core.state.observation import Report, lag
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import explain
-from evensplit.spark.listen.listener import Registration
 from evensplit.spark.listen.progress import BatchProgress, batch_progress
+from evensplit.spark.listen.registration import Registration
 from evensplit.testing import LocalKafka
 from tests.support.fleets import Batches, begin, uncommit
 from tests.support.records import spread

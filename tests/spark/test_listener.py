@@ -17,8 +17,9 @@ from evensplit.core.state.observation import Report, encode_report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import QueryStatus
 from evensplit.observe.source_view import WORK_MAX, Source
-from evensplit.spark.listen.listener import Listener, Progress
+from evensplit.spark.listen.listener import Listener
 from evensplit.spark.listen.progress import batch_progress
+from evensplit.spark.listen.registration import Progress
 from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, source, state
 
 

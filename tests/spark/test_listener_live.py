@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import evensplit
 from evensplit.cli.group import evensplit as evensplit_command
 from evensplit.observe.recorder import QueryStatus
-from evensplit.spark.listen.listener import Progress
+from evensplit.spark.listen.registration import Progress
 from evensplit.testing import LocalKafka
 from tests.support.connect import run_client
 from tests.support.queries import run_available, stream

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from evensplit.core.state.state import READERS_MAX
 from evensplit.errors import OptionError
 from evensplit.observe.web.address import LOOPBACK, problems, wrong_port
-from evensplit.spark.listen.listener import Registration, listen
+from evensplit.spark.listen.inbox import listen
+from evensplit.spark.listen.registration import Registration
 from evensplit.spark.source import EvenSplitDataSource
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def _serve_metrics(
         log.warning("no metrics are served: %s. Install it: pip install 'evensplit[observe]'", error)
         return
     try:
-        served = serve(registration.recorder, port, host, partitions=partitions, token=token)
+        served = serve(registration.explain_at_once(), port, host, partitions=partitions, token=token)
         registration.metrics_port = registration.metrics_port if served is None else served
     except Exception:
         log.warning("no metrics are served at %s, port %d", host, port, exc_info=True)
@@ -132,7 +132,7 @@ def _serve_dashboard(registration: Registration, host: str, port: int, token: st
         log.warning("no dashboard is served: %s. Install it: pip install 'evensplit[dashboard]'", error)
         return
     try:
-        served = serve(registration.recorder, host, port, token)
+        served = serve(registration.explain_at_once(), host, port, token)
         registration.dashboard_url = registration.dashboard_url if served is None else served
     except Exception:
         log.warning("no dashboard is served at %s, port %d", host, port, exc_info=True)
@@ -153,6 +153,8 @@ def _parallelism(spark: SparkSession) -> int:
         tasks = spark.sparkContext.defaultParallelism
     else:
         tasks = spark.range(1 << 20).select(F.spark_partition_id()).distinct().count()
+    from evensplit.core.state.state import READERS_MAX
+
     return min(max(1, tasks), READERS_MAX)
 
 

@@ -17,7 +17,7 @@ from evensplit.core.html import ROWS_MAX, TEXT_MAX, lines, table, title
 from evensplit.core.model import SplitId
 from evensplit.explain.batch import Explanation
 from evensplit.observe.source_view import advance
-from evensplit.spark.listen.listener import Progress
+from evensplit.spark.listen.registration import Progress
 from tests.support.batches import Script, orders
 
 NASTY = '<script>alert("$x^{")</script>\n&\u202e'

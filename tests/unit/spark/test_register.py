@@ -16,7 +16,7 @@ from evensplit.observe import prometheus
 from evensplit.observe.dashboard import server
 from evensplit.observe.web.address import LOOPBACK
 from evensplit.spark import session
-from evensplit.spark.listen.listener import Registration
+from evensplit.spark.listen.registration import Registration
 from evensplit.spark.session import register
 from tests.support.sessions import NoSession
 from tests.support.views import small

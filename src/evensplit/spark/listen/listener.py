@@ -7,15 +7,10 @@ tells listeners about batches that are done.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary, ref
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -27,112 +22,27 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit import errors
-from evensplit.core.html import title
 from evensplit.core.state.state import EnumeratorState
-from evensplit.explain.batch import Explanation
-from evensplit.observe.callbacks import Callbacks
-from evensplit.observe.recorder import BatchSummary, QueryStatus, Recorder
+from evensplit.observe.recorder import QueryStatus
 from evensplit.observe.source_view import Batch, Source
 from evensplit.spark.listen.beginnings import Beginnings, Clusters, clusters_of
 from evensplit.spark.listen.failures import failure
 from evensplit.spark.listen.progress import BatchProgress, batch_progress
-
-if TYPE_CHECKING:
-    from evensplit.charts import Drawing
+from evensplit.spark.listen.registration import Registration
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One batch of one of this package's sources."""
-
-    query_id: str
-    """The same after a restart of the query."""
-    run_id: str
-    """Another one after each restart."""
-    name: str | None
-    """The query's name, if it has one."""
-    batch_id: int
-    source: int
-    """Which of the query's sources it is, from 0."""
-    timestamp: str
-    """When the batch began, as Spark writes it."""
-    explanation: Explanation
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it, in JSON's own types: queryId, runId, name, batchId, source, timestamp, then `Explanation`'s."""
-        return {
-            "queryId": self.query_id,
-            "runId": self.run_id,
-            "name": self.name,
-            "batchId": self.batch_id,
-            "source": self.source,
-            "timestamp": self.timestamp,
-            **self.explanation.to_json(),
-        }
-
-    def plot(self) -> Drawing:
-        """The work of each reader, and each cluster's lag. Needs `evensplit[plots]`."""
-        return self.explanation.plot()
-
-    def _repr_html_(self) -> str:
-        source = Source(self.query_id, self.source, self.name)
-        return title(f"{source}: batch {self.batch_id}, {self.timestamp}") + self.explanation._repr_html_()
-
-
-Callback = Callable[[Progress], object]
-
-
-class Registration:
-    """What `register` gives back: the latest batches of all queries of a session over this source.
-
-    `recorder`: the same for what shows it, with what the queries do. `parallelism`: how many tasks the session runs
-    at once, once the source has been told. `metrics_port`: where the metrics of this session are served; None: nowhere.
-    `dashboard_url`: the same of its dashboard.
-    """
-
-    def __init__(self) -> None:
-        self.recorder = Recorder()
-        self.parallelism: int | None = None
-        self.metrics_port: int | None = None
-        self.dashboard_url: str | None = None
-        self._callbacks: Callbacks[Progress] = Callbacks()
-
-    def __repr__(self) -> str:
-        return f"<progress of {len({one.view.source.query_id for one in self.recorder.watched()})} queries>"
-
-    def progress(self, query: str | None = None) -> tuple[Progress, ...]:
-        """The last batches, oldest first, of each source the last 100; of `query` alone, by its name or id."""
-        found = self.recorder.past()
-        return tuple(
-            _progress(one) for one in found if query is None or query in (one.source.name, one.source.query_id)
-        )
-
-    def subscribe(self, callback: Callback) -> Callable[[], None]:
-        """Call `callback` with every batch from now on; what is returned ends that.
-
-        It is called in the order of the batches, in the thread in which Spark tells its listeners, so it should return
-        soon. What it raises is logged.
-        """
-        return self._callbacks.subscribe(callback)
-
-    def add(self, batch: Batch, end: Mapping[str, Any] | str) -> None:
-        """Keep a batch that was done, and tell everyone who asked for that. Raises as `Recorder.add` does."""
-        view = self.recorder.add(batch, end, heard_ms=_now_ms())
-        if view.last is batch:
-            past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
-            self._callbacks.tell(_progress(past), f"the progress of batch {batch.number}")
 
 
 class Listener(StreamingQueryListener):
     """Hands every batch of this package's sources, and the states of their queries, to its registration."""
 
-    def __init__(self, queries: Callable[[], Iterable[StreamingQuery]] = tuple) -> None:
+    def __init__(
+        self, queries: Callable[[], Iterable[StreamingQuery]] = tuple, registration: Registration | None = None
+    ) -> None:
         """`queries`: returns the running queries of the session."""
-        self.registration = Registration()
+        self.registration = registration or Registration()
         self._queries = queries
-        self._beginnings = Beginnings(self.registration.recorder, queries)
+        self._beginnings = Beginnings(self.registration.kept, queries)
         self._unreadable: set[tuple[str, int]] = set()
         self._ends: dict[str, dict[int, tuple[object, EnumeratorState]]] = {}
 
@@ -142,7 +52,7 @@ class Listener(StreamingQueryListener):
         awaited = self._awaited(run_id)
         if awaited is not None:
             source = Source(str(event.id), 0, event.name)
-            self.registration.recorder.begin(source, _now_ms(), run_id=run_id, awaited=awaited)
+            self.registration.kept.begin(source, _now_ms(), run_id=run_id, awaited=awaited)
             self._beginnings.follow(run_id)
 
     def _awaited(self, run_id: str) -> Clusters | None:
@@ -172,7 +82,7 @@ class Listener(StreamingQueryListener):
 
     def _look(self, run_id: str, progress: StreamingQueryProgress) -> None:
         """Take in the reports of a query's idle sources."""
-        recorder, ends = self.registration.recorder, self._ends.setdefault(run_id, {})
+        recorder, ends = self.registration.kept, self._ends.setdefault(run_id, {})
         ours = list(batch_progress({"sources": progress.sources}, self._warner(progress), ends))
         if not ours:
             self._dismiss(progress)
@@ -219,7 +129,7 @@ class Listener(StreamingQueryListener):
     def _dismiss(self, progress: StreamingQueryProgress) -> None:
         """Drop a query without a source of this package, unless it has one that cannot be read."""
         if all(run_id != str(progress.runId) for run_id, _ in self._unreadable):
-            self.registration.recorder.dismiss(str(progress.id))
+            self.registration.kept.dismiss(str(progress.id))
 
     def _warner(self, progress: StreamingQueryProgress) -> Callable[[int, Exception], None]:
         """A function that logs why a source of a run cannot be explained, the first time only."""
@@ -238,7 +148,7 @@ class Listener(StreamingQueryListener):
 
     def _stage(self, query_id: object, run_id: object, stage: QueryStatus, what: str = "", said: str = "") -> None:
         try:
-            recorder = self.registration.recorder
+            recorder = self.registration.kept
             recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what, said=said)
         except Exception as error:
             log.warning("the state of query %s, %s, cannot be recorded: %s", query_id, stage, error)
@@ -261,12 +171,6 @@ def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
     )
 
 
-def _progress(past: BatchSummary) -> Progress:
-    source = past.source
-    timestamp = "" if past.at_ms is None else _timestamp(past.at_ms)
-    return Progress(source.query_id, past.run_id, source.name, past.number, source.number, timestamp, past.explanation)
-
-
 def _at_ms(timestamp: str) -> int | None:
     """The time that Spark writes as 2026-01-01T00:00:00.000Z."""
     try:
@@ -276,60 +180,5 @@ def _at_ms(timestamp: str) -> int | None:
     return round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000)
 
 
-def _timestamp(at_ms: int) -> str:
-    """The same back."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}Z"
-
-
 def _now_ms() -> int:
     return round(time.time() * 1000)
-
-
-def listen(spark: SparkSession) -> Registration:
-    """The registration of `spark`. The first call adds its listener; if Spark refuses that, it is logged."""
-    key = _key(spark)
-    with _lock:
-        known = _listeners.get(key)
-        if known is not None:
-            return known.registration
-        session = ref(spark)
-        listener = Listener(lambda: () if (found := session()) is None else found.streams.active)
-        try:
-            _add(spark, listener)
-        except Exception as error:
-            log.warning("no batch can be explained, since Spark refused the listener: %s", error)
-        else:
-            _listeners[key] = listener
-        return listener.registration
-
-
-# A listener lives as long as Spark has it, which is as long as its session.
-_listeners: WeakValueDictionary[str, Listener] = WeakValueDictionary()
-_lock = threading.Lock()
-
-
-def _add(spark: SparkSession, listener: Listener) -> None:
-    """Add the listener from a daemon thread.
-
-    Spark Connect starts a thread for its listeners, which inherits that. Otherwise a program that ends without
-    `spark.stop()` is held up by it, until it breaks with a warning that all listeners are gone.
-    """
-    failures: list[Exception] = []
-
-    def add() -> None:
-        try:
-            spark.streams.addListener(listener)
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=add, name="evensplit-listen", daemon=True)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-
-
-def _key(spark: SparkSession) -> str:
-    """The session itself: there can be several objects for it in Python."""
-    session = getattr(spark, "_jsparkSession", None)
-    return str(spark.session_id if session is None else session.sessionUUID())  # type: ignore[attr-defined]
