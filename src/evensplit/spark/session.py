@@ -12,6 +12,7 @@ from evensplit.errors import OptionError
 from evensplit.observe.web.address import LOOPBACK, problems, wrong_port
 from evensplit.spark.listen.inbox import listen
 from evensplit.spark.listen.registration import Registration
+from evensplit.spark.prepare import own_path, prepare
 from evensplit.spark.source import EvenSplitDataSource
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,11 @@ def register(
     registration, parallelism = listen(spark), _parallelism(spark)
     if registration.parallelism != parallelism:
         # Each time, Spark warns that one source has replaced another.
-        spark.dataSource.register(_with_parallelism(parallelism))
+        if registration.parallelism is None:
+            prepare(spark)
+        context = getattr(spark, "_sc", None)
+        with own_path({} if context is None else context.environment):
+            spark.dataSource.register(_with_parallelism(parallelism))
         registration.parallelism = parallelism
     # What shows a registration begins here, once all options are known to be right, and never raises.
     metrics_host, dashboard_host = metrics_host or LOOPBACK, LOOPBACK if dashboard_host is None else dashboard_host

@@ -1,0 +1,136 @@
+"""Gets Spark's Python processes ready while the user's program goes on: the first query waits for each of them.
+
+Nothing depends on it. Where something cannot be prepared, as under Spark Connect, the first query starts it as ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from evensplit.errors import line_of
+from evensplit.spark.source import EvenSplitDataSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+WORKER_PATH = str(Path(__file__).parent / "worker_path")
+"""What is put on the path of Python processes; see the module in it."""
+
+_VARIABLE = "PYTHONPATH"
+_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
+_OPTIONS = "org.apache.spark.sql.util.CaseInsensitiveStringMap"
+
+
+@contextmanager
+def own_path(environment: MutableMapping[str, str]) -> Iterator[None]:
+    """In the block, processes for what is sent to Spark have `WORKER_PATH` on their path.
+
+    `environment`: variables of such processes, as `SparkContext` has them. Spark starts other processes for other
+    variables, so those of user-defined functions are not affected.
+    """
+    with _lock:
+        before = environment.get(_VARIABLE)
+        environment[_VARIABLE] = WORKER_PATH if before is None else f"{WORKER_PATH}{os.pathsep}{before}"
+        try:
+            yield
+        finally:
+            if before is None:
+                del environment[_VARIABLE]
+            else:
+                environment[_VARIABLE] = before
+
+
+_lock = threading.Lock()
+
+
+def prepare(spark: SparkSession) -> None:
+    """Start the processes of the driver in the background, and in local mode those of tasks, and have them load."""
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        return
+    try:
+        wrapped = _wrapped(context)
+    except Exception as error:
+        _say(error)
+        return
+    _in_background(lambda: _start_planners(context, wrapped))
+    if str(context.master).startswith("local"):
+        _in_background(lambda: _start_workers(spark, context))
+
+
+class Prepared(EvenSplitDataSource):
+    """The source without options: loads what Spark's processes for it will need."""
+
+    def schema(self) -> StructType:
+        """Load what parses options, in the process that asks for the schema."""
+        import_module("evensplit.spark.options.parse")
+        from evensplit.spark.row_type import row_type
+
+        return row_type(("value",))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Load what plans batches, in the process that plans."""
+        import_module("evensplit.spark.batch_query")
+        from evensplit.spark.stream_reader import EvenSplitStreamReader
+
+        return EvenSplitStreamReader(None, 1)  # type: ignore[arg-type]
+
+
+def load_lane(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Load what tasks need, in a process of theirs."""
+    import_module("evensplit.spark.task.task_reader")
+    import_module("evensplit.spark.task.partition")
+    yield from batches
+
+
+def _wrapped(context: Any) -> Any:
+    """The source that prepares, as Spark takes it."""
+    from pyspark.sql.udf import _wrap_function
+
+    with own_path(context.environment):
+        return _wrap_function(context, Prepared)
+
+
+def _start_planners(context: Any, wrapped: Any) -> None:
+    """Have Spark ask for a schema and a plan, as for the first query. It keeps the two processes for that."""
+    jvm: Any = getattr(context, "_jvm")  # noqa: B009
+    source = getattr(jvm, _SOURCE)(wrapped)
+    options = getattr(jvm, _OPTIONS)(jvm.java.util.HashMap())
+    created = source.createDataSourceInPython(Prepared.name(), options, jvm.scala.Option.apply(None))
+    source.createReadInfoInPython(created, created.schema(), True)
+
+
+def _start_workers(spark: SparkSession, context: Any) -> None:
+    """Run a job that loads the lane in as many processes as there can be tasks."""
+    context.setJobDescription("evensplit: starts Python workers")
+    tasks = context.defaultParallelism
+    with own_path(context.environment):
+        frame = spark.range(0, tasks, 1, tasks).mapInArrow(load_lane, "id long")
+    frame.collect()
+
+
+def _in_background(do: Callable[[], None]) -> None:
+    def run() -> None:
+        try:
+            do()
+        except Exception as error:
+            _say(error)
+
+    threading.Thread(target=run, name="evensplit-prepare", daemon=True).start()
+
+
+def _say(error: Exception) -> None:
+    log.info("Python processes are started by the first query, not before it: %s", line_of(error))
