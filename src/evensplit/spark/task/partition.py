@@ -12,6 +12,7 @@ from pyspark.sql.datasource import InputPartition
 from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
+from evensplit.kafka.fetch.look_ahead import LookAhead, Spare
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.spark.options.reading import ReadOptions
@@ -142,7 +143,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return iter(())
     ranges = bind(partition.ranges, partition.late, looking_up(partition.settings, partition.cluster_ids))
     reading = partition.reading
-    return read_ranges(
+    batches = read_ranges(
         ranges,
         partition.settings,
         columns=reading.columns,
@@ -153,3 +154,4 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         null_timestamps=reading.null_timestamps,
         limits=LaneLimits(batch_bytes_max=reading.batch_bytes_max),
     )
+    return iter(LookAhead(batches, Spare()))
