@@ -57,9 +57,9 @@ def reaped_cpu_s(pid: int) -> float:
     return (int(fields[13]) + int(fields[14])) / TICKS_PER_S
 
 
-def java_below() -> int:
-    """Spark's JVM below this process. Raises StopIteration if there is none."""
-    return next(pid for pid in descendants() if JVM in command_of(pid))
+def java_below(root: int | None = None) -> int:
+    """Spark's JVM below `root`, by default below this process. Raises StopIteration if there is none."""
+    return next(pid for pid in descendants(root) if JVM in command_of(pid))
 
 
 def python_workers() -> list[int]:

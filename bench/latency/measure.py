@@ -6,10 +6,11 @@ import importlib.util
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.latency.outcome import Batches, Start
 from bench.latency.plan import (
@@ -40,9 +41,12 @@ class Bench:
     scale: Scale
     turn: Callable[[str], None]
 
-    def worker(self, side: Side, cores: int) -> Worker:
-        """A new process for a side, which the caller closes."""
-        return Worker(side.host, cores, self.jars, self.logs / f"{side.name.replace(', ', '-')}-{cores}.log")
+    def worker(
+        self, side: Side, cores: int, java: str = "", environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Worker:
+        """A new process for a side, which the caller closes; see `Worker`."""
+        log = self.logs / f"{side.name.replace(', ', '-')}-{cores}.log"
+        return Worker(side.host, cores, self.jars, log, java, environment)
 
     def first_rows(self, sides: Sequence[Side] = START_SIDES) -> dict[str, Start]:
         """Start a process for each turn, and read a row, twice."""

@@ -46,7 +46,7 @@ class Side:
 
     def asks(self, bootstrap: str, topic: str, cores: int, **more: Any) -> dict[str, Any]:
         """What its process is asked to read; `more`: of the request."""
-        options = {"tasks": str(1)}
+        options = {"tasks": "1"}
         if self.source != "floor":
             options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
         if self.source == "evensplit" and self.register is None:
@@ -91,4 +91,4 @@ def chosen(only: str) -> list[str]:
 
 TOPIC = "first"
 TRICKLE = "trickle"
-TRICKLE_PARTITIONS = PARTITIONS
+TOPIC_PARTITIONS = TRICKLE_PARTITIONS = PARTITIONS

@@ -26,7 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.processes import JVM, command_of, descendants, java_below, peak_bytes, python_workers
 from bench.sampler import Sampler, end_s, start_s
 
-POLL_S = 0.05
+POLL_S = 0.2
+"""Asking for progress takes the JVM tens of requests, so it is not asked often."""
+
 STREAM_LIMIT_S = 400.0
 END_TIMEOUT_S = 20.0
 
@@ -81,6 +83,9 @@ class Session:
                     failure = query.exception()
                     if failure is not None:
                         raise failure
+                    last = query.lastProgress
+                    if last is None or last["batchId"] + 1 < wanted:
+                        continue
                     # A batch of the floor has no rows, ever.
                     found = [one for one in query.recentProgress if one["numInputRows"] or ask["source"] == "floor"]
         finally:

@@ -25,6 +25,7 @@ MAINS = (
     "pyspark.sql.worker.plan_data_source_read",
 )
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
+QUESTIONS = ("initialOffset", "latestOffset", "partitions", "commit", "reportLatestOffset")
 DAEMON = "pyspark.daemon"
 
 
@@ -151,11 +152,27 @@ class Work:
 
         module.main = done
 
-    def change_runner(self, module: Any) -> None:
-        """The process that Spark asks about offsets: each question."""
-        for name in [name for name in vars(module) if name.endswith("_func")]:
-            said = name.removesuffix("_func").removesuffix("_admission_control").replace("_", " ")
-            setattr(module, name, self._log.timed(getattr(module, name), said))
+
+def change_stream_reader(log: Log) -> Callable[[Any], None]:
+    """pyspark.sql.datasource_internal, in the process that Spark asks about offsets: each question.
+
+    Its module is run as a program, so nothing in it can be changed; it gets its reader from here.
+    """
+
+    def change(module: Any) -> None:
+        make = module._streamReader  # noqa: SLF001
+
+        @wraps(make)
+        def made(*arguments: Any) -> Any:
+            reader = make(*arguments)
+            for name in QUESTIONS:
+                if hasattr(reader, name):
+                    setattr(reader, name, log.timed(getattr(reader, name), name))
+            return reader
+
+        module._streamReader = made  # noqa: SLF001
+
+    return change
 
 
 def change_connection(log: Log) -> Callable[[Any], None]:
@@ -220,7 +237,6 @@ def begin(path: str) -> None:
     changes = {
         "pyspark.worker_util": work.change_tools,
         "pyspark.worker": work.change_main,
-        RUNNER: work.change_runner,
         "evensplit.kafka.net.connection": change_connection(log),
         "pyspark.java_gateway": lambda module: setattr(
             module, "launch_gateway", log.timed(module.launch_gateway, "start the JVM")
@@ -228,6 +244,8 @@ def begin(path: str) -> None:
         **dict.fromkeys(MAINS, work.change_main),
     }
     sys.meta_path.insert(0, Finder(log, changes))
+    if RUNNER in sys.orig_argv:
+        changes["pyspark.sql.datasource_internal"] = change_stream_reader(log)
     if DAEMON in sys.orig_argv:
         gc.collect = log.timed(gc.collect, "gc.collect")
 
