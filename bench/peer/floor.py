@@ -64,7 +64,7 @@ def floor_source() -> type[DataSource]:
             from pyspark.sql.pandas.types import to_arrow_schema
 
             row = {"key": b"key", "value": b"value", "topic": "floor", "partition": 0, "offset": 0, "timestampType": 0}
-            yield pa.RecordBatch.from_pylist([{**row, "timestamp": 0}], schema=to_arrow_schema(columns))
+            yield pa.RecordBatch.from_pylist([{**row, "timestamp": 0}], schema=to_arrow_schema(columns, timezone="UTC"))
 
     class Floor(DataSource):
         @classmethod
