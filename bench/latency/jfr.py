@@ -27,6 +27,7 @@ THREADS = (
 """A thread's name -> its row; other threads are left out."""
 
 _TIME = re.compile(r"(.*T\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$")
+_UNIQUE = re.compile("-[0-9a-f]{8}-[0-9a-f-]{27}$")
 _DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$")
 
 
@@ -43,7 +44,7 @@ class Event:
 
 def options(file: Path) -> str:
     """The options of a JVM that records into `file` until it ends."""
-    return f"-XX:StartFlightRecording=filename={file},settings={SETTINGS},dumponexit=true"
+    return f'"-XX:StartFlightRecording=filename={file},settings={SETTINGS},dumponexit=true"'
 
 
 def tool() -> str | None:
@@ -111,6 +112,8 @@ def _of_thread(events: list[Event], row: str, broker_port: int) -> Iterator[tupl
             yield _command(one.values["command"]), Kind.COMMAND, one.start_ns, _end_of_command(events, place)
         elif one.kind == "FileForce":
             yield f"fsync in {_folder(one)}", Kind.FILE, one.start_ns, one.end_ns
+        elif one.kind == "FileRead" and str(one.values.get("path")).endswith(".jar"):
+            yield "reads jars", Kind.FILE, one.start_ns, one.end_ns
         elif one.kind == "FileWrite" and one.values.get("path"):
             yield f"write in {_folder(one)}", Kind.FILE, one.start_ns, one.end_ns
         elif port == broker_port and one.kind == "SocketWrite":
@@ -150,4 +153,5 @@ def _command(words: str) -> str:
 
 
 def _folder(event: Event) -> str:
-    return Path(str(event.values.get("path") or "a pipe")).parent.name
+    """The folder of its file, without the number that makes a temporary one unique."""
+    return _UNIQUE.sub("", Path(str(event.values.get("path") or "a pipe")).parent.name)

@@ -45,7 +45,7 @@ class Bench:
         self, side: Side, cores: int, java: str = "", environment: Mapping[str, str] = MappingProxyType({})
     ) -> Worker:
         """A new process for a side, which the caller closes; see `Worker`."""
-        log = self.logs / f"{side.name.replace(', ', '-')}-{cores}.log"
+        log = self.logs / f"{side.slug}-{cores}.log"
         return Worker(side.host, cores, self.jars, log, java, environment)
 
     def first_rows(self, sides: Sequence[Side] = START_SIDES) -> dict[str, Start]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -38,6 +39,11 @@ class Side:
     name: str
     source: str
     register: Mapping[str, int] | None = None
+
+    @property
+    def slug(self) -> str:
+        """Its name in names of files."""
+        return re.sub(r"\W+", "-", self.name).lower()
 
     @property
     def host(self) -> Host:

@@ -18,7 +18,9 @@ WORKERS = {
 """Python module that Spark starts -> the name of its processes."""
 
 USER = "user's process"
+DAEMON = "pyspark.daemon"
 NS_PER_MS = 1e6
+COMMAND_GAP_MS = 12.0
 
 
 class Kind(StrEnum):
@@ -99,20 +101,23 @@ def of_hook(lines: Iterable[str], user_pid: int, begin_ns: int) -> list[Span]:
 
 def _processes(found: Sequence[dict[str, Any]], user_pid: int) -> dict[int, str]:
     """Process -> its name, of those that are known, numbered where there are several."""
-    modules: dict[int, tuple[str, bool]] = {}
+    modules: dict[int, str] = {}
+    daemons: set[int] = set()
     for one in found:
         words = one["name"].split()
         if words[0] == "python" and words[-1] in WORKERS:
-            modules[one["pid"]] = WORKERS[words[-1]], words[1] == "pyspark.daemon"
-    for one in found:
-        if one["pid"] not in modules and one["ppid"] in modules:
-            modules[one["pid"]] = modules[one["ppid"]][0], False
+            modules[one["pid"]] = WORKERS[words[-1]]
+            if words[1] == DAEMON:
+                daemons.add(one["pid"])
+        elif one["ppid"] in daemons:
+            modules.setdefault(one["pid"], modules[one["ppid"]])
     names = {user_pid: USER}
-    for name, is_daemon in dict.fromkeys(modules.values()):
-        same = [pid for pid, module in modules.items() if module == (name, is_daemon)]
-        said = f"{name}: daemon" if is_daemon else name
-        for number, pid in enumerate(same, 1):
-            names.setdefault(pid, said if len(same) == 1 else f"{said} {number}")
+    for name in dict.fromkeys(modules.values()):
+        same = [pid for pid, module in modules.items() if module == name and pid not in daemons]
+        numbered = [name] if len(same) <= 1 else [f"{name} {number}" for number in range(1, len(same) + 1)]
+        names |= dict(zip(same, numbered, strict=False))
+        # A daemon has little to do but to become its first worker.
+        names |= {pid: numbered[0] for pid in daemons if modules[pid] == name}
     return names
 
 
@@ -141,21 +146,25 @@ def within(spans: Iterable[Span], begin_ms: float, length_ms: float) -> list[Spa
 
 def condensed(spans: Iterable[Span], least_ms: float, gap_ms: float) -> list[Span]:
     """Spans of one name with at most `gap_ms` between them as one, without those that are then shorter than
-    `least_ms`; rows and spans in order of time."""
+    `least_ms`; rows and spans in order of time.
+
+    Commands all stay, and are one at `COMMAND_GAP_MS`: what the JVM takes to start each is before its span.
+    """
     last: dict[tuple[str, str], int] = {}
     made: list[Span] = []
     for one in sorted(spans, key=lambda one: one.start_ms):
         place = last.get((one.row, one.name))
         before = None if place is None else made[place]
         # One within another is a part of it, not the next.
-        if place is not None and before is not None and before.end_ms <= one.start_ms <= before.end_ms + gap_ms:
+        gap = max(gap_ms, COMMAND_GAP_MS) if one.kind is Kind.COMMAND else gap_ms
+        if place is not None and before is not None and before.end_ms <= one.start_ms <= before.end_ms + gap:
             cpu_ms = None if before.cpu_ms is None or one.cpu_ms is None else before.cpu_ms + one.cpu_ms
             took_ms = one.end_ms - before.start_ms
             made[place] = replace(before, took_ms=took_ms, cpu_ms=cpu_ms, times=before.times + one.times)
         else:
             last[one.row, one.name] = len(made)
             made.append(one)
-    return [one for one in made if one.took_ms >= least_ms]
+    return [one for one in made if one.took_ms >= least_ms or one.kind is Kind.COMMAND]
 
 
 def in_rows(spans: Iterable[Span], first: Sequence[str]) -> list[Span]:

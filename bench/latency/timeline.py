@@ -13,6 +13,8 @@ TOP, HEAD, LANE, BAR, ROW_GAP, FOOT = 64, 30, 15, 12, 5, 34
 LETTER = 5.7
 """The width of a letter of a bar's name, on average."""
 
+LEGEND_LETTER = 6.4
+
 LANES_MAX = 4
 LEAST_WIDTH = 0.8
 COLOURS = {
@@ -22,7 +24,7 @@ COLOURS = {
     Kind.RUN: ("#1769aa", "#4aa3e8", "Python runs"),
     Kind.BROKER: ("#1a7f37", "#3fb950", "broker"),
     Kind.COMMAND: ("#cf222e", "#f85149", "command"),
-    Kind.FILE: ("#9a6700", "#d29922", "file"),
+    Kind.FILE: ("#9a6700", "#d29922", "files"),
     Kind.WAIT: ("#d0d7de", "#30363d", "waits for Python"),
 }
 STYLE = f"""\
@@ -122,7 +124,7 @@ def _legend(timelines: Iterable[Timeline]) -> Iterator[str]:
         if kind in kinds:
             yield f'<rect class="{kind}" x="{x:.1f}" y="40" width="12" height="{BAR}" rx="1.5"/>'
             yield text(x + 16, 50, said, "soft")
-            x += 16 + LETTER * len(said) + 12
+            x += 16 + LEGEND_LETTER * len(said) + 12
 
 
 def _grid(most: float, scale: float, height: int) -> Iterator[str]:
@@ -130,7 +132,9 @@ def _grid(most: float, scale: float, height: int) -> Iterator[str]:
     for number in range(int(most / step) + 1):
         x = LABELS + number * step * scale
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - FOOT + 6}"/>'
-        yield text(x, height - FOOT + 22, _said(number * step) if number else "0", "soft", anchor="middle")
+        said = _said(number * step) if number else "0"
+        is_last = x > WIDTH - RIGHT - 20
+        yield text(WIDTH - 4 if is_last else x, height - FOOT + 22, said, "soft", anchor="end" if is_last else "middle")
 
 
 def _said(ms: float) -> str:

@@ -54,7 +54,7 @@ class Traced:
 @contextmanager
 def traced(bench: Bench, side: Side, cores: int, what: str) -> Iterator[Traced]:
     """A process of a side that is traced as long as the block runs; its spans are there afterwards."""
-    hook, recording = (bench.logs / f"{what}-{side.name.replace(', ', '-')}.{end}" for end in ("spans", "jfr"))
+    hook, recording = (bench.logs / f"{what}-{side.slug}.{end}" for end in ("spans", "jfr"))
     paths = [str(HOOK), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {"PYTHONPATH": os.pathsep.join(paths), HOOK_FILE: str(hook)}
     program = jfr.tool()

@@ -56,6 +56,7 @@ class Session:
     def first(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Read one row; with each step, and when it began and ended."""
         self._steps = []
+        self._know(ask)
         with self._step("load()"):
             frame = self._frame(ask)
         with self._step("take(1)"):
