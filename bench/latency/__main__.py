@@ -1,13 +1,13 @@
 """How long the first row and a small batch take, and where the time goes: Spark's own Kafka source and evensplit.
 
-    make bench-latency                                everything, about 25 minutes
+    make bench-latency                                everything, about 20 minutes
     make bench-latency ARGS=--quick                   one round and few batches, about 5 minutes
     make bench-latency ARGS="--only start,timelines"  some parts: start, batches, timelines
     make bench-latency ARGS=--list                    the parts
     make bench-latency ARGS=--render                  tables and pictures of the last full results again
 
 - start: a new process of each side in turn, until it has a row.
-- batches: queries over 500 records/s, with one, two and four cores.
+- batches: queries over 500 records/s, with one, two and four cores (quick: two).
 - timelines: a start and a batch of each side, traced. Tracing takes time, so these are runs of their own.
 
 Ratios are taken per round. Full results go to bench/results/latency.json, each part in place of its former one, and
@@ -147,7 +147,7 @@ def start(bench: Bench, results: Results) -> list[str]:
 def batches(bench: Bench, results: Results) -> list[str]:
     """Small batches. Returns remarks."""
     sides, notes = batch_sides()
-    results.batches = {cores: bench.small_batches(cores, sides) for cores in plan.BATCH_CORES}
+    results.batches = {cores: bench.small_batches(cores, sides) for cores in bench.scale.cores}
     return notes
 
 
@@ -169,18 +169,18 @@ def turns_of(part: str, scale: Scale) -> int:
     sides = len(batch_sides()[0])
     return {
         plan.START: (scale.start_rounds + 1) * len(plan.START_SIDES),
-        plan.BATCHES: (scale.batch_rounds + 1) * sides * len(plan.BATCH_CORES),
+        plan.BATCHES: (scale.batch_rounds + 1) * sides * len(scale.cores),
         plan.TIMELINES: len(plan.START_SIDES) + sides,
     }[part]
 
 
 def show(console: Console, results: Results, parts: list[str]) -> None:
-    """Print what there is: timelines as well, if they are of this run."""
+    """Print what the parts have found."""
     if plan.TIMELINES in parts:
         for one in [*results.start_lines, *results.batch_lines]:
             console.print(lines(one), highlight=False, markup=False, soft_wrap=True)
             console.print()
-    console.print(tables(results), highlight=False, markup=False, soft_wrap=True)
+    console.print(tables(results.only(parts)), highlight=False, markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

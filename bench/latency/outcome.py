@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.latency.plan import BATCHES, START, TIMELINES
 from bench.latency.spans import Timeline
 from bench.peer.outcome import ratios
 
@@ -71,6 +72,17 @@ class Results:
     batches: dict[int, dict[str, Batches]] = field(default_factory=dict)
     start_lines: list[Timeline] = field(default_factory=list)
     batch_lines: list[Timeline] = field(default_factory=list)
+
+    def only(self, parts: Sequence[str]) -> Results:
+        """Those of some parts."""
+        return Results(
+            self.machine,
+            {name: one for name, one in self.parts.items() if name in parts},
+            self.start if START in parts else {},
+            self.batches if BATCHES in parts else {},
+            self.start_lines if TIMELINES in parts else [],
+            self.batch_lines if TIMELINES in parts else [],
+        )
 
     def to_json(self) -> str:
         """For a file."""

@@ -16,7 +16,6 @@ START, BATCHES, TIMELINES = PLAN = ("start", "batches", "timelines")
 """The parts of the benchmark."""
 
 START_CORES = 1
-BATCH_CORES = (1, 2, 4)
 TIMELINE_CORES = 2
 RECORDS = 100_000
 VALUE_BYTES = 100
@@ -72,18 +71,19 @@ BATCH_SIDES = (_SPARK, _OURS, _REGISTER, _WATCHED, _FLOOR)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How many rounds count (after one that does not), of how many batches (after `skip`)."""
+    """How many rounds count (after one that does not), of how many batches (after `skip`), with how many cores."""
 
     name: str
     start_rounds: int
     batch_rounds: int
     batches: int
     traced_batches: int
+    cores: tuple[int, ...]
     skip: int = 3
 
 
-FULL = Scale("full", start_rounds=5, batch_rounds=5, batches=20, traced_batches=30)
-QUICK = Scale("quick", start_rounds=1, batch_rounds=1, batches=6, traced_batches=12)
+FULL = Scale("full", start_rounds=5, batch_rounds=5, batches=20, traced_batches=30, cores=(1, 2, 4))
+QUICK = Scale("quick", start_rounds=1, batch_rounds=1, batches=6, traced_batches=12, cores=(2,))
 
 
 def chosen(only: str) -> list[str]:
