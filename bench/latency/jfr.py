@@ -113,7 +113,7 @@ def _of_thread(events: list[Event], row: str, broker_port: int) -> Iterator[tupl
         elif one.kind == "FileForce":
             yield f"fsync in {_folder(one)}", Kind.FILE, one.start_ns, one.end_ns
         elif one.kind == "FileRead" and str(one.values.get("path")).endswith(".jar"):
-            yield "reads jars", Kind.FILE, one.start_ns, one.end_ns
+            yield "loads classes", Kind.CLASSES, one.start_ns, one.end_ns
         elif one.kind == "FileWrite" and one.values.get("path"):
             yield f"write in {_folder(one)}", Kind.FILE, one.start_ns, one.end_ns
         elif port == broker_port and one.kind == "SocketWrite":

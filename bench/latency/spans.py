@@ -20,7 +20,6 @@ WORKERS = {
 USER = "user's process"
 DAEMON = "pyspark.daemon"
 NS_PER_MS = 1e6
-COMMAND_GAP_MS = 12.0
 
 
 class Kind(StrEnum):
@@ -33,7 +32,16 @@ class Kind(StrEnum):
     BROKER = "broker"
     COMMAND = "command"
     FILE = "file"
+    CLASSES = "classes"
     WAIT = "wait"
+
+
+CLOSE_MS = {Kind.COMMAND: 12.0, Kind.CLASSES: 60.0}
+"""So close are spans of these kinds that are drawn as one, if not as close as others: what the JVM takes to start a
+command is before its span, and between reading classes it works with them."""
+
+LEAST_MS = {Kind.COMMAND: 0.0, Kind.CLASSES: 60.0}
+"""So long are those that are shown, if not as long as others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +154,7 @@ def within(spans: Iterable[Span], begin_ms: float, length_ms: float) -> list[Spa
 
 def condensed(spans: Iterable[Span], least_ms: float, gap_ms: float) -> list[Span]:
     """Spans of one name with at most `gap_ms` between them as one, without those that are then shorter than
-    `least_ms`; rows and spans in order of time.
-
-    Commands all stay, and are one at `COMMAND_GAP_MS`: what the JVM takes to start each is before its span.
+    `least_ms`; in order of time. Some kinds have limits of their own.
     """
     last: dict[tuple[str, str], int] = {}
     made: list[Span] = []
@@ -156,7 +162,7 @@ def condensed(spans: Iterable[Span], least_ms: float, gap_ms: float) -> list[Spa
         place = last.get((one.row, one.name))
         before = None if place is None else made[place]
         # One within another is a part of it, not the next.
-        gap = max(gap_ms, COMMAND_GAP_MS) if one.kind is Kind.COMMAND else gap_ms
+        gap = CLOSE_MS.get(one.kind, gap_ms)
         if place is not None and before is not None and before.end_ms <= one.start_ms <= before.end_ms + gap:
             cpu_ms = None if before.cpu_ms is None or one.cpu_ms is None else before.cpu_ms + one.cpu_ms
             took_ms = one.end_ms - before.start_ms
@@ -164,7 +170,7 @@ def condensed(spans: Iterable[Span], least_ms: float, gap_ms: float) -> list[Spa
         else:
             last[one.row, one.name] = len(made)
             made.append(one)
-    return [one for one in made if one.took_ms >= least_ms or one.kind is Kind.COMMAND]
+    return [one for one in made if one.took_ms >= LEAST_MS.get(one.kind, least_ms)]
 
 
 def in_rows(spans: Iterable[Span], first: Sequence[str]) -> list[Span]:

@@ -25,6 +25,7 @@ COLOURS = {
     Kind.BROKER: ("#1a7f37", "#3fb950", "broker"),
     Kind.COMMAND: ("#cf222e", "#f85149", "command"),
     Kind.FILE: ("#9a6700", "#d29922", "files"),
+    Kind.CLASSES: ("#bf8f9f", "#8a5a6b", "loads classes"),
     Kind.WAIT: ("#d0d7de", "#30363d", "waits for Python"),
 }
 STYLE = f"""\

@@ -71,7 +71,7 @@ def some_results() -> Results:
         OURS: Start([10.0, 12.0], [5.0, 5.0], [2.0, 2.0]),
         FLOOR: Start([9.0, 9.0], [6.0, 6.0], [1.0, 1.0]),
     }
-    phases = {"triggerExecution": 100, "latestOffset": 5, "walCommit": 40}
+    phases = {"triggerExecution": 100.0, "latestOffset": 5.0, "walCommit": 40.0}
     for cores in (1, 4):
         found.batches[cores] = {
             side: Batches([[took, took + 1, took + 2]] * 2, [phases] * 2, [dict.fromkeys(PARTS, 7.0)] * 2)
@@ -259,7 +259,7 @@ def test_what_threads_of_the_jvm_did() -> None:
         (jfr.DRIVER, "waits for Python", 9, 4),
         (jfr.DRIVER, "start python3 lookup_data_sources", 60, 0),
         (jfr.QUERY, "chmod", 10, 3),
-        (jfr.QUERY, "reads jars", 14, 1),
+        (jfr.QUERY, "loads classes", 14, 1),
         (jfr.QUERY, "write in offsets", 20, 1),
         (jfr.QUERY, "fsync in userFiles", 24, 3),
         (jfr.TASKS, "broker", 30, 10),
