@@ -14,8 +14,9 @@ WORKERS = {
     "pyspark.sql.worker.create_data_source": "create source",
     "pyspark.sql.worker.plan_data_source_read": "plan read",
     "pyspark.sql.streaming.python_streaming_source_runner": "source",
+    "-c": "version of Python",
 }
-"""Python module that Spark starts -> the name of its processes."""
+"""Python module that Spark starts, or the way it asks which Python it has -> the name of its processes."""
 
 USER = "user's process"
 DAEMON = "pyspark.daemon"

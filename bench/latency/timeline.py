@@ -13,7 +13,7 @@ TOP, HEAD, LANE, BAR, ROW_GAP, FOOT = 64, 30, 15, 12, 5, 34
 LETTER = 5.7
 """The width of a letter of a bar's name, on average."""
 
-LEGEND_LETTER = 6.4
+LEGEND_LETTER = 6.9
 
 LANES_MAX = 4
 LEAST_WIDTH = 0.8

@@ -211,7 +211,7 @@ def note_start(log: Log) -> None:
     since_boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     age_ns = since_boot_ns - ticks * 10**9 // os.sysconf("SC_CLK_TCK")
     # That of a worker is "-m pyspark.daemon MODULE".
-    words = [word for word in sys.orig_argv[1:] if not word.startswith("-")][:2]
+    words = ["-c"] if "-c" in sys.orig_argv else [word for word in sys.orig_argv[1:] if not word.startswith("-")][:2]
     log.put(f"python {' '.join(words)}", time.time_ns() - age_ns, time.process_time())
 
 

@@ -130,7 +130,8 @@ def test_spans_of_processes_are_in_rows_by_what_spark_has_them_do() -> None:
             hooked(31, 30, "fork", 220, 221),
             hooked(31, 30, "broker: Fetch", 225, 226),
             hooked(40, 9, "python pyspark.sql.streaming.python_streaming_source_runner", 300, 310),
-            hooked(41, 9, "python -c", 300, 310),
+            hooked(41, 9, "python setup.py", 300, 310),
+            hooked(42, 9, "python -c", 305, 310),
             hooked(50, 9, "python pyspark.daemon pyspark.sql.worker.lookup_data_sources", 400, 410),
             hooked(51, 50, "import numpy", 420, 430),
         ],
@@ -144,6 +145,7 @@ def test_spans_of_processes_are_in_rows_by_what_spark_has_them_do() -> None:
         ("task 1", "broker:", Kind.BROKER, 125, 1),
         ("task 2", "fork", Kind.BEGIN, 130, 1),
         ("source", "python", Kind.BEGIN, 200, 10),
+        ("version of Python", "python", Kind.BEGIN, 205, 5),
         ("look up sources", "python", Kind.BEGIN, 300, 10),
         ("look up sources", "import", Kind.IMPORT, 320, 10),
     ]
