@@ -153,7 +153,8 @@ lock: setup ## Compile the locks in requirements anew (ARGS=--upgrade takes newe
 		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
 	@$(compile) --extra spark --extra cli --group test --output-file requirements/spark-4.2.txt pyproject.toml \
 		requirements/spark-4.2.in
-	@$(compile) --extra spark --extra cli --extra testing --output-file requirements/peer.txt pyproject.toml requirements/peer.in
+	@$(compile) --extra spark --extra cli --extra testing --extra dashboard --extra observe \
+		--output-file requirements/peer.txt pyproject.toml requirements/peer.in
 	@$(compile) --output-file requirements/sdist.txt requirements/sdist.in
 	@$(compile) --output-file requirements/release.txt requirements/release.in
 	@$(compile) --output-file requirements/uv.txt requirements/uv.in
