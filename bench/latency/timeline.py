@@ -18,14 +18,14 @@ LEGEND_LETTER = 6.9
 LANES_MAX = 4
 LEAST_WIDTH = 0.8
 COLOURS = {
-    Kind.PHASE: ("#8c959f", "#6e7681", "phases"),
+    Kind.PHASE: ("#77808a", "#8b949e", "phases"),
     Kind.BEGIN: ("#8250df", "#a371f7", "process begins"),
     Kind.IMPORT: ("#cf6a17", "#f0954a", "import"),
     Kind.RUN: ("#1769aa", "#4aa3e8", "Python runs"),
     Kind.BROKER: ("#1a7f37", "#3fb950", "broker"),
     Kind.COMMAND: ("#cf222e", "#f85149", "command"),
     Kind.FILE: ("#9a6700", "#d29922", "files"),
-    Kind.CLASSES: ("#bf8f9f", "#8a5a6b", "loads classes"),
+    Kind.CLASSES: ("#b07d8f", "#b98a9b", "loads classes"),
     Kind.WAIT: ("#d0d7de", "#30363d", "waits for Python"),
 }
 STYLE = f"""\
