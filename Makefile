@@ -25,7 +25,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help setup demo test test-fast test-slow test-matrix coverage check bench bench-driver \
-	bench-migrate bench-assign bench-peer chaos-peer docs wheel release changelog lock clean
+	bench-migrate bench-assign bench-peer bench-latency chaos-peer docs wheel release changelog lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,10 @@ bench-assign: setup ## How long an assignment takes, beside Kafka's own assignor
 bench-peer: setup ## Rows per second beside Spark's own Kafka source (40 minutes; ARGS=--quick: five; ARGS=--list)
 	@$(py) -m tools.peer_environment
 	@PYSPARK_PYTHON=$(peer) PYSPARK_DRIVER_PYTHON=$(peer) $(peer) -m bench.peer $(ARGS)
+
+bench-latency: setup ## The first row and small batches beside Spark's own, timelines (20 minutes; ARGS=--quick: five)
+	@$(py) -m tools.peer_environment
+	@PYSPARK_PYTHON=$(peer) PYSPARK_DRIVER_PYTHON=$(peer) $(peer) -m bench.latency $(ARGS)
 
 chaos-peer: setup ## The same faults for Spark's own Kafka source and for evensplit (30 minutes; ARGS="--minutes 4")
 	@$(py) -m tools.peer_environment
@@ -149,7 +153,8 @@ lock: setup ## Compile the locks in requirements anew (ARGS=--upgrade takes newe
 		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
 	@$(compile) --extra spark --extra cli --group test --output-file requirements/spark-4.2.txt pyproject.toml \
 		requirements/spark-4.2.in
-	@$(compile) --extra spark --extra cli --extra testing --output-file requirements/peer.txt pyproject.toml requirements/peer.in
+	@$(compile) --extra spark --extra cli --extra testing --extra dashboard --extra observe \
+		--output-file requirements/peer.txt pyproject.toml requirements/peer.in
 	@$(compile) --output-file requirements/sdist.txt requirements/sdist.in
 	@$(compile) --output-file requirements/release.txt requirements/release.in
 	@$(compile) --output-file requirements/uv.txt requirements/uv.in

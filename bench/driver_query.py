@@ -6,18 +6,13 @@ just started, nothing else. Processor time is that of the process that Spark ask
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench.processes import command_of, descendants
+from bench.processes import PLANNER, command_of, cpu_s, descendants
 from bench.session import directory_and_session
-
-PLANNER = "python_streaming_source_runner"
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -56,9 +51,3 @@ def run_query(options: dict[str, str], write: Callable[[], None], runs: int, idl
         share = (sum(map(cpu_s, planners)) - before) / (time.perf_counter() - began)
         query.stop()
     return QueryResult([one["latestOffset"] for one in found], [one["triggerExecution"] for one in found], share)
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds of processor time that a process has used, as Linux counts them, in hundredths."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S

@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peer.chaos_figures import explained_ends, latency_s, no_proof, standstill_s, wrapped
+from bench.peer.chaos_figures import explained_ends, latency_s, no_proof, standstill_s
 from bench.peer.processes import ROOT, machine, now
-from bench.peer.report import between, row
+from bench.peer.report import between, row, wrapped
 from evensplit.core.text import counted
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.history.events import RunBegan

@@ -28,12 +28,10 @@ import os
 import re
 import statistics
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -47,8 +45,8 @@ from rich.table import Table
 
 import evensplit
 from bench.driver_bench import BROKER, PARTITIONS, READERS, Writer
-from bench.driver_query import PLANNER, cpu_s
-from bench.processes import command_of, descendants
+from bench.processes import java_below
+from bench.sampler import JVM, SOURCE, TASKS, USER, Sampler, end_s
 from bench.session import directory_and_session
 from evensplit.testing import LocalKafka
 
@@ -58,12 +56,10 @@ VARIANTS = (NOTHING, LISTENER, REGISTER, DASHBOARD, LOOKED_AT)
 WARM = 2
 """So many batches of each run come before those that count: what Spark starts for a query has to be there."""
 
-JVM = "org.apache.spark.deploy.SparkSubmit"
 GOAL = 0.02
-SAMPLE_S = 0.05
-FIND_SAMPLES = 20
 WAIT_S = 300.0
-PARTS = ("jvm", "source", "user")
+PARTS = {"jvm": (JVM, TASKS), "source": (SOURCE,), "user": (USER,)}
+"""What belongs to each: Spark's tasks run where the driver is."""
 
 
 @dataclass(frozen=True)
@@ -103,61 +99,6 @@ class Nothing(StreamingQueryListener):
         """Nothing."""
 
 
-class Sampler:
-    """Samples the clock and the processor time of processes."""
-
-    def __init__(self) -> None:
-        self._samples: list[tuple[float, dict[str, float]]] = []
-        self._jvm = 0
-        self._part: dict[int, str] = {}
-        self._used: dict[int, float] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    @contextmanager
-    def looking(self, jvm: int) -> Iterator[None]:
-        """Sample as long as the block runs, and once more at its end."""
-        self._jvm = jvm
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._done.set()
-            self._thread.join()
-
-    def at(self, when_s: float, part: str) -> float:
-        """Seconds of processor time that a part had used at a time, between two samples."""
-        after = next(place for place, (at, _) in enumerate(self._samples) if at >= when_s or at is self._samples[-1][0])
-        (from_s, before), (to_s, then) = self._samples[max(0, after - 1)], self._samples[after]
-        share = 1.0 if to_s == from_s else min(1.0, max(0.0, (when_s - from_s) / (to_s - from_s)))
-        return before[part] + share * (then[part] - before[part])
-
-    def _run(self) -> None:
-        while not self._done.wait(SAMPLE_S):
-            if len(self._samples) % FIND_SAMPLES == 0:
-                self._find()
-            self._sample()
-        self._sample()
-
-    def _find(self) -> None:
-        """Find the processes: Spark starts workers when it needs them."""
-        for pid in (os.getpid(), self._jvm, *descendants(self._jvm)):
-            below = "source" if PLANNER in command_of(pid) else "jvm"
-            # Looked at again: one that was just forked does not yet have a command of its own.
-            self._part[pid] = "user" if pid == os.getpid() else below
-
-    def _sample(self) -> None:
-        sums = dict.fromkeys(PARTS, 0.0)
-        for pid, part in self._part.items():
-            # One that has ended has used what it had used when it was last there.
-            with suppress(FileNotFoundError, ProcessLookupError):
-                self._used[pid] = cpu_s(pid)
-            sums[part] += self._used.get(pid, 0.0)
-        # What it takes to look at all this is no part of it.
-        sums["user"] -= time.thread_time()
-        self._samples.append((time.time(), sums))
-
-
 def look(url: str, looks: Event) -> None:
     """Load each new page, as a browser with the dashboard does, until killed. `looks`: from now on."""
     with urlopen(url) as answer:
@@ -179,7 +120,7 @@ class Queries:
     def __init__(self, spark: SparkSession, options: dict[str, str], directory: str) -> None:
         self._options = options
         self._directory = directory
-        self._jvm = next(pid for pid in descendants() if JVM in command_of(pid))
+        self._jvm = java_below()
         self._sessions = {variant: spark.newSession() for variant in VARIANTS}
         self._sessions[LISTENER].streams.addListener(Nothing())
         self._told = {
@@ -192,8 +133,8 @@ class Queries:
         """Run so many batches of what was written; earlier ones in the backlog do not count."""
         frame = self._sessions[variant].readStream.format("evensplit").options(**self._options).load()
         sink = frame.writeStream.format("noop").queryName(variant.replace(" ", "-"))
-        sampler = Sampler()
-        with self._looking(variant), sampler.looking(self._jvm):
+        sampler = Sampler(self._jvm)
+        with self._looking(variant), sampler.looking():
             query = sink.option("checkpointLocation", f"{self._directory}/{variant}").start()
             before = self._heard(variant, query) if variant in (DASHBOARD, LOOKED_AT) else -1
             try:
@@ -205,9 +146,10 @@ class Queries:
                 found = [one for one in query.recentProgress if one["numInputRows"]]
             finally:
                 query.stop()
-        ends = [_end_s(one["timestamp"], one["durationMs"]["triggerExecution"]) for one in found]
+        ends = [end_s(one) for one in found]
         first, last, count = ends[-batches - 1], ends[-1], batches
-        cpu = {part: 1e3 * (sampler.at(done, part) - sampler.at(first, part)) / count for part in PARTS}
+        used = sampler.between(first, done)
+        cpu = {part: 1e3 * sum(used[one] for one in parts) / count for part, parts in PARTS.items()}
         return Run(variant, number, count, 1e3 * (last - first) / count, cpu)
 
     @contextmanager
@@ -243,10 +185,6 @@ def _until(true: Callable[[], bool], query: StreamingQuery) -> None:
         if time.monotonic() > deadline or not query.isActive:
             raise RuntimeError(f"it did not come about: {query.exception()}")
         time.sleep(0.05)
-
-
-def _end_s(timestamp: str, took_ms: int) -> float:
-    return datetime.fromisoformat(timestamp).timestamp() + took_ms / 1e3
 
 
 def measure(topics: int, rounds: int, batches: int, console: Console) -> list[Run]:

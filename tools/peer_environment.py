@@ -1,7 +1,7 @@
 """Make build/peer, with a Spark that has a Kafka source: the packages of requirements/peer.txt, and this checkout.
 
-`make bench-peer`, `make chaos-peer` and some slow tests run in it. Does nothing when it is there and the lock has not
-changed since. Exit code 1 when a package cannot be had.
+`make bench-peer`, `make bench-latency`, `make chaos-peer` and some slow tests run in it. Does nothing when it is there
+and the lock has not changed since. Exit code 1 when a package cannot be had.
 """
 
 from __future__ import annotations

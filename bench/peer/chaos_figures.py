@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from textwrap import fill
 from typing import Any
 
 from evensplit.testing.chaos.checker.verdict import NO_PROOF, Verdict
-
-LINE_MAX = 130
 
 
 def no_proof(verdict: Verdict) -> str:
@@ -32,11 +29,3 @@ def standstill_s(figures: Mapping[str, Any]) -> float:
 def explained_ends(figures: Mapping[str, Any]) -> int:
     """How often queries ended with an error for which the source's documentation has a reason, and the run a fault."""
     return sum(bool(one["cause"]) for one in figures["queries' ends"])
-
-
-def wrapped(line: str) -> str:
-    """A line of Markdown in lines of at most `LINE_MAX` characters. One of a table has to stay as it is."""
-    if line.startswith("|"):
-        return line
-    indent = "  " if line.startswith("- ") else ""
-    return fill(line, LINE_MAX, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bench.peer.abilities import Reach
 from bench.peer.data import evenly, fill, mostly_first
@@ -17,6 +18,7 @@ from bench.peer.trickle import Trickle
 
 MIB = 1 << 20
 SMALL_ROWS = "10000"
+T = TypeVar("T")
 
 
 @dataclass
@@ -148,7 +150,7 @@ class Bench:
         return {"source": side.source, "options": options, "select": side.select}
 
 
-def turns(sides: Sequence[Side], number: int) -> list[Side]:
+def turns(sides: Sequence[T], number: int) -> list[T]:
     """Another order in each round: the order matters on a machine that slows down and recovers."""
     start = number % len(sides)
     return [*sides[start:], *sides[:start]]

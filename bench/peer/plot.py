@@ -52,7 +52,7 @@ def plot(results: Results) -> str:
     ]
     y = TOP
     for cores, outcomes in groups.items():
-        parts.append(_text(16, y + 20, f"local[{cores}]", "head"))
+        parts.append(text(16, y + 20, f"local[{cores}]", "head"))
         y += GROUP_HEAD
         for one in outcomes:
             parts += _row(one, y, scale)
@@ -73,7 +73,7 @@ def grid_step(most: float) -> float:
 
 def _row(outcome: Outcome, y: float, scale: float) -> Iterable[str]:
     rates = _rates(outcome)
-    yield _text(LABELS - 12, y + ROW / 2 + 4, outcome.title, anchor="end")
+    yield text(LABELS - 12, y + ROW / 2 + 4, outcome.title, anchor="end")
     for place, side, name in ((0, OURS, "ours"), (1, SPARK, "peer")):
         top = y + 6 + place * (BAR + 1)
         yield f'<rect class="{name}" x="{LABELS}" y="{top}" width="{rates[side] * scale:.1f}" height="{BAR}" rx="2"/>'
@@ -82,7 +82,7 @@ def _row(outcome: Outcome, y: float, scale: float) -> Iterable[str]:
         yield f'<line class="ceiling" x1="{x:.1f}" x2="{x:.1f}" y1="{y + 4}" y2="{y + 8 + BAR}"/>'
     found = compare(outcome, OURS, (SPARK, SPARK_MIN))
     if found:
-        yield _text(WIDTH - 16, y + ROW / 2 + 4, f"{found.median:.1f} x", "times", anchor="end")
+        yield text(WIDTH - 16, y + ROW / 2 + 4, f"{found.median:.1f} x", "times", anchor="end")
 
 
 def _rates(outcome: Outcome) -> dict[str, float]:
@@ -93,15 +93,15 @@ def _rates(outcome: Outcome) -> dict[str, float]:
 
 
 def _legend() -> Iterable[str]:
-    yield _text(16, 26, "Rows per second, Kafka to Spark", "title")
+    yield text(16, 26, "Rows per second, Kafka to Spark", "title")
     x = 16.0
     for name, what in (("ours", "evensplit"), ("peer", "Spark's own source")):
         yield f'<rect class="{name}" x="{x}" y="40" width="18" height="{BAR}" rx="2"/>'
-        yield _text(x + 25, 51, what, "soft")
+        yield text(x + 25, 51, what, "soft")
         x += 25 + 7.0 * len(what) + 18
     yield f'<line class="ceiling" x1="{x + 4}" x2="{x + 4}" y1="38" y2="54"/>'
-    yield _text(x + 13, 51, "the most that Spark takes from Python", "soft")
-    yield _text(WIDTH - 16, 51, "times", "soft", anchor="end")
+    yield text(x + 13, 51, "the most that Spark takes from Python", "soft")
+    yield text(WIDTH - 16, 51, "times", "soft", anchor="end")
 
 
 def _grid(most: float, scale: float, height: int) -> Iterable[str]:
@@ -110,9 +110,10 @@ def _grid(most: float, scale: float, height: int) -> Iterable[str]:
         x = LABELS + number * step * scale
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP + 4}" y2="{height - FOOT + 6}"/>'
         label = f"{number * step / 1e6:g} M" if number else "0"
-        yield _text(x, height - FOOT + 24, label, "soft", anchor="middle")
+        yield text(x, height - FOOT + 24, label, "soft", anchor="middle")
 
 
-def _text(x: float, y: float, text: str, name: str = "", anchor: str = "start") -> str:
+def text(x: float, y: float, what: str, name: str = "", anchor: str = "start") -> str:
+    """Words in a picture."""
     style = f' class="{name}"' if name else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(what)}</text>'

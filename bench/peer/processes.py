@@ -11,10 +11,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bench.peer.plan import Host
@@ -42,22 +43,40 @@ def now() -> str:
 class Worker:
     """A Spark session in a process of its own. `log`: where its output goes, except for answers.
 
-    Starting takes seconds: `began` is when the process was started, `ready` when its session could be used.
+    `java`: options of its JVM; `environment`: what its environment has besides that of this process. Starting takes
+    seconds: `began` is when the process was started, `ready` when its session could be used.
     """
 
-    def __init__(self, host: Host, cores: int, jars: str, log: Path) -> None:
+    def __init__(
+        self,
+        host: Host,
+        cores: int,
+        jars: str,
+        log: Path,
+        java: str = "",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._what = f"{host.value} at local[{cores}]"
         self._log = log
         command = [sys.executable, "-m", "bench.peer.worker", "--master", f"local[{cores}]"]
         if host.has_connector:
             command += ["--jars", jars, "--cache", str(host.cache)]
-        self.began = time.perf_counter()
+        # With an equals sign, since the value begins with a dash.
+        command += [f"--java={java}"] if java else []
+        self.began, self.began_ns = time.perf_counter(), time.time_ns()
         with log.open("a") as errors:
             self._process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+                command,
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, **environment},
             )
+        self.pid = self._process.pid
         self._line()
-        self.ready = time.perf_counter()
+        self.ready, self.ready_ns = time.perf_counter(), time.time_ns()
 
     def ask(self, do: str, **what: Any) -> dict[str, Any]:
         """Send a request and return the answer. Raises RuntimeError, with the last output, if there is none."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
+from textwrap import fill
+from typing import Protocol
 
 from bench.peer.outcome import Outcome, Results, Verdict, compare, verdict
 from bench.peer.plan import CEILING, FLOOR, OURS, OURS_PLAIN, QUICK, SPARK, SPARK_CACHE, SPARK_MIN, WITNESS, Kind
@@ -14,7 +16,24 @@ BEGIN = "<!-- make bench-peer: written by it from here -->"
 END = "<!-- make bench-peer: to here -->"
 PAGE = "performance.md"
 PICTURE = "peer.svg"
+LINE_MAX = 130
 NOTHING = "–"  # noqa: RUF001  (as in the tables of the page)
+
+
+class Spread(Protocol):
+    """A median with the least and the most."""
+
+    @property
+    def median(self) -> float:
+        """The one in the middle."""
+
+    @property
+    def least(self) -> float:
+        """The least."""
+
+    @property
+    def most(self) -> float:
+        """The most."""
 
 
 def tables(results: Results) -> str:
@@ -45,6 +64,14 @@ def row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def wrapped(line: str) -> str:
+    """A line of Markdown in lines of at most `LINE_MAX` characters. One of a table has to stay as it is."""
+    if line.startswith("|"):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return fill(line, LINE_MAX, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def line(outcome: Outcome) -> str:
     """A workload in one line, for when it is measured."""
     name = f"{outcome.title}, local[{outcome.cores}]"
@@ -53,7 +80,7 @@ def line(outcome: Outcome) -> str:
     unit = {Kind.RATE: "rows/s", Kind.STREAM: "ms", Kind.FIRST: "s", Kind.MEMORY: "MiB above idle"}[outcome.kind]
     digits = 1 if outcome.kind in (Kind.FIRST, Kind.MEMORY) else 0
     sides = ", ".join(f"{side} {outcome.median(side):,.{digits}f}" for side in outcome.values)
-    found = [_shown(one) for goal in outcome.goals if (one := verdict(outcome, goal)) is not None and one.against]
+    found = [shown(one) for goal in outcome.goals if (one := verdict(outcome, goal)) is not None and one.against]
     return f"{name}: {sides} {unit}" + (f"; times {', '.join(found)}" if found else "")
 
 
@@ -68,16 +95,16 @@ def _rates(results: Results) -> str:
                     _name(one),
                     _rate(one, peer.against if peer else SPARK),
                     _rate(one, OURS),
-                    _shown(peer),
+                    shown(peer),
                     _goal(one, peer),
                     _rate(one, CEILING),
-                    _shown(ceiling),
+                    shown(ceiling),
                     _goal(one, ceiling),
                     _rate(one, WITNESS),
                 )
             )
     head = ("workload", "Spark's own, rows/s", "evensplit, rows/s", "times", "goal", "ceiling, rows/s", "of it", "goal")
-    return _table((*head, "witness, rows/s"), rows)
+    return table((*head, "witness, rows/s"), rows)
 
 
 def _others(results: Results) -> str:
@@ -89,8 +116,8 @@ def _others(results: Results) -> str:
             for against in (side for side in one.values if side != OURS):
                 found = _beside(one, (against,))
                 rate = _rate(one, against)
-                rows.append((_name(one), _rate(one, OURS), what[against], rate, _shown(found), _goal(one, found)))
-    return _table(("workload", "evensplit, rows/s", "beside", "rows/s", "times", "goal"), rows)
+                rows.append((_name(one), _rate(one, OURS), what[against], rate, shown(found), _goal(one, found)))
+    return table(("workload", "evensplit, rows/s", "beside", "rows/s", "times", "goal"), rows)
 
 
 def _streams(results: Results) -> str:
@@ -105,12 +132,12 @@ def _streams(results: Results) -> str:
                     _ms(one.percentile(side, 0.5)),
                     _ms(one.percentile(side, 0.95)),
                     str(sum(len(batches) for batches in one.batches[side])),
-                    _shown(found),
+                    shown(found),
                     _goal(one, found),
                 )
             )
     head = ("micro-batches", "source", "p50, ms", "p95, ms", "batches", "evensplit / source", "goal")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _first(results: Results) -> str:
@@ -118,8 +145,8 @@ def _first(results: Results) -> str:
     for one in results.of(Kind.FIRST):
         for side, whole in one.values.items():
             after = [total - ready for total, ready in zip(whole, one.session[side], strict=True)]
-            rows.append((side, _spread(whole), _spread(after)))
-    return _table(("time to first row", "of a cold process, s", "with the session ready, s"), rows)
+            rows.append((side, spread(whole), spread(after)))
+    return table(("time to first row", "of a cold process, s", "with the session ready, s"), rows)
 
 
 def _memory(results: Results) -> str:
@@ -128,9 +155,9 @@ def _memory(results: Results) -> str:
         if one.jvm_mib:
             found = _beside(one, ())
             worker, own, spark = one.values.get(OURS, []), one.jvm_mib.get(OURS, []), one.jvm_mib.get(SPARK, [])
-            rows.append((_name(one), _spread(worker), _goal(one, found), _spread(own, 0), _spread(spark, 0)))
+            rows.append((_name(one), spread(worker), _goal(one, found), spread(own, 0), spread(spark, 0)))
     head = ("peak memory, MiB", "largest Python worker above an idle one", "goal", "JVM", "JVM with Spark's own source")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _remarks(results: Results) -> Iterable[str]:
@@ -177,11 +204,13 @@ def _name(outcome: Outcome) -> str:
     return f"{outcome.title}, `local[{outcome.cores}]`"
 
 
-def _shown(found: Verdict | None) -> str:
-    return NOTHING if found is None else f"{_number(found.median)} [{_number(found.least)} to {_number(found.most)}]"
+def shown(found: Spread | None) -> str:
+    """A ratio's median, the least and the most."""
+    return NOTHING if found is None else f"{number(found.median)} [{number(found.least)} to {number(found.most)}]"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """With as many digits as say something."""
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
@@ -194,13 +223,14 @@ def _ms(value: float | None) -> str:
     return NOTHING if value is None else f"{value:,.0f}"
 
 
-def _spread(values: Sequence[float], digits: int = 1) -> str:
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Their median, the least and the most."""
     if not values:
         return NOTHING
     return f"{median(values):,.{digits}f} [{min(values):,.{digits}f} to {max(values):,.{digits}f}]"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown with the first column on the left; empty without rows."""
     if not rows:
         return ""

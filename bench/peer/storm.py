@@ -23,9 +23,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from bench.peer.chaos_figures import explained_ends, latency_s, no_proof, standstill_s, wrapped
+from bench.peer.chaos_figures import explained_ends, latency_s, no_proof, standstill_s
 from bench.peer.processes import ROOT, machine, now
-from bench.peer.report import between, row
+from bench.peer.report import between, row, wrapped
 from evensplit.errors import EvenSplitError
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.checker.verdict import Finding, Verdict

@@ -2,11 +2,14 @@
 
 Every source is measured in a process of its own, so that what Java's compiler learned from one does not affect another.
 It ends with its standard input.
+
+It loads nothing before it is asked for, and no Python source is known to its session before: its start is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -14,16 +17,18 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.peer.floor import floor_source
-from bench.processes import command_of, descendants, peak_bytes, python_workers
-from bench.run import ceiling_source, seconds
+from bench.processes import JVM, command_of, descendants, java_below, peak_bytes, python_workers
+from bench.sampler import Sampler, end_s, start_s
 
-POLL_S = 0.05
+POLL_S = 0.2
+"""Asking for progress takes the JVM tens of requests, so it is not asked often."""
+
 STREAM_LIMIT_S = 400.0
 END_TIMEOUT_S = 20.0
 
@@ -35,6 +40,8 @@ class Session:
         self._spark = spark
         self._directory = directory
         self._queries = 0
+        self._known: set[str] = set()
+        self._steps: list[tuple[str, int, int]] = []
 
     def count(self, ask: dict[str, Any]) -> dict[str, Any]:
         """The number of rows to read."""
@@ -42,52 +49,106 @@ class Session:
 
     def read(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Seconds to read everything into a sink that drops it."""
+        from bench.run import seconds
+
         return {"seconds": seconds(self._frame(ask))}
 
     def first(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Read one row."""
-        return {"rows": len(self._frame(ask).take(1))}
+        """Read one row; with each step, and when it began and ended."""
+        self._steps = []
+        self._know(ask)
+        with self._step("load()"):
+            frame = self._frame(ask)
+        with self._step("take(1)"):
+            rows = len(frame.take(1))
+        return {"rows": rows, "steps": self._steps}
 
     def stream(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Run a query for `skip` batches and `batches` more; milliseconds of the latter, as Spark reports them."""
+        """Run a query for `skip` batches and `batches` more; milliseconds of the latter, as Spark reports them.
+
+        With `cpu`, processor milliseconds per batch, too, by kind of process.
+        """
         self._queries += 1
+        self._know(ask)
         frame = self._spark.readStream.format(ask["source"]).options(**ask["options"]).load()
         sink = frame.writeStream.format("noop")
         query = sink.option("checkpointLocation", f"{self._directory}/query-{self._queries}").start()
         deadline = time.monotonic() + STREAM_LIMIT_S
         wanted = int(ask["skip"]) + int(ask["batches"])
         found: list[dict[str, Any]] = []
+        sampler = Sampler(java_below(), [threading.get_ident()]) if ask.get("cpu") else None
         try:
-            while len(found) < wanted and time.monotonic() < deadline:
-                time.sleep(POLL_S)
-                failure = query.exception()
-                if failure is not None:
-                    raise failure
-                # A batch of the floor has no rows, ever.
-                found = [one for one in query.recentProgress if one["numInputRows"] or ask["source"] == "floor"]
+            with sampler.looking() if sampler else contextlib.nullcontext():
+                while len(found) < wanted and time.monotonic() < deadline:
+                    time.sleep(POLL_S)
+                    failure = query.exception()
+                    if failure is not None:
+                        raise failure
+                    last = query.lastProgress
+                    if last is None or last["batchId"] + 1 < wanted:
+                        continue
+                    # A batch of the floor has no rows, ever.
+                    found = [one for one in query.recentProgress if one["numInputRows"] or ask["source"] == "floor"]
         finally:
             query.stop()
         taken = found[int(ask["skip"]) : wanted]
-        return {
+        answer: dict[str, Any] = {
             "milliseconds": [one["durationMs"]["triggerExecution"] for one in taken],
             "rows": [one["numInputRows"] for one in taken],
+            "began_s": [start_s(one) for one in taken],
+            "phases_ms": [one["durationMs"] for one in taken],
         }
+        if sampler and taken:
+            used = sampler.between(start_s(taken[0]), end_s(taken[-1]))
+            answer["cpu_ms"] = {part: 1e3 * took / len(taken) for part, took in used.items()}
+        return answer
 
     def memory(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Peak bytes of this process's JVM and of each Python worker since it started."""
-        java = [pid for pid in descendants() if "org.apache.spark.deploy.SparkSubmit" in command_of(pid)]
+        java = [pid for pid in descendants() if JVM in command_of(pid)]
         return {
             "jvm_bytes": max((peak_bytes(pid) for pid in java), default=0),
             "worker_bytes": [peak_bytes(pid) for pid in python_workers()],
         }
 
     def _frame(self, ask: dict[str, Any]) -> DataFrame:
+        self._know(ask)
         frame = self._spark.read.format(ask["source"]).options(**ask["options"]).load()
         return frame.select(*ask["select"]) if ask.get("select") else frame
 
+    def _know(self, ask: dict[str, Any]) -> None:
+        """Make known what Spark does not find by itself, or what should be: `register` has the arguments."""
+        source = ask["source"]
+        if source in self._known:
+            return
+        if source == "ceiling":
+            from bench.run import ceiling_source
 
-def start(master: str, jars: str, cache: int, directory: str) -> SparkSession:
-    """A session. `jars`: of Spark's own connector, separated by commas. `cache`: of its consumers; 0: the default."""
+            self._spark.dataSource.register(ceiling_source())
+        elif source == "floor":
+            with self._step("register()"):
+                from bench.peer.floor import floor_source
+
+                self._spark.dataSource.register(floor_source())
+        elif ask.get("register") is not None:
+            with self._step("import evensplit"):
+                import evensplit
+            with self._step("register()"):
+                evensplit.register(self._spark, **ask["register"])
+        self._known.add(source)
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        began = time.time_ns()
+        yield
+        self._steps.append((name, began, time.time_ns()))
+
+
+def start(master: str, jars: str, cache: int, java: str, directory: str) -> SparkSession:
+    """A session. `jars`: of Spark's own connector, separated by commas. `cache`: of its consumers; 0: the default.
+
+    `java`: options of the JVM.
+    """
     builder = (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
@@ -100,10 +161,10 @@ def start(master: str, jars: str, cache: int, directory: str) -> SparkSession:
         builder = builder.config("spark.jars", jars)
     if cache:
         builder = builder.config("spark.kafka.consumer.cache.capacity", str(cache))
+    if java:
+        builder = builder.config("spark.driver.extraJavaOptions", java)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.dataSource.register(ceiling_source())
-    spark.dataSource.register(floor_source())
     return spark
 
 
@@ -131,6 +192,7 @@ def main() -> int:
     parser.add_argument("--master", required=True)
     parser.add_argument("--jars", default="")
     parser.add_argument("--cache", type=int, default=0)
+    parser.add_argument("--java", default="")
     arguments = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -138,7 +200,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with tempfile.TemporaryDirectory(prefix="evensplit-peer-") as directory:
-        spark = start(arguments.master, arguments.jars, arguments.cache, directory)
+        spark = start(arguments.master, arguments.jars, arguments.cache, arguments.java, directory)
         session = Session(spark, directory)
         does = {"count": session.count, "read": session.read, "first": session.first}
         does |= {"stream": session.stream, "memory": session.memory}
