@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -20,9 +20,6 @@ from pyspark.sql.types import StructType
 
 from evensplit.errors import line_of
 from evensplit.spark.source import EvenSplitDataSource
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +54,10 @@ _lock = threading.Lock()
 
 
 def prepare(spark: SparkSession) -> None:
-    """Start the processes of the driver in the background, and in local mode those of tasks, and have them load."""
+    """Start the two processes that plan a query in the background, and have them load what they need.
+
+    Those of tasks are not: that would take a Spark job, and the first query would wait for it.
+    """
     context = getattr(spark, "_sc", None)
     if context is None:
         return
@@ -67,8 +67,6 @@ def prepare(spark: SparkSession) -> None:
         _say(error)
         return
     _in_background(lambda: _start_planners(context, wrapped))
-    if str(context.master).startswith("local"):
-        _in_background(lambda: _start_workers(spark, context))
 
 
 class Prepared(EvenSplitDataSource):
@@ -89,13 +87,6 @@ class Prepared(EvenSplitDataSource):
         return EvenSplitStreamReader(None, 1)  # type: ignore[arg-type]
 
 
-def load_lane(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Load what tasks need, in a process of theirs."""
-    import_module("evensplit.spark.task.task_reader")
-    import_module("evensplit.spark.task.partition")
-    yield from batches
-
-
 def _wrapped(context: Any) -> Any:
     """The source that prepares, as Spark takes it."""
     from pyspark.sql.udf import _wrap_function
@@ -111,15 +102,6 @@ def _start_planners(context: Any, wrapped: Any) -> None:
     options = getattr(jvm, _OPTIONS)(jvm.java.util.HashMap())
     created = source.createDataSourceInPython(Prepared.name(), options, jvm.scala.Option.apply(None))
     source.createReadInfoInPython(created, created.schema(), True)
-
-
-def _start_workers(spark: SparkSession, context: Any) -> None:
-    """Run a job that loads the lane in as many processes as there can be tasks."""
-    context.setJobDescription("evensplit: starts Python workers")
-    tasks = context.defaultParallelism
-    with own_path(context.environment):
-        frame = spark.range(0, tasks, 1, tasks).mapInArrow(load_lane, "id long")
-    frame.collect()
 
 
 def _in_background(do: Callable[[], None]) -> None:

@@ -73,15 +73,17 @@ def register(
     ]
     if wrong:
         raise OptionError(wrong)
-    registration, parallelism = listen(spark), _parallelism(spark)
+    registration = listen(spark)
+    if registration.parallelism is None:
+        prepare(spark)
+    parallelism = _parallelism(spark)
     if registration.parallelism != parallelism:
-        # Each time, Spark warns that one source has replaced another.
-        if registration.parallelism is None:
-            prepare(spark)
         context = getattr(spark, "_sc", None)
+        # Each time, Spark warns that one source has replaced another.
         with own_path({} if context is None else context.environment):
             spark.dataSource.register(_with_parallelism(parallelism))
         registration.parallelism = parallelism
+    registration.wait()
     # What shows a registration begins here, once all options are known to be right, and never raises.
     metrics_host, dashboard_host = metrics_host or LOOPBACK, LOOPBACK if dashboard_host is None else dashboard_host
     if metrics_port is not None:

@@ -112,8 +112,6 @@ def test_blocks_of_several_threads_come_one_after_the_other() -> None:
 class Refusing:
     """A context whose JVM gives nothing."""
 
-    master = "local[2]"
-
     def __init__(self) -> None:
         self.environment: dict[str, str] = {}
 
@@ -130,7 +128,7 @@ def test_what_cannot_be_prepared_is_logged_and_harms_nothing(
         monkeypatch.setattr(evensplit.spark.prepare, "_wrapped", lambda _: None)
     with caplog.at_level(logging.INFO, "evensplit"):
         prepare(SimpleNamespace(_sc=context))  # type: ignore[arg-type]
-        wait_for(lambda: caplog.text.count("are started by the first query") == 1 + wrapped)
+        wait_for(lambda: "are started by the first query" in caplog.text)
     assert context.environment == {}
 
 

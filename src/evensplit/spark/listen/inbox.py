@@ -178,7 +178,7 @@ def _read(kind: str, event: Any) -> Any:
 
 
 def listen(spark: SparkSession) -> Registration:
-    """The registration of `spark`. The first call adds its listener; if Spark refuses that, it is logged."""
+    """The registration of `spark`. The first call adds its listener, which `Registration.wait` waits for."""
     key = _key(spark)
     with _lock:
         known = _listeners.get(key)
@@ -186,12 +186,8 @@ def listen(spark: SparkSession) -> Registration:
             return known.registration
         session = ref(spark)
         listener = DeferredListener(lambda: () if (found := session()) is None else found.streams.active)
-        try:
-            _add(spark, listener)
-        except Exception as error:
-            log.warning("no batch can be explained, since Spark refused the listener: %s", error)
-        else:
-            _listeners[key] = listener
+        _listeners[key] = listener
+        listener.registration.adding = _add(spark, listener, key)
         return listener.registration
 
 
@@ -200,25 +196,25 @@ _listeners: WeakValueDictionary[str, DeferredListener] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def _add(spark: SparkSession, listener: StreamingQueryListener) -> None:
-    """Add the listener from a daemon thread.
+def _add(spark: SparkSession, listener: DeferredListener, key: str) -> threading.Thread:
+    """Add the listener, in a daemon thread. If Spark refuses it, that is logged, and the next call tries again.
 
-    Spark Connect starts a thread for its listeners, which inherits that. Otherwise a program that ends without
-    `spark.stop()` is held up by it, until it breaks with a warning that all listeners are gone.
+    The JVM loads classes for that for 0.3 s. Spark Connect starts a thread for its listeners, which inherits that this
+    one is a daemon; otherwise a program that ends without `spark.stop()` is held up by it, until it breaks with a
+    warning that all listeners are gone.
     """
-    failures: list[Exception] = []
 
     def add() -> None:
         try:
             spark.streams.addListener(listener)
         except Exception as error:
-            failures.append(error)
+            log.warning("no batch can be explained, since Spark refused the listener: %s", error)
+            with _lock:
+                _listeners.pop(key, None)
 
     thread = threading.Thread(target=add, name="evensplit-listen", daemon=True)
     thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+    return thread
 
 
 def _key(spark: SparkSession) -> str:
