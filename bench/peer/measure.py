@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -42,7 +41,6 @@ class Bench:
         {
             Kind.RATE: self._rate,
             Kind.STREAM: self._stream,
-            Kind.FIRST: self._first,
             Kind.MEMORY: self._memory,
         }[workload.kind](workload, outcome)
         outcome.load.append(os.getloadavg()[0])
@@ -101,21 +99,6 @@ class Bench:
                     if number:
                         outcome.values.setdefault(side.name, []).append(statistics.median(took))
                         outcome.batches.setdefault(side.name, []).append(took)
-
-    def _first(self, workload: Workload, outcome: Outcome) -> None:
-        self.hosts.close()
-        for number in range(workload.rounds + 1):
-            for side in turns(workload.sides, number):
-                self.turn(turn_name(workload, side, number))
-                worker = self.hosts.new(side.host, workload.cores)
-                try:
-                    worker.ask("first", **self._what(side, workload.topic))
-                    whole, ready = time.perf_counter() - worker.began, worker.ready - worker.began
-                finally:
-                    worker.close()
-                if number:
-                    outcome.values.setdefault(side.name, []).append(whole)
-                    outcome.session.setdefault(side.name, []).append(ready)
 
     def _memory(self, workload: Workload, outcome: Outcome) -> None:
         self.hosts.close()

@@ -17,10 +17,9 @@ from bench.peer.plan import Goal, Kind, Workload
 class Outcome:
     """All figures of a workload, round by round; it may have stopped early.
 
-    `values`: rows per second; or the median of a round's batches in milliseconds; or seconds from the start of the
-    process to the first row; or MiB of the largest Python worker above an idle one. `batches`: milliseconds of each
-    batch. `session`: seconds until the session was ready. `jvm_mib`: the JVM's peak. `load`: the machine's load average
-    before and after; `skipped`: why nothing was measured.
+    `values`: rows per second; or the median of a round's batches in milliseconds; or MiB of the largest Python worker
+    above an idle one. `batches`: milliseconds of each batch. `jvm_mib`: the JVM's peak. `load`: the machine's load
+    average before and after; `skipped`: why nothing was measured.
     """
 
     key: str
@@ -35,7 +34,6 @@ class Outcome:
     skipped: str = ""
     values: dict[str, list[float]] = field(default_factory=dict)
     batches: dict[str, list[list[float]]] = field(default_factory=dict)
-    session: dict[str, list[float]] = field(default_factory=dict)
     jvm_mib: dict[str, list[float]] = field(default_factory=dict)
     load: list[float] = field(default_factory=list)
     at: str = ""
@@ -60,7 +58,6 @@ class Outcome:
         """Bring the figures into this order; turns were taken in others."""
         self.values = {side: self.values[side] for side in sides if side in self.values}
         self.batches = {side: self.batches[side] for side in sides if side in self.batches}
-        self.session = {side: self.session[side] for side in sides if side in self.session}
         self.jvm_mib = {side: self.jvm_mib[side] for side in sides if side in self.jvm_mib}
 
     def median(self, side: str) -> float | None:

@@ -52,7 +52,6 @@ class Kind(StrEnum):
 
     RATE = "rate"
     STREAM = "stream"
-    FIRST = "first"
     MEMORY = "memory"
 
 
@@ -183,7 +182,6 @@ def workloads(scale: Scale, can: Abilities) -> list[Workload]:
             made.append(_columns(topics[100, "none"], scale, can))
             made += [_tls(topics[size, "none"], scale, can) for size in SIZES]
             made += [_trickle(partitions, scale) for partitions in (PARTITIONS, SMALL_PARTITIONS)]
-            made.append(_first(topics[100, "none"], scale))
         made += [_memory(topics[size, codec], cores, scale) for size, codec, at in scale.memory if at == cores]
     return made
 
@@ -204,6 +202,8 @@ def chosen(all_of_them: Sequence[Workload], only: str) -> list[Workload]:
 def _read(topic: Topic, cores: int, scale: Scale) -> Workload:
     codec = CODECS[topic.codec]
     peer = {(1, 100): 4.0, (1, 1024): 3.5}.get((cores, topic.value_bytes), 2.0)
+    if (cores, topic.value_bytes, topic.codec) == (1, 1024, "zstd"):
+        peer = 4.2
     return Workload(
         key=f"{topic.name}-{cores}",
         title=f"{SIZES[topic.value_bytes]}, {codec}",
@@ -224,7 +224,7 @@ def _small(topic: Topic, cores: int, scale: Scale) -> Workload:
         topic=topic,
         cores=cores,
         sides=(*_pair(cores), _ceiling(topic, cores)),
-        goals=(Goal(OURS, (SPARK,), 6.0),) if cores == 1 else (),
+        goals=(Goal(OURS, (SPARK,), 6.0 if cores == 1 else 6.5),),
         rounds=scale.rounds,
     )
 
@@ -270,7 +270,7 @@ def _tls(topic: Topic, scale: Scale, can: Abilities) -> Workload:
         topic=topic,
         cores=1,
         sides=(spark, ours, replace(ours, name=OURS_PLAIN, secured=False)),
-        goals=(Goal(OURS, (OURS_PLAIN,), 0.7),),
+        goals=(Goal(OURS, (OURS_PLAIN,), 0.8 if topic.value_bytes > 100 else 0.7),),
         rounds=scale.rounds,
         unavailable=can.tls,
     )
@@ -278,7 +278,7 @@ def _tls(topic: Topic, scale: Scale, can: Abilities) -> Workload:
 
 def _trickle(partitions: int, scale: Scale) -> Workload:
     limits = {
-        PARTITIONS: (Goal(OURS, (SPARK,), 1.1),),
+        PARTITIONS: (Goal(OURS, (SPARK,), 1.0),),
         SMALL_PARTITIONS: (Goal(OURS, (SPARK,), 0.05), Goal(OURS, (SPARK_CACHE,), 0.07)),
     }
     spark, ours = _pair(1)
@@ -299,18 +299,6 @@ def _trickle(partitions: int, scale: Scale) -> Workload:
         skip=3 if partitions == PARTITIONS else 1,
         batches=scale.batches[partitions],
         rounds=scale.stream_rounds,
-    )
-
-
-def _first(topic: Topic, scale: Scale) -> Workload:
-    return Workload(
-        key="first",
-        title="first row of a cold process",
-        kind=Kind.FIRST,
-        topic=topic,
-        cores=1,
-        sides=_pair(1),
-        rounds=scale.cold_rounds,
     )
 
 

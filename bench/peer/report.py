@@ -38,7 +38,7 @@ class Spread(Protocol):
 
 def tables(results: Results) -> str:
     """All tables, in Markdown."""
-    parts = [_rates(results), _others(results), _streams(results), _first(results), _memory(results)]
+    parts = [_rates(results), _others(results), _streams(results), _memory(results)]
     parts.append("\n".join(_remarks(results)))
     return "\n\n".join(part for part in parts if part)
 
@@ -77,8 +77,8 @@ def line(outcome: Outcome) -> str:
     name = f"{outcome.title}, local[{outcome.cores}]"
     if outcome.skipped:
         return f"{name}: left out, {outcome.skipped}"
-    unit = {Kind.RATE: "rows/s", Kind.STREAM: "ms", Kind.FIRST: "s", Kind.MEMORY: "MiB above idle"}[outcome.kind]
-    digits = 1 if outcome.kind in (Kind.FIRST, Kind.MEMORY) else 0
+    unit = {Kind.RATE: "rows/s", Kind.STREAM: "ms", Kind.MEMORY: "MiB above idle"}[outcome.kind]
+    digits = 1 if outcome.kind is Kind.MEMORY else 0
     sides = ", ".join(f"{side} {outcome.median(side):,.{digits}f}" for side in outcome.values)
     found = [shown(one) for goal in outcome.goals if (one := verdict(outcome, goal)) is not None and one.against]
     return f"{name}: {sides} {unit}" + (f"; times {', '.join(found)}" if found else "")
@@ -138,15 +138,6 @@ def _streams(results: Results) -> str:
             )
     head = ("micro-batches", "source", "p50, ms", "p95, ms", "batches", "evensplit / source", "goal")
     return table(head, rows)
-
-
-def _first(results: Results) -> str:
-    rows = []
-    for one in results.of(Kind.FIRST):
-        for side, whole in one.values.items():
-            after = [total - ready for total, ready in zip(whole, one.session[side], strict=True)]
-            rows.append((side, spread(whole), spread(after)))
-    return table(("time to first row", "of a cold process, s", "with the session ready, s"), rows)
 
 
 def _memory(results: Results) -> str:

@@ -67,6 +67,7 @@ def prepare(spark: SparkSession) -> None:
         _say(error)
         return
     _in_background(lambda: _start_planners(context, wrapped))
+    _in_background(lambda: _load_planner(spark))
 
 
 class Prepared(EvenSplitDataSource):
@@ -102,6 +103,12 @@ def _start_planners(context: Any, wrapped: Any) -> None:
     options = getattr(jvm, _OPTIONS)(jvm.java.util.HashMap())
     created = source.createDataSourceInPython(Prepared.name(), options, jvm.scala.Option.apply(None))
     source.createReadInfoInPython(created, created.schema(), True)
+
+
+def _load_planner(spark: SparkSession) -> None:
+    """Have the JVM load what plans a query, while it waits for Python: plan one, and run nothing."""
+    frame: Any = getattr(spark.range(1), "_jdf")  # noqa: B009
+    frame.queryExecution().executedPlan()
 
 
 def _in_background(do: Callable[[], None]) -> None:

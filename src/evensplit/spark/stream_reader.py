@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from evensplit.spark.task.process import loading
 from evensplit.spark.task.task_reader import TaskReader, task_reader
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def batches(self) -> MicroBatches:
         """What plans the batches, made when it is first needed."""
         if self._batches is None:
-            from evensplit.spark.micro_batches import MicroBatches, coordinate
+            with loading():
+                from evensplit.spark.micro_batches import MicroBatches, coordinate
 
             coordinator = (self._coordinate or coordinate)(self._options, self._readers_default)
             self._batches = MicroBatches(self._options, coordinator)

@@ -216,8 +216,6 @@ def test_the_table_of_rates() -> None:
 def test_a_table_of_each_kind() -> None:
     stream = outcome(Kind.STREAM, [Goal(OURS, (SPARK,), 0.05)], ours=[10, 10], spark=[100, 100], floor=[5, 5])
     stream.batches = {OURS: [[10, 11], [9, 10]], SPARK: [[100], [100]], FLOOR: [[5], [5]]}
-    first = outcome(Kind.FIRST, [], ours=[7, 8, 9], spark=[8, 9, 10])
-    first.session = {OURS: [5, 5, 5], SPARK: [6, 6, 6]}
     memory = outcome(Kind.MEMORY, [Goal(OURS, (), 64)], ours=[40, 70])
     memory.jvm_mib = {OURS: [500, 501], SPARK: [900, 901]}
     tls = outcome(Kind.RATE, [Goal(OURS, (OURS_PLAIN,), 0.7)], ours=[8e5], plain=[1e6], spark=[2e5])
@@ -226,12 +224,11 @@ def test_a_table_of_each_kind() -> None:
     left_out.skipped, left_out.load = "there is no such thing", []
     quick = outcome(Kind.RATE, [Goal(OURS, (SPARK,), 4.0)], ours=[1e5], spark=[1e5])
     quick.scale = "quick"
-    made = tables(results(stream, first, memory, tls, columns, left_out, quick))
+    made = tables(results(stream, memory, tls, columns, left_out, quick))
     for part in (
         "| A title, `local[1]` | evensplit | 10 | 11 | 4 | – | – |",  # noqa: RUF001
         "|  | Spark's own | 100 | 100 | 2 | 0.10 [0.10 to 0.10] | ≤ 0.05: **missed** |",
         "|  | floor | 5 | 5 | 2 | 2.00 [2.00 to 2.00] | – |",  # noqa: RUF001
-        "| evensplit | 8.0 [7.0 to 9.0] | 3.0 [2.0 to 4.0] |",
         "| 55.0 [40.0 to 70.0] | ≤ 64: **missed** | 500 [500 to 501] | 900 [900 to 901] |",
         "| Spark's own, over TLS | 200,000 | 4.00 [4.00 to 4.00] | – |",  # noqa: RUF001
         "| the same without TLS | 1,000,000 | 0.80 [0.80 to 0.80] | ≥ 0.7: reached |",
@@ -263,10 +260,10 @@ def test_results_survive_the_file_and_are_replaced_one_by_one(tmp_path: Path) ->
 
 
 def test_figures_are_shown_in_the_order_of_the_plan() -> None:
-    one = outcome(Kind.FIRST, [], ours=[1], spark=[2], ceiling=[3])
-    one.session = {OURS: [1], SPARK: [2]}
+    one = outcome(Kind.MEMORY, [], ours=[1], spark=[2], ceiling=[3])
+    one.jvm_mib = {OURS: [1], SPARK: [2]}
     one.arrange([SPARK, SPARK_MIN, OURS, CEILING])
-    assert (list(one.values), list(one.session)) == ([SPARK, OURS, CEILING], [SPARK, OURS])
+    assert (list(one.values), list(one.jvm_mib)) == ([SPARK, OURS, CEILING], [SPARK, OURS])
     assert one.values[SPARK] == [2]
 
 

@@ -17,6 +17,7 @@ from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.admin.protocol import named_topics
 from evensplit.kafka.auth.tls_socket import tls_context
+from evensplit.kafka.cut_off import CutOff
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.net.transport import open_transport, resolve_name
@@ -28,7 +29,6 @@ from evensplit.kafka.wire.group_requests import write_describe_groups, write_fin
 from evensplit.kafka.wire.group_responses import DescribedGroup
 from evensplit.kafka.wire.requests import write_metadata
 from evensplit.kafka.wire.responses import RIGHTS_UNKNOWN, MetadataTopic
-from evensplit.metadata.http import CutOff
 from evensplit.spark.options.parse import ClusterOptions
 
 STEP_TIMEOUT_S = 10.0

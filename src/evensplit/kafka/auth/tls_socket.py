@@ -16,11 +16,11 @@ from pathlib import Path
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
 from evensplit.kafka.auth.keystores import KeyChain, read_keys, read_trusted
+from evensplit.kafka.cut_off import CutOff
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
 from evensplit.kafka.options.client import Address, join_address
 from evensplit.kafka.options.secrets import SecretError
 from evensplit.kafka.options.tls import TlsOptions
-from evensplit.metadata.http import CutOff
 
 _ADVICE_TRUST = (
     "give the certificate of the authority that signed the broker's as kafka.ssl.truststore.location or "

@@ -27,8 +27,8 @@ from evensplit.errors import (
     ClusterUnreachable,
     UnsupportedBroker,
 )
-from evensplit.kafka.auth.login import log_in
 from evensplit.kafka.auth.tls_socket import reason_of, refused
+from evensplit.kafka.cut_off import CutOff
 from evensplit.kafka.deadline import POLL_MAX_S, Deadline
 from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.net.transport import PROBE_S
@@ -40,7 +40,6 @@ from evensplit.kafka.wire.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, F
 from evensplit.kafka.wire.primitives import OutOfTime, Undecodable
 from evensplit.kafka.wire.requests import write_api_versions, write_sasl_handshake
 from evensplit.kafka.wire.responses import ApiVersions
-from evensplit.metadata.http import CutOff
 
 READ_S = 1.0
 """So long it may take to read an answer that has come: that may have been in the last moment of its deadline."""
@@ -120,6 +119,9 @@ class Connection:
             self._versions = self._negotiate(deadline)
             self._greetings = self._answered
             if access.sasl is not None:
+                # It loads much, for OAuth and Kerberos too, and many clusters need no login.
+                from evensplit.kafka.auth.login import log_in
+
                 begun_s = self._network.clock.now_s()
                 ask = partial(self.request, deadline=deadline)
                 life_ms = log_in(self.cluster, self.address, access.sasl, ask, deadline)

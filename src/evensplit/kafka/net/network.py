@@ -5,11 +5,11 @@ from __future__ import annotations
 import select
 import socket
 
+from evensplit.kafka.cut_off import CutOff
 from evensplit.kafka.deadline import CLOCK, Clock, Deadline
 from evensplit.kafka.net.transport import open_transport, speaks_tls
 from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.options.tls import TlsOptions
-from evensplit.metadata.http import CutOff
 
 
 class Network:

@@ -14,10 +14,10 @@ from typing import Any
 
 from evensplit.errors import AuthenticationError, ClusterUnreachable
 from evensplit.kafka.auth.tls_socket import SPEAKS_NO_TLS, start_tls, tls_context
+from evensplit.kafka.cut_off import CutOff
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.tls import TlsOptions
-from evensplit.metadata.http import CutOff
 
 PROBE_S = 2.0
 """How long a listener may take to answer a probe, unless the deadline is earlier."""

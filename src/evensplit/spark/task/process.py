@@ -6,6 +6,8 @@ import gc
 import os
 import socket
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -43,6 +45,18 @@ def _is_local(found: socket.socket) -> bool:
     if found.family not in (socket.AF_INET, socket.AF_INET6) or found.type is not socket.SOCK_STREAM:
         return False
     return str(found.getpeername()[0]).startswith(_LOOPBACK)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Collect no garbage in the block: loading modules makes next to none, and many objects to walk through."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Collections:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evensplit.spark.task.process import COLLECTIONS, acknowledge_at_once
+from evensplit.spark.task.process import COLLECTIONS, acknowledge_at_once, loading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,8 @@ class TaskReader:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one reader, on an executor."""
-        from evensplit.spark.task.partition import read_partition
+        with loading():
+            from evensplit.spark.task.partition import read_partition
 
         COLLECTIONS.begin_task()
         return read_partition(partition)
