@@ -209,7 +209,8 @@ class World:
     def options(self, **more: Any) -> dict[str, Any]:
         """The options of a query. `own`: what some clusters have for themselves. None stands for no option."""
         own: Mapping[str, Mapping[str, Any]] = more.pop("own", {})
-        found: dict[str, Any] = {"startingOffsets": "earliest"}
+        # Small as they are, batches are read by all readers.
+        found: dict[str, Any] = {"startingOffsets": "earliest", "readerOffsetsMin": 1}
         if "metadata" not in more and self.metadata.clusters:
             found["metadata"] = self.metadata.path
         elif "metadata" not in more:

@@ -66,4 +66,4 @@ def test_what_is_loaded_is_set_aside_once_when_the_second_task_begins() -> None:
         gc.unfreeze()
     assert frozen[0] == before
     assert frozen[1] > before
-    assert frozen[2] == frozen[1]
+    assert frozen[2] <= frozen[1], "what is freed meanwhile is gone"

@@ -32,6 +32,7 @@ OPTIONS = {
     "maxOffsetsPerTrigger": ("50", "500", "5000"),
     "minOffsetsPerTrigger": ("0", "50"),
     "maxTriggerDelay": ("1s", "3s"),
+    "readerOffsetsMin": ("1", "100", "250"),
     "minPartitions": ("1", "4"),
     "maxRecordsPerPartition": ("20", "1000"),
     "discoveryInterval": ("2s", "5s"),
