@@ -42,7 +42,7 @@ def where(batches):
     import pyspark
     yield pyarrow.RecordBatch.from_pydict({"at": [pyspark.__file__]})
 
-with own_path(spark.sparkContext.environment):
+with own_path(spark.sparkContext):
     frame = spark.range(1).mapInArrow(where, "at string")
 (row,) = frame.collect()
 print("loaded from", row["at"])

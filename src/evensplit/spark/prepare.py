@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
@@ -32,12 +33,22 @@ _OPTIONS = "org.apache.spark.sql.util.CaseInsensitiveStringMap"
 
 
 @contextmanager
-def own_path(environment: MutableMapping[str, str]) -> Iterator[None]:
+def own_path(context: Any) -> Iterator[None]:
     """In the block, processes for what is sent to Spark have `WORKER_PATH` on their path.
 
-    `environment`: variables of such processes, as `SparkContext` has them. Spark starts other processes for other
-    variables, so those of user-defined functions are not affected.
+    Spark starts other processes for other variables, so those of user-defined functions are not affected, unless
+    another thread sends one meanwhile.
+
+    On other machines the path may not exist, and what is in it is run. So nothing is done for a cluster if everybody
+    may write to a directory on the way to it.
+
+    Args:
+        context: the session's SparkContext; None, as under Spark Connect: nothing is done.
     """
+    if context is None or not (_is_local(str(context.master)) or _is_own(Path(WORKER_PATH))):
+        yield
+        return
+    environment: MutableMapping[str, str] = context.environment
     with _lock:
         before = environment.get(_VARIABLE)
         environment[_VARIABLE] = WORKER_PATH if before is None else f"{WORKER_PATH}{os.pathsep}{before}"
@@ -51,6 +62,15 @@ def own_path(environment: MutableMapping[str, str]) -> Iterator[None]:
 
 
 _lock = threading.Lock()
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _is_own(path: Path) -> bool:
+    """Whether no directory on the way to `path` can be written to by everybody."""
+    return not any(one.stat().st_mode & stat.S_IWOTH for one in (path, *path.parents))
 
 
 def prepare(spark: SparkSession) -> None:
@@ -92,7 +112,7 @@ def _wrapped(context: Any) -> Any:
     """The source that prepares, as Spark takes it."""
     from pyspark.sql.udf import _wrap_function
 
-    with own_path(context.environment):
+    with own_path(context):
         return _wrap_function(context, Prepared)
 
 

@@ -78,9 +78,8 @@ def register(
         prepare(spark)
     parallelism = _parallelism(spark)
     if registration.parallelism != parallelism:
-        context = getattr(spark, "_sc", None)
         # Each time, Spark warns that one source has replaced another.
-        with own_path({} if context is None else context.environment):
+        with own_path(getattr(spark, "_sc", None)):
             spark.dataSource.register(_with_parallelism(parallelism))
         registration.parallelism = parallelism
     registration.wait()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from evensplit.kafka.fetch import look_ahead
 from evensplit.kafka.fetch.look_ahead import LookAhead, Spare, waited_s
 
 
@@ -131,6 +133,19 @@ def test_where_the_kernel_does_not_tell_nothing_is_made_ahead() -> None:
     machine = Machine(None)
     spare = machine.spare()
     assert not any(machine.batch(spare, 0.01, 0.01) for _ in range(30))
+
+
+@pytest.mark.parametrize("said", [None, "0 0 0\n", "nonsense"], ids=["no file", "nothing is counted", "another form"])
+def test_a_kernel_that_does_not_count_does_not_tell(
+    said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "1").mkdir()
+    if said is not None:
+        (tmp_path / "1" / "schedstat").write_text(said)
+    monkeypatch.setattr(look_ahead, "_THREADS", tmp_path)
+    assert waited_s() is None
+    (tmp_path / "1" / "schedstat").write_text("5 2000000000 1\n")
+    assert waited_s() == 2.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")

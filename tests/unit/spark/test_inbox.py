@@ -78,8 +78,39 @@ def test_the_last_events_of_a_query_are_kept_and_of_idle_ones_the_last() -> None
         listener.onQueryIdle(QueryIdleEvent(QUERY, RUN, "2026-01-01T00:00:00.000Z"))
         listener.onQueryIdle(QueryIdleEvent(QUERY, RUN, "2026-01-01T00:00:10.000Z"))
     (own,) = listener._heard.values()
-    assert len(own) == EVENTS_MAX
-    assert [one.kind for one in own][-4:] == ["Progress", "Idle"] * 2
+    assert [one.kind for one in own] == [*["Progress"] * (EVENTS_MAX - 1), "Idle"]
+
+
+def test_an_event_counts_from_when_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = DeferredListener()
+    monkeypatch.setattr("time.time", lambda: 1_000.0)
+    listener.onQueryProgress(event(0, OURS))
+    monkeypatch.setattr("time.time", lambda: 9_000.0)
+    (one,) = listener.registration.recorder.watched()
+    assert one.heard_ms == 1_000_000
+
+
+def test_a_query_that_is_over_and_had_no_batch_is_none_of_ours() -> None:
+    listener = DeferredListener()
+    listener.onQueryStarted(QueryStartedEvent(QUERY, RUN, "rate", "2026-01-01T00:00:00.000Z", set()))
+    listener.onQueryTerminated(QueryTerminatedEvent(QUERY, RUN, exception=None, errorClassOnException=None))
+    assert listener.registration.recorder.begun() == ()
+
+
+def test_one_event_that_cannot_be_taken_in_harms_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    listener = DeferredListener()
+    monkeypatch.setattr("evensplit.spark.listen.listener.Listener.onQueryIdle", fails)
+    listener.onQueryIdle(QueryIdleEvent(QUERY, RUN, "2026-01-01T00:00:00.000Z"))
+    listener.onQueryTerminated(QueryTerminatedEvent(UUID(int=9), RUN, exception=None, errorClassOnException=None))
+    listener.onQueryProgress(event(0, OURS, run=RUN))
+    listener._heard[str(QUERY)].appendleft(inbox.Heard(-1, "Idle", 0, QueryIdleEvent(QUERY, RUN, "")))
+    assert [one.batch_id for one in listener.registration.progress()] == [0]
+    assert "planted" in caplog.text
 
 
 def test_the_queries_that_were_heard_of_last_are_kept() -> None:
@@ -129,10 +160,25 @@ def test_events_of_the_jvm_are_kept_by_their_query_and_read_while_it_is_there(
     ears = Ears(listener.hear)
     ears.onQueryProgress(InJvm())
     assert (list(listener._heard), read) == ([str(QUERY)], [])
+    ears.onQueryIdle(InJvm())
     ears.onQueryTerminated(InJvm(UUID(int=9)))
     assert read == ["Terminated"], "only of the query that has ended"
-    listener._heard.pop(str(UUID(int=9)))
-    ears.onQueryIdle(InJvm())
+    del listener._heard[str(UUID(int=9))]
     with caplog.at_level(logging.INFO, "evensplit"):
         assert [one.batch_id for one in listener.registration.progress()] == [0]
     assert "the JVM is gone" in caplog.text
+
+
+def test_what_cannot_be_read_when_a_query_ends_does_not_take_the_rest_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = DeferredListener()
+
+    def read(kind: str, one: Any) -> Any:
+        if isinstance(one, InJvm):
+            raise ConnectionError("the JVM is gone")
+        return one
+
+    monkeypatch.setattr(inbox, "_read", read)
+    listener.onQueryProgress(event(0, OURS))
+    Ears(listener.hear).onQueryTerminated(InJvm())
+    assert [one.kind for one in listener._heard[str(QUERY)]] == ["Progress", "Terminated"]
+    assert [one.batch_id for one in listener.registration.progress()] == [0]

@@ -84,10 +84,14 @@ def test_the_next_one_of_that_name_is_run_too(tmp_path: Path) -> None:
     assert output([WORKER_PATH, str(tmp_path)], "pass") == "the next one"
 
 
+def context(environment: dict[str, str], master: str = "local[2]") -> Any:
+    return SimpleNamespace(environment=environment, master=master)
+
+
 @pytest.mark.parametrize("before", [{}, {"PYTHONPATH": "/own"}], ids=["none", "a path"])
 def test_a_path_is_there_in_the_block_and_as_before_after_it(before: dict[str, str]) -> None:
     environment = dict(before)
-    with own_path(environment):
+    with own_path(context(environment)):
         assert environment["PYTHONPATH"].split(os.pathsep) == [WORKER_PATH, *before.values()]
     assert environment == before
 
@@ -98,7 +102,7 @@ def test_blocks_of_several_threads_come_one_after_the_other() -> None:
 
     def enter() -> None:
         for _ in range(200):
-            with own_path(environment):
+            with own_path(context(environment)):
                 seen.append(environment["PYTHONPATH"])
 
     threads = [threading.Thread(target=enter) for _ in range(4)]
@@ -109,8 +113,22 @@ def test_blocks_of_several_threads_come_one_after_the_other() -> None:
     assert (set(seen), environment) == ({WORKER_PATH}, {})
 
 
+@pytest.mark.parametrize("master, given", [("local", True), ("local[4]", True), ("spark://host:7077", False)])
+def test_a_path_that_everybody_may_make_is_not_given_to_other_machines(
+    master: str, given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    environment: dict[str, str] = {}
+    monkeypatch.setattr(evensplit.spark.prepare, "WORKER_PATH", str(tmp_path / "shared"))
+    with own_path(context(environment, master)):
+        assert bool(environment) is given
+
+
 class Refusing:
     """A context whose JVM gives nothing."""
+
+    master = "local[2]"
 
     def __init__(self) -> None:
         self.environment: dict[str, str] = {}
@@ -132,8 +150,11 @@ def test_what_cannot_be_prepared_is_logged_and_harms_nothing(
     assert context.environment == {}
 
 
-def test_under_connect_there_is_nothing_to_prepare() -> None:
+def test_under_connect_there_is_nothing_to_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(evensplit.spark.prepare, "_in_background", begun.append)
     prepare(SimpleNamespace())  # type: ignore[arg-type]
+    assert begun == []
 
 
 def test_the_source_that_prepares_needs_no_options() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from evensplit.spark.task import task_reader
+from evensplit.spark.task import process, task_reader
 from evensplit.spark.task.process import Collections, acknowledge_at_once
 
 needs_quick = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has it")
@@ -53,6 +55,25 @@ def test_other_descriptors_are_left_alone() -> None:
         assert not unconnected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         here.send(b"still open")
         assert there.recv(99) == b"still open"
+
+
+def test_a_socket_stays_as_it_is_where_sockets_have_a_timeout_by_default(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    here, there = socket.socketpair()
+    before = socket.getdefaulttimeout()
+    with here, there:
+        socket.setdefaulttimeout(30)
+        try:
+            acknowledge_at_once()
+        finally:
+            socket.setdefaulttimeout(before)
+        assert all(os.get_blocking(one.fileno()) for one in (here, there, *pair))
+
+
+def test_nothing_is_raised_where_descriptors_cannot_be_listed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process, "_DESCRIPTORS", tmp_path / "none")
+    acknowledge_at_once()
 
 
 def test_what_is_loaded_is_set_aside_once_when_the_second_task_begins() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
+
+LOOKED_AT_MAX = 100
+"""Of so many readers that have enough, at most, one is sought that takes more."""
 
 
 def join(
@@ -19,7 +23,8 @@ def join(
         offsets_min: how many offsets a reader should have, at least 1.
 
     Laws: who reads for others has fewer than `2 * offsets_min` offsets, and may read all of them. Where everybody may
-    read everything, at most one reader is left with fewer than `offsets_min`. With 1, nobody reads for anybody.
+    read everything, at most one reader is left with fewer than `offsets_min`, and a batch of fewer than twice as many
+    has one reader. With 1, nobody reads for anybody.
     """
     loads: dict[int, int] = {}
     kinds_of: dict[int, dict[int, None]] = {}
@@ -30,24 +35,25 @@ def join(
     if min(loads.values(), default=offsets_min) >= offsets_min:
         return found
     able = [frozenset(readers) for readers in kinds]
-    # Those that still have too few, with what they have.
+    # Those that may still take something, with what they have: fewer than they should, or enough but not too much.
     small: dict[int, int] = {}
+    enough: dict[int, int] = {}
     for reader in sorted(loads):
         load = loads[reader]
+        candidates = chain(small.items(), islice(enough.items(), LOOKED_AT_MAX) if load < offsets_min else ())
         taker = next(
             (
                 other
-                for other, has in small.items()
+                for other, has in candidates
                 if has + load < 2 * offsets_min and all(other in able[one] for one in kinds_of[reader])
             ),
-            None,
+            reader,
         )
-        if taker is None:
-            if load < offsets_min:
-                small[reader] = load
-            continue
-        found[reader] = taker
-        small[taker] += load
-        if small[taker] >= offsets_min:
-            del small[taker]
+        if taker != reader:
+            found[reader] = taker
+            load += small.pop(taker, 0) or enough.pop(taker)
+        if load < offsets_min:
+            small[taker] = load
+        elif load < 2 * offsets_min - 1:
+            enough[taker] = load
     return found

@@ -30,15 +30,17 @@ _THREADS = Path("/proc/self/task")
 
 def waited_s() -> float | None:
     """For how long threads of this process have waited for a processor, in all; None where it is not known."""
-    total_ns = 0
+    ran_ns = waited_ns = 0
     try:
         for thread in _THREADS.iterdir():
             # A thread may end meanwhile.
             with suppress(FileNotFoundError, ProcessLookupError):
-                total_ns += int((thread / "schedstat").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
+                ran, waited, _ = map(int, (thread / "schedstat").read_text().split())
+                ran_ns, waited_ns = ran_ns + ran, waited_ns + waited
+    except (OSError, ValueError):
         return None
-    return total_ns / 1e9
+    # A kernel that does not count, or that has no such file, has nothing that ran either.
+    return waited_ns / 1e9 if ran_ns else None
 
 
 class Spare:
@@ -64,17 +66,24 @@ class Spare:
 
     def is_there(self) -> bool:
         """Whether a processor is idle, and the two take long enough that doing them at once saves time."""
+        if min(self._make_s, self._use_s) < GAIN_SHARE_MIN * (self._make_s + self._use_s):
+            return False
         waited, now = self._waited_s(), self._clock()
         (before, since), self._last = self._last, (waited, now)
         if waited is None or before is None or now <= since:
             return False
-        self._waits += WEIGHT * ((waited - before) / (now - since) - self._waits)
-        gain = min(self._make_s, self._use_s)
-        return self._waits <= WAIT_SHARE_MAX and gain >= GAIN_SHARE_MIN * (self._make_s + self._use_s)
+        # A thread that has ended takes what it had waited with it.
+        share = max(0.0, waited - before) / (now - since)
+        self._waits += WEIGHT * (share - self._waits)
+        return self._waits <= WAIT_SHARE_MAX
 
 
 class LookAhead(Generic[Batch]):
-    """`batches`, in their order, each made ahead or when it is asked for. Closing it early closes `batches`."""
+    """`batches`, in their order, each made ahead or when it is asked for.
+
+    Closing it early waits for the batch that is being made, as long as that waits for brokers at most, and closes
+    `batches`.
+    """
 
     def __init__(self, batches: Iterator[Batch], spare: Spare) -> None:
         self._batches = batches

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -31,17 +33,21 @@ STARTED, PROGRESS, IDLE, TERMINATED = "Started", "Progress", "Idle", "Terminated
 """The kinds of events, as Spark names them."""
 
 EVENTS_MAX = 110
-"""How many events of a query are kept: its last 100 batches, and when it started and ended."""
+"""How many events of a query are kept: its last 100 batches, and when it started, was idle and ended."""
 
-QUERIES_MAX = 100
-"""Of how many queries, those that were heard of last."""
+QUERIES_MAX = 20
+"""Of how many queries, those that were heard of last. At 10,000 partitions, one that has ended takes 30 MB."""
 
 
 class Heard(NamedTuple):
-    """One event. `number`: they are explained in this order. `event`: of PySpark, or still in the JVM."""
+    """One event.
+
+    `number`: they are explained in this order. `at_ms`: when it was heard. `event`: of PySpark, or still in the JVM.
+    """
 
     number: int
     kind: str
+    at_ms: int
     event: Any
 
 
@@ -80,7 +86,8 @@ class DeferredListener(StreamingQueryListener):
         """`queries`: returns the running queries of the session."""
         self.registration = Registration(self)
         self._queries = queries
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._explaining = threading.RLock()
         self._numbers = itertools.count()
         self._heard: dict[str, deque[Heard]] = {}
         self._listener: Listener | None = None
@@ -115,60 +122,83 @@ class DeferredListener(StreamingQueryListener):
         self.hear(TERMINATED, str(event.id), event)
 
     def hear(self, kind: str, query: str, event: Any) -> None:
-        """Keep an event of the query with this id, or explain it if somebody watches."""
+        """Keep an event of the query with this id, or explain it if somebody watches. Never raises."""
+        at_ms = round(time.time() * 1000)
         with self._lock:
-            if not self._explains_at_once:
-                self._keep(kind, query, event)
-                return
-        # Outside of the lock: whoever is told may ask for more, from any thread.
-        self._explain(kind, event)
+            one, at_once = Heard(next(self._numbers), kind, at_ms, event), self._explains_at_once
+            if not at_once:
+                self._keep(query, one)
+        if at_once:
+            self._explain(one)
+        elif kind == TERMINATED:
+            self._read_all(query)
 
     def catch_up(self) -> None:
-        """Explain all that has been heard."""
-        with self._lock:
+        """Explain all that has been heard. Whoever is told of it may ask for more."""
+        with self._explaining:
             if self._catches_up:
                 return
             self._catches_up = True
             try:
-                heard = sorted(itertools.chain.from_iterable(self._heard.values()), key=lambda one: one.number)
-                self._heard.clear()
-                for one in heard:
-                    self._explain(one.kind, one.event)
+                # No query that starts has to wait until all is explained.
+                with self._lock:
+                    heard, self._heard = self._heard, {}
+                for one in sorted(itertools.chain.from_iterable(heard.values())):
+                    self._explain(one, late=True)
             finally:
                 self._catches_up = False
 
     def explain_at_once(self) -> None:
         """Catch up, and explain every event as it comes from now on."""
-        with self._lock:
+        with self._explaining:
             self.catch_up()
-            self._explains_at_once = True
+            with self._lock:
+                self._explains_at_once = True
+            # What was heard meanwhile.
+            self.catch_up()
 
-    def _keep(self, kind: str, query: str, event: Any) -> None:
+    def _keep(self, query: str, one: Heard) -> None:
         own = self._heard.pop(query, None) or deque(maxlen=EVENTS_MAX)
-        if kind == IDLE and own and own[-1].kind == IDLE:
-            # Each one has all of the one before.
+        if own and own[-1].kind == IDLE and one.kind in (IDLE, PROGRESS):
+            # What comes after it has all that it had.
             own.pop()
-        if kind == TERMINATED:
-            # The JVM may be gone when somebody asks.
-            own = deque((one._replace(event=_read(one.kind, one.event)) for one in own), maxlen=EVENTS_MAX)
-            event = _read(kind, event)
-        own.append(Heard(next(self._numbers), kind, event))
+        own.append(one)
         # In the order in which they were last heard of.
         self._heard[query] = own
         if len(self._heard) > QUERIES_MAX:
             del self._heard[next(iter(self._heard))]
 
-    def _explain(self, kind: str, event: Any) -> None:
-        if self._listener is None:
-            from evensplit.spark.listen.listener import Listener
+    def _read_all(self, query: str) -> None:
+        """Read the events of a query that has ended: the JVM may be gone when somebody asks."""
+        with self._lock:
+            own = list(self._heard.get(query, ()))
+        read: dict[int, Heard] = {}
+        for one in own:
+            with suppress(Exception):
+                # What cannot be read now is said when it is explained.
+                read[one.number] = one._replace(event=_read(one.kind, one.event))
+        with self._lock:
+            if query in self._heard:
+                now = (read.get(one.number, one) for one in self._heard[query])
+                self._heard[query] = deque(now, maxlen=EVENTS_MAX)
 
-            self._listener = Listener(self._queries, self.registration)
+    def _explain(self, one: Heard, *, late: bool = False) -> None:
+        """Hand an event to the listener that explains it. `late`: long after it came."""
+        with self._explaining:
+            if self._listener is None:
+                from evensplit.spark.listen.listener import Listener
+
+                self._listener = Listener(self._queries, self.registration)
+            listener = self._listener
         try:
-            found = _read(kind, event)
+            event = _read(one.kind, one.event)
         except Exception as error:
             log.info("an event of a query cannot be read any more: %s", line_of(error))
             return
-        getattr(self._listener, f"onQuery{kind}")(found)
+        try:
+            listener.heard(one.kind, event, one.at_ms, late=late)
+        except Exception as error:
+            log.warning("an event of a query cannot be explained: %s", line_of(error))
 
 
 def _read(kind: str, event: Any) -> Any:

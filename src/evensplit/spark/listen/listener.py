@@ -43,16 +43,33 @@ class Listener(StreamingQueryListener):
         self.registration = registration or Registration()
         self._queries = queries
         self._beginnings = Beginnings(self.registration.kept, queries)
+        self._heard_ms: int | None = None
+        self._is_late = False
         self._unreadable: set[tuple[str, int]] = set()
         self._ends: dict[str, dict[int, tuple[object, EnumeratorState]]] = {}
+
+    def heard(self, kind: str, event: object, at_ms: int, *, late: bool) -> None:
+        """Take in an event of a kind that Spark names, which came at `at_ms`. `late`: long ago, as it may be."""
+        self._heard_ms, self._is_late = at_ms, late
+        try:
+            getattr(self, f"onQuery{kind}")(event)
+        finally:
+            self._heard_ms, self._is_late = None, False
+
+    def _now_ms(self) -> int:
+        """When the event came that is being taken in."""
+        return _now_ms() if self._heard_ms is None else self._heard_ms
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Add the query, unless it has other sources only. Spark waits for this before the query begins."""
         run_id = str(event.runId)
+        if self._is_late and self._running(run_id) is None:
+            # Its sources cannot be known any more: it is one of ours if it had a batch.
+            return
         awaited = self._awaited(run_id)
         if awaited is not None:
             source = Source(str(event.id), 0, event.name)
-            self.registration.kept.begin(source, _now_ms(), run_id=run_id, awaited=awaited)
+            self.registration.kept.begin(source, self._now_ms(), run_id=run_id, awaited=awaited)
             self._beginnings.follow(run_id)
 
     def _awaited(self, run_id: str) -> Clusters | None:
@@ -119,7 +136,7 @@ class Listener(StreamingQueryListener):
             ends = self._ends.setdefault(run_id, {})
             for found in batch_progress({"sources": progress.sources}, unreadable, ends):
                 source, end = found.source, progress.sources[found.source]["endOffset"]
-                self.registration.add(_batch(event, found), end)
+                self.registration.add(_batch(event, found), end, self._now_ms())
                 ends[source] = (end, found.end)
             if source < 0:
                 self._dismiss(progress)
@@ -149,7 +166,7 @@ class Listener(StreamingQueryListener):
     def _stage(self, query_id: object, run_id: object, stage: QueryStatus, what: str = "", said: str = "") -> None:
         try:
             recorder = self.registration.kept
-            recorder.query(str(query_id), stage, _now_ms(), run_id=str(run_id), failure=what, said=said)
+            recorder.query(str(query_id), stage, self._now_ms(), run_id=str(run_id), failure=what, said=said)
         except Exception as error:
             log.warning("the state of query %s, %s, cannot be recorded: %s", query_id, stage, error)
 

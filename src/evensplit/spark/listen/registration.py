@@ -97,8 +97,9 @@ class Registration:
 
     def wait(self) -> None:
         """Wait until the session has the listener, so that no batch is missed from now on."""
-        if self.adding is not None:
-            self.adding.join()
+        adding = self.adding
+        if adding is not None:
+            adding.join()
             self.adding = None
 
     @property
@@ -142,9 +143,9 @@ class Registration:
         self.explain_at_once()
         return self._callbacks.subscribe(callback)
 
-    def add(self, batch: Batch, end: Mapping[str, Any] | str) -> None:
+    def add(self, batch: Batch, end: Mapping[str, Any] | str, heard_ms: int) -> None:
         """Keep a batch that was done, and tell everyone who asked for that. Raises as `Recorder.add` does."""
-        view = self.kept.add(batch, end, heard_ms=round(time.time() * 1000))
+        view = self.kept.add(batch, end, heard_ms=heard_ms)
         if view.last is batch:
             from evensplit.observe.recorder import BatchSummary
 

@@ -7,7 +7,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -20,25 +20,33 @@ def acknowledge_at_once() -> None:
     Spark writes a task in two parts: what is to be run, and its partition. The kernel keeps the second one back until
     the first one is acknowledged (Nagle, RFC 896), and that happens 40 ms later, since a worker has nothing to say
     before it has both (delayed acknowledgements, RFC 1122). To be called between the two: the kernel goes back to
-    delaying by itself. Does nothing where Spark uses Unix sockets, or on other systems than Linux.
+    delaying by itself. Which socket is Spark's, nothing tells, so it holds for all that are connected within this
+    machine. Does nothing where Spark uses Unix sockets, or on other systems than Linux; never raises.
     """
-    if hasattr(socket, "TCP_QUICKACK") and _DESCRIPTORS.is_dir():
-        for one in _DESCRIPTORS.iterdir():
-            _acknowledge(int(one.name))
+    if hasattr(socket, "TCP_QUICKACK"):
+        # There may be no such directory, or no right to read it.
+        with suppress(OSError):
+            for one in _DESCRIPTORS.iterdir():
+                # Closed meanwhile, or not connected: no socket that Spark waits at.
+                with suppress(OSError):
+                    _acknowledge(int(one.name))
 
 
 def _acknowledge(descriptor: int) -> None:
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        return
+    copy, blocks = os.dup(descriptor), os.get_blocking(descriptor)
     try:
-        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            return
-        with socket.socket(fileno=os.dup(descriptor)) as found:
-            if not _is_local(found):
-                return
+        found = socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        return
+    with found:
+        # Python has just changed it, for both of them, where sockets have a timeout by default.
+        os.set_blocking(descriptor, blocks)
+        if _is_local(found):
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-    except OSError:
-        # Closed meanwhile, or not connected: no socket that Spark waits at.
-        return
 
 
 def _is_local(found: socket.socket) -> bool:
@@ -49,7 +57,7 @@ def _is_local(found: socket.socket) -> bool:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Collect no garbage in the block: loading modules makes next to none, and many objects to walk through."""
+    """Collect no garbage, in any thread, until the block ends: loading modules makes many objects and no garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -52,7 +52,8 @@ def check_plan(
                 raise Broken("S2", f"{part.split} is read by reader {reader}, who may not read it", part.split)
     joined_max = 2 * end.settings.reader_offsets_min - 1
     _check_joined(plan, end, joined_max)
-    offsets_min = max(offsets_min, joined_max)
+    if plan.joined:
+        offsets_min = max(offsets_min, joined_max)
     _check_kind(plan, parts, owners, offsets_min)
     if plan.kind == "level" and len(end.assigned_readers) <= SUBSETS_READERS_MAX:
         _check_level(plan, expected, owners, end, offsets_min)
