@@ -117,7 +117,7 @@ def _serve_metrics(
         log.warning("no metrics are served: %s. Install it: pip install 'evensplit[observe]'", error)
         return
     try:
-        served = serve(registration.explain_at_once(), port, host, partitions=partitions, token=token)
+        served = serve(registration.recorder, port, host, partitions=partitions, token=token)
         registration.metrics_port = registration.metrics_port if served is None else served
     except Exception:
         log.warning("no metrics are served at %s, port %d", host, port, exc_info=True)
@@ -138,7 +138,7 @@ def _serve_dashboard(registration: Registration, host: str, port: int, token: st
         log.warning("no dashboard is served: %s. Install it: pip install 'evensplit[dashboard]'", error)
         return
     try:
-        served = serve(registration.explain_at_once(), host, port, token)
+        served = serve(registration.recorder, host, port, token)
         registration.dashboard_url = registration.dashboard_url if served is None else served
     except Exception:
         log.warning("no dashboard is served at %s, port %d", host, port, exc_info=True)

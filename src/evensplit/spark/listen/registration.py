@@ -93,7 +93,7 @@ class Registration:
         self._callbacks: Callbacks[Progress] = Callbacks()
 
     def __repr__(self) -> str:
-        return f"<progress of {len({one.view.source.query_id for one in self.recorder.watched()})} queries>"
+        return f"<progress of {len({one.view.source.query_id for one in self._caught_up().watched()})} queries>"
 
     def wait(self) -> None:
         """Wait until the session has the listener, so that no batch is missed from now on."""
@@ -104,9 +104,9 @@ class Registration:
 
     @property
     def recorder(self) -> Recorder:
-        """The same batches for what shows them, with what the queries do; up to date when it is asked for."""
+        """The same batches for what shows them, with what the queries do; kept up to date from now on."""
         if self._inbox is not None:
-            self._inbox.catch_up()
+            self._inbox.explain_at_once()
         return self.kept
 
     @property
@@ -118,18 +118,12 @@ class Registration:
             self._recorder = Recorder()
         return self._recorder
 
-    def explain_at_once(self) -> Recorder:
-        """The recorder, which from now on is kept up to date: somebody watches it."""
-        if self._inbox is not None:
-            self._inbox.explain_at_once()
-        return self.kept
-
     def progress(self, query: str | None = None) -> tuple[Progress, ...]:
         """The last batches, oldest first, of each source the last 100; of `query` alone, by its name or id.
 
         Batches are explained when they are first asked for: up to 0.1 s for each with 10,000 partitions.
         """
-        found = self.recorder.past()
+        found = self._caught_up().past()
         return tuple(
             _progress(one) for one in found if query is None or query in (one.source.name, one.source.query_id)
         )
@@ -140,8 +134,14 @@ class Registration:
         It is called in the order of the batches, in the thread in which Spark tells its listeners, so it should return
         soon. What it raises is logged.
         """
-        self.explain_at_once()
+        if self._inbox is not None:
+            self._inbox.explain_at_once()
         return self._callbacks.subscribe(callback)
+
+    def _caught_up(self) -> Recorder:
+        if self._inbox is not None:
+            self._inbox.catch_up()
+        return self.kept
 
     def add(self, batch: Batch, end: Mapping[str, Any] | str, heard_ms: int) -> None:
         """Keep a batch that was done, and tell everyone who asked for that. Raises as `Recorder.add` does."""
