@@ -23,7 +23,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
@@ -35,12 +34,12 @@ from bench.latency.plan import FULL, QUICK, Scale, chosen
 from bench.latency.report import pictures, tables, write_docs
 from bench.latency.timeline import lines
 from bench.latency.trace import batch_line, start_line
-from bench.peer.__main__ import DOCS, RESULTS, progress_bar
+from bench.peer.__main__ import DOCS, RESULTS, has_peer, progress_bar, render
 from bench.peer.abilities import running_broker
 from bench.peer.data import evenly, fill
 from bench.peer.processes import ROOT, machine, now
 from bench.run import BROKER
-from evensplit.testing.process.spark_kafka_jars import SPARK, connector_jars
+from evensplit.testing.process.spark_kafka_jars import connector_jars
 
 LOGS = ROOT / "build" / "latency-logs"
 NO_JFR = "without the JVM's part in the timelines, since there is no `jfr` on PATH: it comes with a JDK"
@@ -54,11 +53,7 @@ def main() -> int:
     console = Console()
     file = RESULTS / ("latency-quick.json" if arguments.quick else "latency.json")
     if arguments.render:
-        if not file.exists():
-            console.print(f"There is no {file.relative_to(ROOT)} yet: run this without --render first.")
-            return 2
-        write_docs(read(file), DOCS)
-        return 0
+        return render(file, console, lambda: write_docs(read(file), DOCS))
     try:
         parts = chosen(arguments.only)
     except ValueError as error:
@@ -67,10 +62,7 @@ def main() -> int:
     if arguments.list:
         console.print("\n".join(parts), highlight=False)
         return 0
-    if version("pyspark") != SPARK:
-        console.print(
-            f"This wants PySpark {SPARK}, and found {version('pyspark')}: start it with `make bench-latency`."
-        )
+    if not has_peer(console, "make bench-latency"):
         return 2
     results = read(file) if file.exists() else Results()
     results.machine = machine()

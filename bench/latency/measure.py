@@ -24,7 +24,7 @@ from bench.latency.plan import (
     Scale,
     Side,
 )
-from bench.peer.measure import turns
+from bench.peer.measure import turns, which_round
 from bench.peer.processes import Worker
 from bench.peer.trickle import Trickle
 
@@ -53,7 +53,7 @@ class Bench:
         found = {side.name: Start() for side in sides}
         for number in range(self.scale.start_rounds + 1):
             for side in turns(sides, number):
-                self.turn(f"first row, {_which(number, self.scale.start_rounds)}: {side.name}")
+                self.turn(f"first row, {which_round(number, self.scale.start_rounds)}: {side.name}")
                 ask = side.asks(self.bootstrap, TOPIC, START_CORES)
                 worker = self.worker(side, START_CORES)
                 try:
@@ -83,7 +83,7 @@ class Bench:
             stack.enter_context(Trickle(self.bootstrap, TRICKLE, TRICKLE_PARTITIONS))
             for number in range(rounds + 1):
                 for side in turns(sides, number):
-                    self.turn(f"small batches, local[{cores}], {_which(number, rounds)}: {side.name}")
+                    self.turn(f"small batches, local[{cores}], {which_round(number, rounds)}: {side.name}")
                     ask = side.asks(self.bootstrap, TRICKLE, cores, latest=True, cpu=True, **many)
                     answer = workers[side.name].ask("stream", **ask)
                     if len(answer["milliseconds"]) < self.scale.batches:
@@ -116,7 +116,3 @@ def batch_sides() -> tuple[tuple[Side, ...], list[str]]:
 def load() -> float:
     """The machine's load average of the last minute."""
     return os.getloadavg()[0]
-
-
-def _which(number: int, rounds: int) -> str:
-    return f"{number} of {rounds}" if number else "warm-up"

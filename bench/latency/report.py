@@ -114,9 +114,10 @@ def _remarks(results: Results) -> Iterator[str]:
         loads = [load for one in results.parts.values() for load in one.load]
         days = sorted({one.at[:10] for one in results.parts.values()})
         said = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        rounds = " and ".join(_rounds(results))
+        counted = f" Medians of {rounds}, [least to most]." if rounds else ""
         yield wrapped(
-            f"- {results.machine}. Load average {min(loads):.1f} to {max(loads):.1f}; measured {said}. Medians of "
-            f"{' and '.join(_rounds(results))}, [least to most]."
+            f"- {results.machine}. Load average {min(loads):.1f} to {max(loads):.1f}; measured {said}.{counted}"
         )
     if results.start:
         yield f"- First rows are read at `local[{START_CORES}]`."

@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -50,13 +50,8 @@ def main() -> int:
     console = Console()
     file = RESULTS / ("peer-quick.json" if arguments.quick else "peer.json")
     if arguments.render:
-        if not file.exists():
-            console.print(f"There is no {file.relative_to(ROOT)} yet: run this without --render first.")
-            return 2
-        write_docs(read(file), DOCS)
-        return 0
-    if version("pyspark") != SPARK:
-        console.print(f"This wants PySpark {SPARK}, and found {version('pyspark')}: start it with `make bench-peer`.")
+        return render(file, console, lambda: write_docs(read(file), DOCS))
+    if not has_peer(console, "make bench-peer"):
         return 2
     try:
         known = workloads(scale, find_abilities())
@@ -91,6 +86,23 @@ def main() -> int:
         file.write_text(results.to_json())
         write_docs(results, DOCS)
     return 1 if failures else 0
+
+
+def render(file: Path, console: Console, write: Callable[[], None]) -> int:
+    """Have the last full results, which are in `file`, written into the pages again. Exit code 2 if there are none."""
+    if not file.exists():
+        console.print(f"There is no {file.relative_to(ROOT)} yet: run this without --render first.")
+        return 2
+    write()
+    return 0
+
+
+def has_peer(console: Console, command: str) -> bool:
+    """Whether this is the PySpark with a Kafka source of its own; if not, say so, and which `command` has it."""
+    if version("pyspark") == SPARK:
+        return True
+    console.print(f"This wants PySpark {SPARK}, and found {version('pyspark')}: start it with `{command}`.")
+    return False
 
 
 def parse() -> argparse.Namespace:

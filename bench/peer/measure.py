@@ -141,5 +141,9 @@ def turns(sides: Sequence[T], number: int) -> list[T]:
 
 def turn_name(workload: Workload, side: Side, number: int) -> str:
     """The turn's name in the progress bar."""
-    which = f"{number} of {workload.rounds}" if number else "warm-up"
-    return f"{workload.title}, local[{workload.cores}], {which}: {side.name}"
+    return f"{workload.title}, local[{workload.cores}], {which_round(number, workload.rounds)}: {side.name}"
+
+
+def which_round(number: int, rounds: int) -> str:
+    """The round's name in the progress bar; round 0 does not count."""
+    return f"{number} of {rounds}" if number else "warm-up"

@@ -73,7 +73,8 @@ def register(
     ]
     if wrong:
         raise OptionError(wrong)
-    registration = listen(spark)
+    listener = listen(spark)
+    registration = listener.registration
     if registration.parallelism is None:
         prepare(spark)
     parallelism = _parallelism(spark)
@@ -82,7 +83,7 @@ def register(
         with own_path(getattr(spark, "_sc", None)):
             spark.dataSource.register(_with_parallelism(parallelism))
         registration.parallelism = parallelism
-    registration.wait()
+    listener.wait()
     # What shows a registration begins here, once all options are known to be right, and never raises.
     metrics_host, dashboard_host = metrics_host or LOOPBACK, LOOPBACK if dashboard_host is None else dashboard_host
     if metrics_port is not None:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, Qu
 
 from evensplit.observe.recorder import QueryStatus
 from evensplit.spark.listen import inbox
-from evensplit.spark.listen.inbox import EVENTS_MAX, QUERIES_MAX, DeferredListener, Ears
+from evensplit.spark.listen.inbox import EVENTS_MAX, QUERIES_MAX, DeferredListener, JvmListener
 from tests.support.spark_events import OURS, event
 
 QUERY, RUN = UUID(int=7), UUID(int=8)
@@ -157,7 +157,7 @@ def test_events_of_the_jvm_are_kept_by_their_query_and_read_while_it_is_there(
         return event(0, OURS) if kind == "Progress" else one
 
     monkeypatch.setattr(inbox, "_read", read_over_the_wire)
-    ears = Ears(listener.hear)
+    ears = JvmListener(listener.hear)
     ears.onQueryProgress(InJvm())
     assert (list(listener._heard), read) == ([str(QUERY)], [])
     ears.onQueryIdle(InJvm())
@@ -179,6 +179,6 @@ def test_what_cannot_be_read_when_a_query_ends_does_not_take_the_rest_with_it(mo
 
     monkeypatch.setattr(inbox, "_read", read)
     listener.onQueryProgress(event(0, OURS))
-    Ears(listener.hear).onQueryTerminated(InJvm())
+    JvmListener(listener.hear).onQueryTerminated(InJvm())
     assert [one.kind for one in listener._heard[str(QUERY)]] == ["Progress", "Terminated"]
     assert [one.batch_id for one in listener.registration.progress()] == [0]

@@ -61,7 +61,7 @@ def test_a_session_is_told_the_source_once_for_each_number_of_tasks(monkeypatch:
     """Spark warns of each source that replaces another one."""
     registration, told = Registration(), list[int | None]()
     spark = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: told.append(source.parallelism)))
-    monkeypatch.setattr(session, "listen", lambda _: registration)
+    monkeypatch.setattr(session, "listen", lambda _: SimpleNamespace(registration=registration, wait=lambda: None))
     for tasks in (2, 2, 3, 3):
         monkeypatch.setattr(session, "_parallelism", lambda _, tasks=tasks: tasks)
         assert register(spark) is registration  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ class Spare:
     def __init__(self, waited_s: Callable[[], float | None] = waited_s, clock: Callable[[], float] = time.monotonic):
         self._waited_s = waited_s
         self._clock = clock
-        self._last = waited_s(), clock()
+        self._last: tuple[float | None, float] = None, 0.0
         self._waits = 1.0
         self._make_s = self._use_s = 0.0
 

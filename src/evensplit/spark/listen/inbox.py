@@ -51,7 +51,7 @@ class Heard(NamedTuple):
     event: Any
 
 
-class Ears:
+class JvmListener:
     """What the JVM calls: takes an event without reading it over the wire, which takes 30 ms at 10,000 partitions."""
 
     def __init__(self, hear: Callable[[str, str, Any], None]) -> None:
@@ -86,6 +86,7 @@ class DeferredListener(StreamingQueryListener):
         """`queries`: returns the running queries of the session."""
         self.registration = Registration(self)
         self._queries = queries
+        self._adding: threading.Thread | None = None
         self._lock = threading.Lock()
         self._explaining = threading.RLock()
         self._numbers = itertools.count()
@@ -95,6 +96,29 @@ class DeferredListener(StreamingQueryListener):
         self._catches_up = False
         self._in_jvm: Any = None
 
+    def add_to(self, spark: SparkSession, refused: Callable[[], None]) -> None:
+        """Begin to add it to a session. If Spark refuses it, that is logged, and `refused` is called.
+
+        It takes a thread, as the JVM loads classes for that for 0.3 s. A daemon: Spark Connect starts a thread for its
+        listeners, which inherits that. Otherwise a program that ends without `spark.stop()` is held up by it, until it
+        breaks with a warning that all listeners are gone.
+        """
+
+        def add() -> None:
+            try:
+                spark.streams.addListener(self)
+            except Exception as error:
+                log.warning("no batch can be explained, since Spark refused the listener: %s", error)
+                refused()
+
+        self._adding = threading.Thread(target=add, name="evensplit-listen", daemon=True)
+        self._adding.start()
+
+    def wait(self) -> None:
+        """Wait until the session has it, so that no batch is missed from now on."""
+        if self._adding is not None:
+            self._adding.join()
+
     @property
     def _jlistener(self) -> Any:
         """The listener in the JVM, by PySpark's name for it; one that reads no event."""
@@ -102,7 +126,7 @@ class DeferredListener(StreamingQueryListener):
             from pyspark import SparkContext
 
             jvm: Any = getattr(SparkContext, "_jvm")  # noqa: B009
-            self._in_jvm = jvm.PythonStreamingQueryListenerWrapper(Ears(self.hear))
+            self._in_jvm = jvm.PythonStreamingQueryListenerWrapper(JvmListener(self.hear))
         return self._in_jvm
 
     def onQueryStarted(self, event: events.QueryStartedEvent) -> None:
@@ -207,44 +231,27 @@ def _read(kind: str, event: Any) -> Any:
     return event if isinstance(event, of_spark) else of_spark.fromJObject(event)
 
 
-def listen(spark: SparkSession) -> Registration:
-    """The registration of `spark`. The first call adds its listener, which `Registration.wait` waits for."""
+def listen(spark: SparkSession) -> DeferredListener:
+    """The listener of `spark`. The first call begins to add it; if Spark refuses it, the next call tries again."""
     key = _key(spark)
+
+    def forget() -> None:
+        with _lock:
+            _listeners.pop(key, None)
+
     with _lock:
-        known = _listeners.get(key)
-        if known is not None:
-            return known.registration
-        session = ref(spark)
-        listener = DeferredListener(lambda: () if (found := session()) is None else found.streams.active)
-        _listeners[key] = listener
-        listener.registration.adding = _add(spark, listener, key)
-        return listener.registration
+        found = _listeners.get(key)
+        if found is None:
+            session = ref(spark)
+            found = DeferredListener(lambda: () if (known := session()) is None else known.streams.active)
+            _listeners[key] = found
+            found.add_to(spark, forget)
+        return found
 
 
 # A listener lives as long as Spark has it, which is as long as its session.
 _listeners: WeakValueDictionary[str, DeferredListener] = WeakValueDictionary()
 _lock = threading.Lock()
-
-
-def _add(spark: SparkSession, listener: DeferredListener, key: str) -> threading.Thread:
-    """Add the listener, in a daemon thread. If Spark refuses it, that is logged, and the next call tries again.
-
-    The JVM loads classes for that for 0.3 s. Spark Connect starts a thread for its listeners, which inherits that this
-    one is a daemon; otherwise a program that ends without `spark.stop()` is held up by it, until it breaks with a
-    warning that all listeners are gone.
-    """
-
-    def add() -> None:
-        try:
-            spark.streams.addListener(listener)
-        except Exception as error:
-            log.warning("no batch can be explained, since Spark refused the listener: %s", error)
-            with _lock:
-                _listeners.pop(key, None)
-
-    thread = threading.Thread(target=add, name="evensplit-listen", daemon=True)
-    thread.start()
-    return thread
 
 
 def _key(spark: SparkSession) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evensplit.observe.callbacks import Callbacks
@@ -86,21 +85,12 @@ class Registration:
         self.parallelism: int | None = None
         self.metrics_port: int | None = None
         self.dashboard_url: str | None = None
-        self.adding: Thread | None = None
-        """What adds the listener to the session, until that is done."""
         self._inbox = inbox
         self._recorder: Recorder | None = None
         self._callbacks: Callbacks[Progress] = Callbacks()
 
     def __repr__(self) -> str:
         return f"<progress of {len({one.view.source.query_id for one in self._caught_up().watched()})} queries>"
-
-    def wait(self) -> None:
-        """Wait until the session has the listener, so that no batch is missed from now on."""
-        adding = self.adding
-        if adding is not None:
-            adding.join()
-            self.adding = None
 
     @property
     def recorder(self) -> Recorder:
