@@ -12,14 +12,15 @@ from uuid import UUID
 
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryProgress
 
-from evensplit.spark.listen.listener import Listener
+from evensplit.spark.listen.inbox import DeferredListener
 
 
 class Watching:
     """A listener that gets batches as from Spark."""
 
     def __init__(self) -> None:
-        self._listener = Listener()
+        self._listener = DeferredListener()
+        self._listener.explain_at_once()
         self._batches = 0
 
     def take(self, start: str, end: str, report: str) -> tuple[float, float]:

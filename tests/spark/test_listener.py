@@ -17,10 +17,9 @@ from evensplit.core.state.observation import Report, encode_report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import QueryStatus
 from evensplit.observe.source_view import WORK_MAX, Source
-from evensplit.spark.listen.listener import Listener
 from evensplit.spark.listen.progress import batch_progress
 from evensplit.spark.listen.registration import Progress
-from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, source, state
+from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, listening, source, state
 
 
 @pytest.mark.parametrize("start", [None, "null", "None", "{}", {}])
@@ -67,7 +66,7 @@ def test_damaged_ones_are_passed_over_with_a_warning(one: dict[str, Any], caplog
 
 
 def test_a_listener_warns_once_of_each_source_of_a_run(caplog: pytest.LogCaptureFixture) -> None:
-    listener = Listener()
+    listener = listening()
     backwards = source(json.dumps(encode(state(9))), json.dumps(encode(state(4))))
     for batch in range(3):
         listener.onQueryProgress(event(batch, DAMAGED[0], OURS))
@@ -80,18 +79,23 @@ def test_a_listener_warns_once_of_each_source_of_a_run(caplog: pytest.LogCapture
     assert "would be read from offset 9 to 4" in caplog.text
 
 
-def test_what_was_warned_of_is_forgotten_with_the_run() -> None:
-    listener = Listener()
-    for run in (UUID(int=8), UUID(int=9)):
-        listener.onQueryProgress(event(0, DAMAGED[0], run=run))
-    assert len(listener._unreadable) == 2
+def test_what_was_warned_of_is_forgotten_with_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    listener = listening()
+
+    def hear_of_both() -> int:
+        caplog.clear()
+        for run in (UUID(int=8), UUID(int=9)):
+            listener.onQueryProgress(event(0, DAMAGED[0], run=run))
+        return len(caplog.records)
+
+    assert (hear_of_both(), hear_of_both()) == (2, 0)
     ended = QueryTerminatedEvent(UUID(int=7), UUID(int=8), exception=None, errorClassOnException=None)
     listener.onQueryTerminated(ended)
-    assert [run for run, _ in listener._unreadable] == [str(UUID(int=9))]
+    assert hear_of_both() == 1
 
 
 def test_the_latest_are_kept_by_query() -> None:
-    listener = Listener()
+    listener = listening()
     registration = listener.registration
     for batch in range(WORK_MAX + 5):
         listener.onQueryProgress(event(batch, OURS, OURS))
@@ -105,7 +109,7 @@ def test_the_latest_are_kept_by_query() -> None:
 
 def test_a_batch_that_is_told_again_is_told_once() -> None:
     """Spark may repeat the last event of a query that has nothing to do."""
-    listener = Listener()
+    listener = listening()
     heard: list[int] = []
     listener.registration.subscribe(lambda one: heard.append(one.batch_id))
     for batch in (3, 3, 2, 4):
@@ -114,7 +118,7 @@ def test_a_batch_that_is_told_again_is_told_once() -> None:
 
 
 def test_the_view_has_what_the_event_says() -> None:
-    listener = Listener()
+    listener = listening()
     listener.onQueryProgress(event(3, {**OURS, "numInputRows": 3}))
     (one,) = listener.registration.recorder.watched()
     last = one.view.last
@@ -132,7 +136,7 @@ def test_the_view_has_what_the_event_says() -> None:
     "timestamp, told", [("2026-01-01T00:00:00.007Z", "2026-01-01T00:00:00.007Z"), ("soon", ""), ("", "")]
 )
 def test_times_are_told_as_spark_writes_them(timestamp: str, told: str) -> None:
-    listener = Listener()
+    listener = listening()
     one = event(3, OURS)
     one.progress["timestamp"] = timestamp
     listener.onQueryProgress(one)
@@ -140,7 +144,7 @@ def test_times_are_told_as_spark_writes_them(timestamp: str, told: str) -> None:
 
 
 def test_progress_as_json() -> None:
-    listener = Listener()
+    listener = listening()
     listener.onQueryProgress(event(3, OURS, name=None))
     (one,) = listener.registration.progress()
     document = json.loads(json.dumps(one.to_json()))
@@ -150,7 +154,7 @@ def test_progress_as_json() -> None:
 
 
 def test_callbacks_are_told_until_they_unsubscribe_and_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    listener = Listener()
+    listener = listening()
     told: list[int] = []
 
     def fails(one: Progress) -> None:

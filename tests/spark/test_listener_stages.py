@@ -22,8 +22,8 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import Source
 from evensplit.spark.listen.failures import failure
-from evensplit.spark.listen.listener import Listener
-from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, source, state
+from evensplit.spark.listen.inbox import DeferredListener
+from tests.support.spark_events import DAMAGED, ORDERS, OURS, event, listening, source, state
 
 TRACEBACK = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "worker.py", line 1, in main
@@ -50,7 +50,7 @@ ES-105: `evensplit explain ES-105` tells its cause and its cure
     ],
 )
 def test_what_queries_do_is_told_and_of_an_error_only_its_class(error_class: str | None, text: str, told: str) -> None:
-    listener = Listener()
+    listener = listening()
     recorder = listener.registration.recorder
     listener.onQueryProgress(event(3, OURS))
     ids = {"id": UUID(int=7), "runId": UUID(int=8)}
@@ -67,7 +67,7 @@ def test_what_queries_do_is_told_and_of_an_error_only_its_class(error_class: str
 
 
 def test_what_queries_do_is_told_and_of_an_error_of_ours_what_it_says_and_no_more() -> None:
-    listener = Listener()
+    listener = listening()
     listener.onQueryStarted(STARTED)
     error = "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR"
     ids = {"id": UUID(int=7), "runId": UUID(int=8)}
@@ -102,7 +102,7 @@ STARTED = QueryStartedEvent(
 
 
 def test_a_query_is_known_from_its_start_and_goes_on_as_its_batches_are() -> None:
-    listener = Listener()
+    listener = listening()
     recorder = listener.registration.recorder
     listener.onQueryStarted(STARTED)
     (one,) = recorder.begun()
@@ -116,13 +116,14 @@ def test_a_query_is_known_from_its_start_and_goes_on_as_its_batches_are() -> Non
 
 def test_a_query_over_other_sources_is_none_of_ours_once_that_is_known() -> None:
     other = source(None, '{"logOffset": 3}')
-    listener = Listener()
+    queries = list[StreamingQuery]()
+    listener = listening(lambda: queries)
     recorder = listener.registration.recorder
     listener.onQueryStarted(STARTED)
     listener.onQueryProgress(event(0, other))
     assert recorder.begun() == ()
     listener.onQueryStarted(STARTED)
-    listener._queries = lambda: [Idle.over(other)]
+    queries[:] = [Idle.over(other)]
     listener.onQueryIdle(QueryIdleEvent(UUID(int=7), UUID(int=8), "2026-01-01T00:00:00.000Z"))
     assert recorder.begun() == ()
     listener.onQueryStarted(STARTED)
@@ -132,7 +133,7 @@ def test_a_query_over_other_sources_is_none_of_ours_once_that_is_known() -> None
 
 def test_a_query_that_goes_on_from_a_checkpoint_and_finds_its_cluster_away_is_shown_with_it() -> None:
     away = Report(unreachable={"c": "refused"})
-    listener = Listener(lambda: [Idle(state(4), state(4), away)])  # type: ignore[list-item]
+    listener = listening(lambda: [Idle(state(4), state(4), away)])  # type: ignore[list-item]
     listener.onQueryStarted(STARTED)
     one = heard_idle(listener)
     assert listener.registration.recorder.begun() == ()
@@ -151,7 +152,7 @@ def test_a_query_that_goes_on_from_a_checkpoint_and_finds_its_cluster_away_is_sh
 def test_an_event_that_cannot_be_taken_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    listener = Listener()
+    listener = listening()
     listener.onQueryProgress(event(3, OURS))
 
     def fails(*_: object, **__: object) -> None:
@@ -179,7 +180,7 @@ class Idle:
         return found  # type: ignore[return-value]
 
 
-def heard_idle(listener: Listener, at: str = "2026-01-01T00:00:00.000Z") -> SourceStatus:
+def heard_idle(listener: DeferredListener, at: str = "2026-01-01T00:00:00.000Z") -> SourceStatus:
     """What is known after Spark has said that the query is idle."""
     listener.onQueryIdle(QueryIdleEvent(UUID(int=7), UUID(int=8), at))
     (one,) = listener.registration.recorder.watched()
@@ -190,7 +191,7 @@ def heard_idle(listener: Listener, at: str = "2026-01-01T00:00:00.000Z") -> Sour
 def test_an_idle_query_whose_only_cluster_is_away_is_known_to_have_it_away(caplog: pytest.LogCaptureFixture) -> None:
     away = Report(unreachable={"c": "refused"})
     queries = [Idle(state(4), state(4), Report({ORDERS: 9}), 9)]
-    listener = Listener(lambda: queries)  # type: ignore[arg-type,return-value]
+    listener = listening(lambda: queries)  # type: ignore[arg-type,return-value]
     listener.onQueryProgress(event(3, OURS))
     assert heard_idle(listener).view.explanation.clusters[0].lag_sum == 5
     # Another query, one that has read on already, one that was started again, and one of which nothing is kept.
@@ -220,7 +221,7 @@ def test_an_idle_query_that_cannot_be_asked_is_asked_again(caplog: pytest.LogCap
             raise RuntimeError("planted")
         return queries
 
-    listener = Listener(active)
+    listener = listening(active)
     listener.onQueryProgress(event(3, OURS))
     with caplog.at_level(logging.INFO, "evensplit"):
         assert not heard_idle(listener).view.away

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
 from pyspark.sql.streaming.listener import QueryProgressEvent, StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.core.model import ClusterState, Split, SplitId
 from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report, encode_report
 from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.listen.inbox import DeferredListener
 
 ORDERS = SplitId("c", "orders", 0)
+QUERY, RUN = UUID(int=7), UUID(int=8)
+
+
+def listening(queries: Callable[[], Iterable[StreamingQuery]] = tuple) -> DeferredListener:
+    """A listener that explains what it hears at once."""
+    listener = DeferredListener(queries)
+    listener.explain_at_once()
+    return listener
 
 
 def state(position: int, owner: int = 0) -> EnumeratorState:
@@ -46,12 +57,16 @@ OURS = source(
 
 
 def event(
-    batch: int, *sources: dict[str, Any], run: UUID | None = None, name: str | None = "orders"
+    batch: int,
+    *sources: dict[str, Any],
+    query: UUID = QUERY,
+    run: UUID = RUN,
+    name: str | None = "orders",
 ) -> QueryProgressEvent:
     """An event as Connect makes it from JSON."""
     document: dict[str, Any] = {
-        "id": str(UUID(int=7)),
-        "runId": str(run or UUID(int=8)),
+        "id": str(query),
+        "runId": str(run),
         "name": name,
         "timestamp": "2026-01-01T00:00:00.000Z",
         "batchId": batch,

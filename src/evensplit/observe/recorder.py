@@ -21,6 +21,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
 from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
+from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 
@@ -183,7 +184,9 @@ class Recorder:
             with self._lock:
                 known = self._watched.get(key)
             before = None if known is None else known.view
-            view = advance(before, batch)
+            # With the collector on, this takes twice as long at 10,000 splits.
+            with uncollected():
+                view = advance(before, batch)
             if packed is None and view is not before:
                 packed = zlib.compress((end if isinstance(end, str) else json.dumps(end)).encode(), _FAST)
             with self._lock:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from evensplit.spark.task.process import loading
+from evensplit.garbage import uncollected
 from evensplit.spark.task.task_reader import TaskReader, task_reader
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class EvenSplitReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """See `batch_query.plan_query`."""
-        with loading():
+        with uncollected():
             from evensplit.spark.batch_query import plan_query
 
         return plan_query(self._options, self._readers_default)

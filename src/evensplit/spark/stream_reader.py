@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from evensplit.spark.task.process import loading
+from evensplit.garbage import uncollected
 from evensplit.spark.task.task_reader import TaskReader, task_reader
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def batches(self) -> MicroBatches:
         """What plans the batches, made when it is first needed."""
         if self._batches is None:
-            with loading():
+            with uncollected():
                 from evensplit.spark.micro_batches import MicroBatches, coordinate
 
             coordinator = (self._coordinate or coordinate)(self._options, self._readers_default)

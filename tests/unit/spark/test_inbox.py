@@ -13,10 +13,8 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, Qu
 
 from evensplit.observe.recorder import QueryStatus
 from evensplit.spark.listen import inbox
-from evensplit.spark.listen.inbox import EVENTS_MAX, QUERIES_MAX, DeferredListener, JvmListener
-from tests.support.spark_events import OURS, event
-
-QUERY, RUN = UUID(int=7), UUID(int=8)
+from evensplit.spark.listen.inbox import ENDED_MAX, EVENTS_MAX, QUERIES_MAX, DeferredListener, JvmListener
+from tests.support.spark_events import OURS, QUERY, RUN, event, source
 
 
 @pytest.fixture
@@ -104,7 +102,7 @@ def test_one_event_that_cannot_be_taken_in_harms_no_other(
         raise RuntimeError("planted")
 
     listener = DeferredListener()
-    monkeypatch.setattr("evensplit.spark.listen.listener.Listener.onQueryIdle", fails)
+    monkeypatch.setattr("evensplit.spark.listen.listener.Listener._was_idle", fails)
     listener.onQueryIdle(QueryIdleEvent(QUERY, RUN, "2026-01-01T00:00:00.000Z"))
     listener.onQueryTerminated(QueryTerminatedEvent(UUID(int=9), RUN, exception=None, errorClassOnException=None))
     listener.onQueryProgress(event(0, OURS, run=RUN))
@@ -118,6 +116,31 @@ def test_the_queries_that_were_heard_of_last_are_kept() -> None:
     for number in [*range(QUERIES_MAX), 0, QUERIES_MAX]:
         listener.hear("Idle", str(number), None)
     assert list(listener._heard) == [*map(str, range(2, QUERIES_MAX)), "0", str(QUERIES_MAX)]
+
+
+def test_queries_that_have_ended_go_before_those_that_run() -> None:
+    listener = DeferredListener()
+    listener.hear("Idle", "runs", None)
+    for number in range(ENDED_MAX + 1):
+        listener.onQueryProgress(event(0, OURS, query=UUID(int=number)))
+        listener.onQueryTerminated(QueryTerminatedEvent(UUID(int=number), RUN, None, None))
+    assert list(listener._heard) == ["runs", *(str(UUID(int=number)) for number in range(1, ENDED_MAX + 1))]
+
+
+def test_nothing_is_kept_of_a_query_over_other_sources_that_has_ended() -> None:
+    listener = DeferredListener()
+    listener.onQueryProgress(event(0, source({"topic": {"0": 1}}, {"topic": {"0": 2}})))
+    listener.onQueryTerminated(QueryTerminatedEvent(QUERY, RUN, None, None))
+    assert listener._heard == {}
+
+
+def test_the_end_of_a_query_is_kept_if_its_batches_were_asked_for() -> None:
+    listener = DeferredListener()
+    listener.onQueryProgress(event(0, OURS))
+    listener.registration.progress()
+    listener.onQueryTerminated(QueryTerminatedEvent(QUERY, RUN, None, None))
+    (one,) = listener.registration.recorder.watched()
+    assert one.stage == QueryStatus.ENDED
 
 
 def test_a_query_is_explained_as_it_began_and_ended() -> None:
@@ -167,6 +190,33 @@ def test_events_of_the_jvm_are_kept_by_their_query_and_read_while_it_is_there(
     with caplog.at_level(logging.INFO, "evensplit"):
         assert [one.batch_id for one in listener.registration.progress()] == [0]
     assert "the JVM is gone" in caplog.text
+
+
+class Fields:
+    """An object of the JVM: each field is a method without arguments."""
+
+    def __init__(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            setattr(self, name, lambda value=value: value)
+
+    def toString(self) -> str:  # noqa: N802
+        return str(vars(self)["text"]())
+
+
+def test_of_a_batch_in_the_jvm_only_what_explains_it_is_read() -> None:
+    told = event(3, OURS).progress
+    query, run = Fields(text=QUERY), Fields(text=RUN)
+    offsets = {name: OURS[name] for name in ("startOffset", "endOffset", "latestOffset", "numInputRows")}
+    batch = Fields(
+        id=query, runId=run, name="orders", timestamp=told.timestamp, batchId=3, batchDuration=5,
+        sources=[Fields(**offsets)],
+    )  # fmt: skip
+    listener = DeferredListener()
+    JvmListener(listener.hear).onQueryProgress(Fields(progress=batch))
+    (one,) = listener.registration.progress()
+    expected = DeferredListener()
+    expected.onQueryProgress(event(3, OURS))
+    assert one == expected.registration.progress()[0]
 
 
 def test_what_cannot_be_read_when_a_query_ends_does_not_take_the_rest_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

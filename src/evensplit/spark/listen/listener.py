@@ -1,4 +1,4 @@
-"""A listener that turns Spark's events into views and explanations, in the user's process.
+"""Turns Spark's events into views and explanations, in the user's process.
 
 The source's own process logs changes; here only what cannot be read is logged. Nothing here ever fails a query: Spark
 tells listeners about batches that are done.
@@ -7,7 +7,6 @@ tells listeners about batches that are done.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
@@ -16,13 +15,13 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
-    StreamingQueryListener,
     StreamingQueryProgress,
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit import errors
 from evensplit.core.state.state import EnumeratorState
+from evensplit.garbage import uncollected
 from evensplit.observe.recorder import QueryStatus
 from evensplit.observe.source_view import Batch, Source
 from evensplit.spark.listen.beginnings import Beginnings, Clusters, clusters_of
@@ -32,44 +31,41 @@ from evensplit.spark.listen.registration import Registration
 
 log = logging.getLogger(__name__)
 
+Event = QueryStartedEvent | QueryProgressEvent | QueryIdleEvent | QueryTerminatedEvent
 
-class Listener(StreamingQueryListener):
-    """Hands every batch of this package's sources, and the states of their queries, to its registration."""
 
-    def __init__(
-        self, queries: Callable[[], Iterable[StreamingQuery]] = tuple, registration: Registration | None = None
-    ) -> None:
+class Listener:
+    """Hands every batch of this package's sources, and the states of their queries, to `registration`."""
+
+    def __init__(self, queries: Callable[[], Iterable[StreamingQuery]], registration: Registration) -> None:
         """`queries`: returns the running queries of the session."""
-        self.registration = registration or Registration()
+        self.registration = registration
         self._queries = queries
-        self._beginnings = Beginnings(self.registration.kept, queries)
-        self._heard_ms: int | None = None
-        self._is_late = False
+        self._beginnings = Beginnings(registration.kept, queries)
         self._unreadable: set[tuple[str, int]] = set()
         self._ends: dict[str, dict[int, tuple[object, EnumeratorState]]] = {}
 
-    def heard(self, kind: str, event: object, at_ms: int, *, late: bool) -> None:
-        """Take in an event of a kind that Spark names, which came at `at_ms`. `late`: long ago, as it may be."""
-        self._heard_ms, self._is_late = at_ms, late
-        try:
-            getattr(self, f"onQuery{kind}")(event)
-        finally:
-            self._heard_ms, self._is_late = None, False
+    def hear(self, event: Event, at_ms: int, *, late: bool) -> None:
+        """Take in an event that came at `at_ms`. `late`: its query may have gone on since, or be over."""
+        if isinstance(event, QueryStartedEvent):
+            self._started(event, at_ms, late)
+        elif isinstance(event, QueryIdleEvent):
+            self._was_idle(event, at_ms)
+        elif isinstance(event, QueryTerminatedEvent):
+            self._terminated(event, at_ms)
+        else:
+            self._progressed(event, at_ms)
 
-    def _now_ms(self) -> int:
-        """When the event came that is being taken in."""
-        return _now_ms() if self._heard_ms is None else self._heard_ms
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Add the query, unless it has other sources only. Spark waits for this before the query begins."""
+    def _started(self, event: QueryStartedEvent, at_ms: int, late: bool) -> None:
+        """Add the query, unless it has other sources only."""
         run_id = str(event.runId)
-        if self._is_late and self._running(run_id) is None:
+        if late and self._running(run_id) is None:
             # Its sources cannot be known any more: it is one of ours if it had a batch.
             return
         awaited = self._awaited(run_id)
         if awaited is not None:
             source = Source(str(event.id), 0, event.name)
-            self.registration.kept.begin(source, self._now_ms(), run_id=run_id, awaited=awaited)
+            self.registration.kept.begin(source, at_ms, run_id=run_id, awaited=awaited)
             self._beginnings.follow(run_id)
 
     def _awaited(self, run_id: str) -> Clusters | None:
@@ -81,11 +77,11 @@ class Listener(StreamingQueryListener):
             log.info("the sources of query run %s are not known yet: %s", run_id, errors.line_of(error))
             return {}
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+    def _was_idle(self, event: QueryIdleEvent, at_ms: int) -> None:
         """Take in that the query looked at its clusters, some of which may be away, or back."""
         run_id = str(event.runId)
         self._beginnings.leave(run_id)
-        self._stage(event.id, event.runId, QueryStatus.IDLE)
+        self._stage(event, QueryStatus.IDLE, at_ms)
         try:
             # The event has no offsets, but `lastProgress` of the same moment has.
             query = self._running(run_id)
@@ -113,19 +109,17 @@ class Listener(StreamingQueryListener):
                 # It need not be read again the next time, nor for the next batch.
                 ends[found.source] = (progress.sources[found.source]["endOffset"], found.end)
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+    def _terminated(self, event: QueryTerminatedEvent, at_ms: int) -> None:
         """Mark the query as ended or failed. Its views stay."""
         self._ends.pop(str(event.runId), None)
         self._unreadable = {one for one in self._unreadable if one[0] != str(event.runId)}
         self._beginnings.leave(str(event.runId))
         if event.exception is None:
-            self._stage(event.id, event.runId, QueryStatus.ENDED)
+            self._stage(event, QueryStatus.ENDED, at_ms)
         else:
-            self._stage(
-                event.id, event.runId, QueryStatus.FAILED, *failure(event.errorClassOnException, event.exception)
-            )
+            self._stage(event, QueryStatus.FAILED, at_ms, *failure(event.errorClassOnException, event.exception))
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+    def _progressed(self, event: QueryProgressEvent, at_ms: int) -> None:
         """Explain the batch. The first failure to do so is logged, for each source of a run; nothing is raised."""
         progress = event.progress
         run_id = str(progress.runId)
@@ -134,9 +128,11 @@ class Listener(StreamingQueryListener):
         source = -1
         try:
             ends = self._ends.setdefault(run_id, {})
-            for found in batch_progress({"sources": progress.sources}, unreadable, ends):
+            with uncollected():
+                ours = list(batch_progress({"sources": progress.sources}, unreadable, ends))
+            for found in ours:
                 source, end = found.source, progress.sources[found.source]["endOffset"]
-                self.registration.add(_batch(event, found), end, self._now_ms())
+                self.registration.add(_batch(event, found), end, at_ms)
                 ends[source] = (end, found.end)
             if source < 0:
                 self._dismiss(progress)
@@ -163,12 +159,19 @@ class Listener(StreamingQueryListener):
     def _running(self, run_id: str) -> StreamingQuery | None:
         return next((one for one in self._queries() if str(one.runId) == run_id), None)
 
-    def _stage(self, query_id: object, run_id: object, stage: QueryStatus, what: str = "", said: str = "") -> None:
+    def _stage(
+        self,
+        event: QueryIdleEvent | QueryTerminatedEvent,
+        stage: QueryStatus,
+        at_ms: int,
+        what: str = "",
+        said: str = "",
+    ) -> None:
         try:
             recorder = self.registration.kept
-            recorder.query(str(query_id), stage, self._now_ms(), run_id=str(run_id), failure=what, said=said)
+            recorder.query(str(event.id), stage, at_ms, run_id=str(event.runId), failure=what, said=said)
         except Exception as error:
-            log.warning("the state of query %s, %s, cannot be recorded: %s", query_id, stage, error)
+            log.warning("the state of query %s, %s, cannot be recorded: %s", event.id, stage, error)
 
 
 def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
@@ -195,7 +198,3 @@ def _at_ms(timestamp: str) -> int | None:
     except ValueError:
         return None
     return round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000)
-
-
-def _now_ms() -> int:
-    return round(time.time() * 1000)

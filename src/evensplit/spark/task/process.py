@@ -6,8 +6,7 @@ import gc
 import os
 import socket
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -53,18 +52,6 @@ def _is_local(found: socket.socket) -> bool:
     if found.family not in (socket.AF_INET, socket.AF_INET6) or found.type is not socket.SOCK_STREAM:
         return False
     return str(found.getpeername()[0]).startswith(_LOOPBACK)
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Collect no garbage, in any thread, until the block ends: loading modules makes many objects and no garbage."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class Collections:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evensplit.spark.task.process import COLLECTIONS, acknowledge_at_once, loading
+from evensplit.garbage import uncollected
+from evensplit.spark.task.process import COLLECTIONS, acknowledge_at_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,7 @@ class TaskReader:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one reader, on an executor."""
-        with loading():
+        with uncollected():
             from evensplit.spark.task.partition import read_partition
 
         COLLECTIONS.begin_task()
