@@ -16,6 +16,7 @@ from evensplit.observe import prometheus
 from evensplit.observe.dashboard import server
 from evensplit.observe.web.address import LOOPBACK
 from evensplit.spark import session
+from evensplit.spark.listen.inbox import DeferredListener
 from evensplit.spark.listen.registration import Registration
 from evensplit.spark.session import register
 from tests.support.sessions import NoSession
@@ -59,7 +60,7 @@ def test_all_that_is_wrong_is_said_at_once(given: dict[str, Any], said: list[str
 
 def test_a_session_is_told_the_source_once_for_each_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark warns of each source that replaces another one."""
-    registration, told = Registration(), list[int | None]()
+    registration, told = DeferredListener().registration, list[int | None]()
     spark = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: told.append(source.parallelism)))
     monkeypatch.setattr(session, "listen", lambda _: SimpleNamespace(registration=registration, wait=lambda: None))
     for tasks in (2, 2, 3, 3):
@@ -96,7 +97,7 @@ def test_without_the_extra_it_says_what_to_install(
     for name in modules:
         monkeypatch.delitem(sys.modules, f"evensplit.observe.{name}")
     monkeypatch.setitem(sys.modules, lacking, None)
-    assert serve(Registration()) is None
+    assert serve(DeferredListener().registration) is None
     assert f"pip install 'evensplit[{extra}]'" in caplog.text
 
 
@@ -115,13 +116,13 @@ def test_whatever_goes_wrong_is_a_warning(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(module, "serve", fails)
-    assert serve(Registration()) is None
+    assert serve(DeferredListener().registration) is None
     assert f"{said} at 127.0.0.1, port 0" in caplog.text
     assert "can't start new thread" in caplog.text
 
 
 def test_a_port_that_is_taken_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    registration = Registration()
+    registration = DeferredListener().registration
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         session._serve_dashboard(registration, LOOPBACK, port, None)
@@ -133,7 +134,7 @@ def test_a_port_that_is_taken_is_a_warning(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_asked_for_again_it_is_the_same_and_shows_both_sessions() -> None:
-    first, second = Registration(), Registration()
+    first, second = DeferredListener().registration, DeferredListener().registration
     session._serve_dashboard(first, LOOPBACK, 0, None)
     session._serve_dashboard(first, LOOPBACK, 0, None)
     assert first.dashboard_url is not None

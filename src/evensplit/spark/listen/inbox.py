@@ -193,9 +193,9 @@ class DeferredListener(StreamingQueryListener):
         own.append(one)
         # In the order in which they were last heard of.
         self._heard[query] = own
-        ended = [known for known, heard in self._heard.items() if heard[-1].kind == TERMINATED]
-        running = [known for known, heard in self._heard.items() if heard[-1].kind != TERMINATED]
-        for known in (*ended[:-ENDED_MAX], *[*ended[-ENDED_MAX:], *running][:-QUERIES_MAX]):
+        has_ended = {known: heard[-1].kind == TERMINATED for known, heard in self._heard.items()}
+        too_many = max(sum(has_ended.values()) - ENDED_MAX, len(has_ended) - QUERIES_MAX, 0)
+        for known in sorted(has_ended, key=has_ended.__getitem__, reverse=True)[:too_many]:
             del self._heard[known]
 
     def _read_all(self, query: str) -> None:

@@ -80,8 +80,7 @@ class Registration:
     metrics of this session are served; None: nowhere. `dashboard_url`: the same of its dashboard.
     """
 
-    def __init__(self, inbox: Inbox | None = None) -> None:
-        """`inbox`: None: everything is explained as it is added."""
+    def __init__(self, inbox: Inbox) -> None:
         self.parallelism: int | None = None
         self.metrics_port: int | None = None
         self.dashboard_url: str | None = None
@@ -95,8 +94,7 @@ class Registration:
     @property
     def recorder(self) -> Recorder:
         """The same batches for what shows them, with what the queries do; kept up to date from now on."""
-        if self._inbox is not None:
-            self._inbox.explain_at_once()
+        self._inbox.explain_at_once()
         return self.kept
 
     @property
@@ -124,13 +122,11 @@ class Registration:
         It is called in the order of the batches, in the thread in which Spark tells its listeners, so it should return
         soon. What it raises is logged.
         """
-        if self._inbox is not None:
-            self._inbox.explain_at_once()
+        self._inbox.explain_at_once()
         return self._callbacks.subscribe(callback)
 
     def _caught_up(self) -> Recorder:
-        if self._inbox is not None:
-            self._inbox.catch_up()
+        self._inbox.catch_up()
         return self.kept
 
     def add(self, batch: Batch, end: Mapping[str, Any] | str, heard_ms: int) -> None:
