@@ -23,14 +23,6 @@ pub(crate) struct BinaryColumn {
     data: Vec<u8>,
 }
 
-/// A state of a column, to roll back to.
-#[derive(Clone, Copy)]
-pub(crate) struct Mark {
-    rows: usize,
-    bytes: usize,
-    nulls: usize,
-}
-
 impl Default for BinaryColumn {
     fn default() -> Self {
         BinaryColumn::with_capacity(0, 0)
@@ -67,6 +59,7 @@ impl BinaryColumn {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, row: Option<&[u8]>) -> Result<()> {
+        let end = offset_32(self.data.len() + row.map_or(0, <[u8]>::len))?;
         match row {
             Some(bytes) => {
                 self.data.extend_from_slice(bytes);
@@ -74,18 +67,25 @@ impl BinaryColumn {
             }
             None => self.validity.push_null(self.rows()),
         }
-        self.offsets.push(offset_32(self.data.len())?);
+        self.offsets.push(end);
         Ok(())
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { rows: self.rows(), bytes: self.data.len(), nulls: self.validity.nulls() }
+    /// Removes every row from `rows` on.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.validity.truncate(rows, self.rows());
+        self.offsets.truncate(rows.saturating_add(1));
+        let bytes = self.offsets.last().and_then(|&end| usize::try_from(end).ok());
+        self.data.truncate(bytes.unwrap_or_default());
     }
 
-    pub(crate) fn roll_back(&mut self, mark: Mark) {
-        self.offsets.truncate(mark.rows.saturating_add(1));
-        self.data.truncate(mark.bytes);
-        self.validity.roll_back(mark.rows, mark.nulls);
+    /// The row with this number; `None` if it is null, or not there.
+    pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
+        let at = |row: usize| self.offsets.get(row).and_then(|&at| usize::try_from(at).ok());
+        if !self.validity.is_valid(row) {
+            return None;
+        }
+        self.data.get(at(row)?..at(row + 1)?)
     }
 
     /// Hands the column out and begins a new one with room for as much again.

@@ -1,6 +1,6 @@
 //! The column of record headers.
 
-use crate::binary::{self, offset_32, Binary, BinaryColumn};
+use crate::binary::{offset_32, Binary, BinaryColumn};
 use crate::error::Result;
 use crate::header_key;
 use crate::record::Headers;
@@ -26,15 +26,6 @@ pub(crate) struct HeaderColumnBuilder {
     offsets: Vec<i32>,
     keys: BinaryColumn,
     values: BinaryColumn,
-}
-
-/// A state of the column, to roll back to.
-#[derive(Clone, Copy)]
-pub(crate) struct Mark {
-    rows: usize,
-    nulls: usize,
-    keys: binary::Mark,
-    values: binary::Mark,
 }
 
 impl HeaderColumnBuilder {
@@ -63,27 +54,26 @@ impl HeaderColumnBuilder {
     }
 
     pub(crate) fn push(&mut self, headers: &Headers<'_>) -> Result<()> {
-        match headers.count() {
-            0 => self.validity.push_null(self.rows()),
-            _ => self.validity.push_valid(self.rows()),
-        }
         for (key, value) in headers.iter() {
             self.keys.push(Some(header_key::decode(key).as_bytes()))?;
             self.values.push(value)?;
         }
-        self.offsets.push(offset_32(self.keys.rows())?);
+        let end = offset_32(self.keys.rows())?;
+        match headers.count() {
+            0 => self.validity.push_null(self.rows()),
+            _ => self.validity.push_valid(self.rows()),
+        }
+        self.offsets.push(end);
         Ok(())
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { rows: self.rows(), nulls: self.validity.nulls(), keys: self.keys.mark(), values: self.values.mark() }
-    }
-
-    pub(crate) fn roll_back(&mut self, mark: Mark) {
-        self.validity.roll_back(mark.rows, mark.nulls);
-        self.offsets.truncate(mark.rows.saturating_add(1));
-        self.keys.roll_back(mark.keys);
-        self.values.roll_back(mark.values);
+    /// Removes every row from `rows` on.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.validity.truncate(rows, self.rows());
+        self.offsets.truncate(rows.saturating_add(1));
+        let items = self.offsets.last().and_then(|&end| usize::try_from(end).ok()).unwrap_or_default();
+        self.keys.truncate(items);
+        self.values.truncate(items);
     }
 
     pub(crate) fn finish(&mut self) -> HeaderColumn {

@@ -1,11 +1,11 @@
 //! The columns whose values differ from record to record.
 
-use crate::binary::{self, Binary, BinaryColumn};
+use crate::binary::{Binary, BinaryColumn};
 use crate::error::Result;
-use crate::headers::{self, HeaderColumn, HeaderColumnBuilder};
+use crate::headers::{HeaderColumn, HeaderColumnBuilder};
 use crate::record::Record;
 use crate::selection::Selection;
-use crate::times::{self, TimeColumn, Times};
+use crate::times::{TimeColumn, Times};
 
 pub(crate) struct Rows {
     count: usize,
@@ -25,10 +25,6 @@ pub(crate) struct Rows {
 pub(crate) struct Mark {
     rows: usize,
     bytes_elsewhere: usize,
-    key: Option<binary::Mark>,
-    value: Option<binary::Mark>,
-    timestamp: Option<times::Mark>,
-    headers: Option<headers::Mark>,
 }
 
 /// The finished columns.
@@ -116,32 +112,23 @@ impl Rows {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            rows: self.count,
-            bytes_elsewhere: self.bytes_elsewhere,
-            key: self.key.as_ref().map(BinaryColumn::mark),
-            value: self.value.as_ref().map(BinaryColumn::mark),
-            timestamp: self.timestamp.as_ref().map(TimeColumn::mark),
-            headers: self.headers.as_ref().map(HeaderColumnBuilder::mark),
-        }
+        Mark { rows: self.count, bytes_elsewhere: self.bytes_elsewhere }
     }
 
     pub(crate) fn roll_back(&mut self, mark: Mark) {
         self.count = mark.rows;
         self.bytes_elsewhere = mark.bytes_elsewhere;
-        for (column, mark) in [(&mut self.key, mark.key), (&mut self.value, mark.value)] {
-            if let (Some(column), Some(mark)) = (column, mark) {
-                column.roll_back(mark);
-            }
+        for column in [&mut self.key, &mut self.value].into_iter().flatten() {
+            column.truncate(mark.rows);
         }
         if let Some(offsets) = &mut self.offset {
             offsets.truncate(mark.rows);
         }
-        if let (Some(times), Some(mark)) = (&mut self.timestamp, mark.timestamp) {
-            times.roll_back(mark);
+        if let Some(times) = &mut self.timestamp {
+            times.truncate(mark.rows);
         }
-        if let (Some(headers), Some(mark)) = (&mut self.headers, mark.headers) {
-            headers.roll_back(mark);
+        if let Some(headers) = &mut self.headers {
+            headers.truncate(mark.rows);
         }
     }
 

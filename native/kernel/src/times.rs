@@ -19,13 +19,6 @@ pub(crate) struct TimeColumn {
     micros: Vec<i64>,
 }
 
-/// A state of the column, to roll back to.
-#[derive(Clone, Copy)]
-pub(crate) struct Mark {
-    rows: usize,
-    nulls: usize,
-}
-
 impl TimeColumn {
     #[inline(always)]
     pub(crate) fn push(&mut self, micros: Option<i64>) {
@@ -36,13 +29,10 @@ impl TimeColumn {
         self.micros.push(micros.unwrap_or_default());
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { rows: self.micros.len(), nulls: self.validity.nulls() }
-    }
-
-    pub(crate) fn roll_back(&mut self, mark: Mark) {
-        self.micros.truncate(mark.rows);
-        self.validity.roll_back(mark.rows, mark.nulls);
+    /// Removes every row from `rows` on.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.validity.truncate(rows, self.micros.len());
+        self.micros.truncate(rows);
     }
 
     /// Hands the column out and begins a new one with room for as much again.

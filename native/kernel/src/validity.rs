@@ -8,10 +8,6 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    pub(crate) fn nulls(&self) -> usize {
-        self.nulls
-    }
-
     /// `row` is the number of rows so far.
     #[inline]
     pub(crate) fn push_valid(&mut self, row: usize) {
@@ -46,11 +42,20 @@ impl Validity {
         }
     }
 
-    /// Removes every row from `rows` on; `nulls` nulls were before it.
-    pub(crate) fn roll_back(&mut self, rows: usize, nulls: usize) {
-        self.nulls = nulls;
-        self.bits.truncate(if nulls == 0 { 0 } else { rows.div_ceil(8) });
+    /// Removes every row from `rows` on; there are `count` so far.
+    pub(crate) fn truncate(&mut self, rows: usize, count: usize) {
+        if self.nulls == 0 || rows >= count {
+            return;
+        }
+        self.nulls -= (rows..count).filter(|&row| !self.is_valid(row)).count();
+        self.bits.truncate(if self.nulls == 0 { 0 } else { rows.div_ceil(8) });
         self.clear_from(rows);
+    }
+
+    /// Whether `row`, one of those so far, is no null.
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.nulls == 0 || self.bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
 
     pub(crate) fn finish(&mut self) -> (Option<Vec<u8>>, usize) {
@@ -86,9 +91,8 @@ mod tests {
                 *rows += 1;
             };
             kept.iter().for_each(|&valid| push(&mut validity, valid, &mut rows));
-            let nulls = validity.nulls();
             dropped.iter().for_each(|&valid| push(&mut validity, valid, &mut rows));
-            validity.roll_back(kept.len(), nulls);
+            validity.truncate(kept.len(), rows);
             rows = kept.len();
             added.iter().for_each(|&valid| push(&mut validity, valid, &mut rows));
             let expected: Vec<bool> = kept.into_iter().chain(added).collect();
