@@ -1,5 +1,6 @@
 //! Python's memory as Rust slices, and Rust's vectors as Python buffers.
 
+use evensplit_kernel::Memory;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
@@ -35,16 +36,16 @@ pub(crate) fn with_bytes<T: Send>(
     Ok(result)
 }
 
-enum Memory {
-    Bytes(Vec<u8>),
-    Ints(Vec<i32>),
-    Longs(Vec<i64>),
-}
-
 /// A read-only buffer that owns its memory.
 #[pyclass(frozen, module = "evensplit._kernel")]
 pub struct Buffer {
     memory: Memory,
+}
+
+impl From<Memory> for Buffer {
+    fn from(memory: Memory) -> Self {
+        Buffer { memory }
+    }
 }
 
 impl From<Vec<u8>> for Buffer {
@@ -71,6 +72,10 @@ impl Buffer {
             Memory::Bytes(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
             Memory::Ints(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
             Memory::Longs(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+            Memory::Shorts(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+            Memory::Floats(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+            Memory::Doubles(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
+            Memory::Decimals(memory) => (memory.as_ptr().cast(), size_of_val(memory.as_slice())),
         }
     }
 }

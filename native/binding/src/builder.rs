@@ -1,6 +1,7 @@
 //! The column builder for Python.
 
 use crate::buffer::{with_bytes, Buffer};
+use crate::data_type::decoding;
 use crate::error::raised;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
@@ -53,6 +54,8 @@ pub struct Columns {
     timestamp_type: Option<Py<Buffer>>,
     headers: Option<Py<PyAny>>,
     cluster: Option<Py<PyAny>>,
+    typed_key: Option<Py<PyAny>>,
+    typed_value: Option<Py<PyAny>>,
 }
 
 /// Decodes record batches into Arrow columns.
@@ -73,6 +76,22 @@ fn binary(py: Python<'_>, column: kernel::Binary) -> PyResult<Py<PyAny>> {
         column.null_count,
     );
     Ok(parts.into_pyobject(py)?.into_any().unbind())
+}
+
+/// Rows, nulls, buffers, children.
+fn array(py: Python<'_>, column: kernel::Array) -> PyResult<Py<PyAny>> {
+    let wrap = |memory: Option<kernel::Memory>| memory.map(|memory| owned(py, memory)).transpose();
+    let buffers = column.buffers.into_iter().map(wrap).collect::<PyResult<Vec<_>>>()?;
+    let children = column.children.into_iter().map(|child| array(py, child)).collect::<PyResult<Vec<_>>>()?;
+    let parts = (column.rows, column.null_count, buffers, children);
+    Ok(parts.into_pyobject(py)?.into_any().unbind())
+}
+
+/// Values, errors, raw bytes.
+fn typed(py: Python<'_>, column: kernel::Typed) -> PyResult<Py<PyAny>> {
+    let error = column.error.map(|column| binary(py, column)).transpose()?;
+    let raw = column.raw.map(|column| binary(py, column)).transpose()?;
+    Ok((array(py, column.values)?, error, raw).into_pyobject(py)?.into_any().unbind())
 }
 
 fn times(py: Python<'_>, column: kernel::Times) -> PyResult<Py<PyAny>> {
@@ -107,13 +126,18 @@ fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
 #[pymethods]
 impl ColumnBuilder {
     #[new]
-    #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max, null_timestamps=false))]
+    #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max, null_timestamps=false, key=None,
+                        value=None, null_faults=false))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         columns: Vec<String>,
         rows_max: usize,
         bytes_max: usize,
         uncompressed_bytes_max: usize,
         null_timestamps: bool,
+        key: Option<Bound<'_, PyAny>>,
+        value: Option<Bound<'_, PyAny>>,
+        null_faults: bool,
     ) -> PyResult<Self> {
         let selection = kernel::Selection::of(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let limits = kernel::Limits {
@@ -121,7 +145,11 @@ impl ColumnBuilder {
             bytes_max: at_least_one("bytes_max", bytes_max)?,
             uncompressed_bytes_max: at_least_one("uncompressed_bytes_max", uncompressed_bytes_max)?,
         };
-        let inner = kernel::ColumnBuilder::new(selection, limits);
+        let key = key.as_ref().map(decoding).transpose()?;
+        let value = value.as_ref().map(decoding).transpose()?;
+        let on_fault = if null_faults { kernel::OnFault::Null } else { kernel::OnFault::Fail };
+        let inner =
+            kernel::ColumnBuilder::new(selection, limits).with_decoding(key.as_ref(), value.as_ref(), on_fault);
         Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner } })
     }
 
@@ -138,6 +166,11 @@ impl ColumnBuilder {
     #[getter]
     fn batches_opened(&self) -> u64 {
         self.inner.batches_opened()
+    }
+
+    #[getter]
+    fn faults(&self) -> u64 {
+        self.inner.faults()
     }
 
     #[getter]
@@ -195,6 +228,8 @@ impl ColumnBuilder {
             timestamp_type: columns.timestamp_type.map(|column| owned(py, column)).transpose()?,
             headers: columns.headers.map(|column| headers(py, column)).transpose()?,
             cluster: columns.cluster.map(|column| binary(py, column)).transpose()?,
+            typed_key: columns.typed_key.map(|column| typed(py, column)).transpose()?,
+            typed_value: columns.typed_value.map(|column| typed(py, column)).transpose()?,
         })
     }
 }

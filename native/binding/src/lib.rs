@@ -2,6 +2,7 @@
 
 mod buffer;
 mod builder;
+mod data_type;
 mod error;
 mod fetch;
 

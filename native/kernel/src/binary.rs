@@ -71,6 +71,12 @@ impl BinaryColumn {
         Ok(())
     }
 
+    #[inline]
+    pub(crate) fn push_null(&mut self) {
+        self.validity.push_null(self.rows());
+        self.offsets.push(self.offsets.last().copied().unwrap_or_default());
+    }
+
     /// Removes every row from `rows` on.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.validity.truncate(rows, self.rows());

@@ -4,6 +4,7 @@ use crate::aborted::{Aborted, Transactions};
 use crate::batch::{Batch, Frame, TimestampType, HEADER_BYTES};
 use crate::binary::Binary;
 use crate::codec::Decompressor;
+use crate::decoding::{Decoding, OnFault, Typed, TypedColumn};
 use crate::error::{Error, Result};
 use crate::headers::HeaderColumn;
 use crate::record::Record;
@@ -50,14 +51,18 @@ pub struct Appended {
 }
 
 /// Finished rows, by columns: those of the [`Selection`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// The number of rows.
     pub rows: usize,
-    /// Record keys.
+    /// Record keys, as they are.
     pub key: Option<Binary>,
-    /// Record values.
+    /// Record values, as they are.
     pub value: Option<Binary>,
+    /// Record keys, decoded.
+    pub typed_key: Option<Typed>,
+    /// Record values, decoded.
+    pub typed_value: Option<Typed>,
     /// Topic names.
     pub topic: Option<Binary>,
     /// Partition numbers.
@@ -117,7 +122,7 @@ impl ColumnBuilder {
             open: None,
             batches_opened: 0,
             overflowing: false,
-            rows: Rows::new(selection),
+            rows: Rows::new(selection, None, None),
             runs: Runs::default(),
         }
     }
@@ -125,6 +130,22 @@ impl ColumnBuilder {
     /// Makes timestamps that 64 bits of microseconds cannot hold null; without this, they are an error.
     pub fn with_null_timestamps(self) -> Self {
         ColumnBuilder { null_timestamps: true, ..self }
+    }
+
+    /// Decodes keys and values, where that is said how. `on_fault`: what becomes of a record where that is not possible.
+    pub fn with_decoding(self, key: Option<&Decoding>, value: Option<&Decoding>, on_fault: OnFault) -> Self {
+        let selection = self.selection;
+        let column = |decoding: Option<&Decoding>, wanted: bool, error: bool, raw: bool| {
+            decoding.filter(|_| wanted || error || raw).map(|one| TypedColumn::new(one, on_fault, error, raw))
+        };
+        let key = column(key, selection.key, selection.key_error, selection.key_raw);
+        let value = column(value, selection.value, selection.value_error, selection.value_raw);
+        ColumnBuilder { rows: Rows::new(selection, key, value), ..self }
+    }
+
+    /// How many keys and values could not be decoded so far, and became null.
+    pub fn faults(&self) -> u64 {
+        self.rows.faults()
     }
 
     /// The rows so far.
@@ -317,8 +338,10 @@ impl ColumnBuilder {
         let runs = self.runs.finish(self.selection);
         Columns {
             rows,
-            key: own.key,
-            value: own.value,
+            key: own.key.bytes,
+            value: own.value.bytes,
+            typed_key: own.key.typed,
+            typed_value: own.value.typed,
             topic: runs.topic,
             partition: runs.partition,
             offset: own.offset,

@@ -17,6 +17,8 @@ pub enum Kind {
     UnsupportedMagic,
     /// A timestamp that microseconds in 64 bits cannot hold.
     Timestamp,
+    /// A key or a value that cannot be decoded.
+    Undecodable,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Kind::TooLarge => "too_large",
             Kind::UnsupportedMagic => "unsupported_magic",
             Kind::Timestamp => "timestamp",
+            Kind::Undecodable => "undecodable",
         }
     }
 }
@@ -39,8 +42,8 @@ impl Kind {
 pub struct Error {
     /// The kind of the error.
     pub kind: Kind,
-    /// The base offset of the record batch in question, or -1 if not known; with [`Kind::Timestamp`] the offset of
-    /// the record.
+    /// The base offset of the record batch in question, or -1 if not known; with [`Kind::Timestamp`] and
+    /// [`Kind::Undecodable`] the offset of the record.
     pub offset: i64,
     /// A clause that says what was expected and what was found.
     pub detail: String,

@@ -1,11 +1,27 @@
 //! The columns whose values differ from record to record.
 
 use crate::binary::{Binary, BinaryColumn};
-use crate::error::Result;
+use crate::decoding::{Outcome, Typed, TypedColumn};
+use crate::error::{Error, Kind, Result};
 use crate::headers::{HeaderColumn, HeaderColumnBuilder};
 use crate::record::Record;
 use crate::selection::Selection;
 use crate::times::{TimeColumn, Times};
+
+/// The column of keys, or of values.
+enum Cells {
+    /// It is not wanted.
+    Absent,
+    Bytes(BinaryColumn),
+    Typed(Box<TypedColumn>),
+}
+
+/// The finished column of keys, or of values.
+#[derive(Default)]
+pub(crate) struct FinishedCells {
+    pub(crate) bytes: Option<Binary>,
+    pub(crate) typed: Option<Typed>,
+}
 
 pub(crate) struct Rows {
     count: usize,
@@ -13,8 +29,8 @@ pub(crate) struct Rows {
     bytes_elsewhere: usize,
     /// The bytes that every row needs for numbers and 32-bit offsets.
     row_bytes: usize,
-    key: Option<BinaryColumn>,
-    value: Option<BinaryColumn>,
+    key: Cells,
+    value: Cells,
     offset: Option<Vec<i64>>,
     timestamp: Option<TimeColumn>,
     headers: Option<HeaderColumnBuilder>,
@@ -25,25 +41,107 @@ pub(crate) struct Rows {
 pub(crate) struct Mark {
     rows: usize,
     bytes_elsewhere: usize,
+    key_bytes: usize,
+    value_bytes: usize,
 }
 
 /// The finished columns.
 pub(crate) struct RowColumns {
-    pub(crate) key: Option<Binary>,
-    pub(crate) value: Option<Binary>,
+    pub(crate) key: FinishedCells,
+    pub(crate) value: FinishedCells,
     pub(crate) offset: Option<Vec<i64>>,
     pub(crate) timestamp: Option<Times>,
     pub(crate) headers: Option<HeaderColumn>,
 }
 
+impl Cells {
+    fn new(wanted: bool, typed: Option<TypedColumn>) -> Self {
+        match typed {
+            Some(column) => Cells::Typed(Box::new(column)),
+            None if wanted => Cells::Bytes(BinaryColumn::default()),
+            None => Cells::Absent,
+        }
+    }
+
+    /// The bytes that each row needs for numbers and 32-bit offsets.
+    fn row_bytes(&self) -> usize {
+        match self {
+            Cells::Absent => 0,
+            Cells::Bytes(_) => 4,
+            Cells::Typed(column) => column.row_bytes(),
+        }
+    }
+
+    /// The bytes of all rows beyond those.
+    #[inline]
+    fn data_bytes(&self) -> usize {
+        match self {
+            Cells::Absent => 0,
+            Cells::Bytes(column) => column.data_bytes(),
+            Cells::Typed(column) => column.data_bytes(),
+        }
+    }
+
+    /// The bytes of a row beyond those, unless it is decoded.
+    #[inline]
+    fn bytes_of(&self, cell: Option<&[u8]>) -> usize {
+        match (self, cell) {
+            (Cells::Bytes(_), Some(bytes)) => bytes.len(),
+            _ => 0,
+        }
+    }
+
+    /// Adds a row that is not decoded.
+    #[inline(always)]
+    fn push(&mut self, cell: Option<&[u8]>) -> Result<()> {
+        match self {
+            Cells::Bytes(column) => column.push(cell),
+            _ => Ok(()),
+        }
+    }
+
+    /// The bytes of lists and texts in all rows that were decoded.
+    fn mark(&self) -> usize {
+        match self {
+            Cells::Typed(column) => column.bytes(),
+            _ => 0,
+        }
+    }
+
+    fn truncate(&mut self, rows: usize, bytes: usize) {
+        match self {
+            Cells::Absent => {}
+            Cells::Bytes(column) => column.truncate(rows),
+            Cells::Typed(column) => column.truncate(rows, bytes),
+        }
+    }
+
+    fn finish(&mut self) -> FinishedCells {
+        match self {
+            Cells::Absent => FinishedCells::default(),
+            Cells::Bytes(column) => FinishedCells { bytes: Some(column.finish()), typed: None },
+            Cells::Typed(column) => FinishedCells { bytes: None, typed: Some(column.finish()) },
+        }
+    }
+
+    fn faults(&self) -> u64 {
+        match self {
+            Cells::Typed(column) => column.faults(),
+            _ => 0,
+        }
+    }
+}
+
 impl Rows {
-    pub(crate) fn new(selection: Selection) -> Self {
+    /// `key`, `value`: the columns that they are decoded into, if they are.
+    pub(crate) fn new(selection: Selection, key: Option<TypedColumn>, value: Option<TypedColumn>) -> Self {
+        let (key, value) = (Cells::new(selection.key, key), Cells::new(selection.value, value));
         Rows {
             count: 0,
             bytes_elsewhere: 0,
-            row_bytes: selection.row_bytes(),
-            key: selection.key.then(BinaryColumn::default),
-            value: selection.value.then(BinaryColumn::default),
+            row_bytes: selection.row_bytes() + key.row_bytes() + value.row_bytes(),
+            key,
+            value,
             offset: selection.offset.then(Vec::new),
             timestamp: selection.timestamp.then(TimeColumn::default),
             headers: selection.headers.then(HeaderColumnBuilder::new),
@@ -55,26 +153,33 @@ impl Rows {
         self.count
     }
 
+    /// Whether keys or values are decoded.
+    pub(crate) fn typed(&self) -> bool {
+        matches!(self.key, Cells::Typed(_)) || matches!(self.value, Cells::Typed(_))
+    }
+
+    /// How many keys and values could not be decoded so far, and became null.
+    pub(crate) fn faults(&self) -> u64 {
+        self.key.faults() + self.value.faults()
+    }
+
     /// The bytes of all rows, including those pushed as `bytes_elsewhere`.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        let data = |column: &Option<BinaryColumn>| column.as_ref().map_or(0, BinaryColumn::data_bytes);
         let headers = self.headers.as_ref().map_or(0, HeaderColumnBuilder::bytes);
-        self.count * self.row_bytes + data(&self.key) + data(&self.value) + headers + self.bytes_elsewhere
+        let data = self.key.data_bytes() + self.value.data_bytes();
+        self.count * self.row_bytes + data + headers + self.bytes_elsewhere
     }
 
-    /// The bytes that a record needs here, and in the columns of numbers that are written later.
+    /// The bytes that a record needs here, and in the columns of numbers that are written later; those of what is
+    /// decoded are known only when it is.
     #[inline]
     pub(crate) fn bytes_of(&self, record: &Record<'_>) -> usize {
-        let length = |column: &Option<BinaryColumn>, cell: Option<&[u8]>| match (column, cell) {
-            (Some(_), Some(bytes)) => bytes.len(),
-            _ => 0,
-        };
         let headers = self.headers.as_ref().map_or(0, |_| HeaderColumnBuilder::row_bytes(&record.headers));
-        self.row_bytes + length(&self.key, record.key) + length(&self.value, record.value) + headers
+        self.row_bytes + self.key.bytes_of(record.key) + self.value.bytes_of(record.value) + headers
     }
 
-    /// An upper bound on the bytes that so many records in so many bytes need here.
+    /// An upper bound on the bytes that so many records in so many bytes need here, if none is decoded.
     pub(crate) fn bytes_max(&self, records: usize, bytes: usize) -> usize {
         // One byte of a header's key can become three, and its two lengths become two 32-bit offsets and one for the
         // row.
@@ -82,7 +187,8 @@ impl Rows {
         records.saturating_mul(self.row_bytes + 4).saturating_add(bytes.saturating_mul(factor))
     }
 
-    /// Adds a row, which needs `bytes_elsewhere`. `micros` is called only if there is a column for it.
+    /// Adds a row, which needs `bytes_elsewhere`, of a record that is not decoded. `micros` is called only if there is a
+    /// column for it.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -97,12 +203,8 @@ impl Rows {
         if let Some(column) = &mut self.headers {
             column.push(&record.headers)?;
         }
-        if let Some(column) = &mut self.key {
-            column.push(record.key)?;
-        }
-        if let Some(column) = &mut self.value {
-            column.push(record.value)?;
-        }
+        self.key.push(record.key)?;
+        self.value.push(record.value)?;
         if let Some(column) = &mut self.offset {
             column.push(offset);
         }
@@ -111,16 +213,56 @@ impl Rows {
         Ok(())
     }
 
+    /// Decodes what is to be decoded of a record, for the row that is added next. Returns whether it may be added: not
+    /// if all rows would then need more than `bytes_hard_max`, unless it is the first one.
+    #[inline]
+    pub(crate) fn decode(
+        &mut self,
+        record: &Record<'_>,
+        offset: i64,
+        bytes_elsewhere: usize,
+        bytes_hard_max: usize,
+    ) -> Result<bool> {
+        let first = self.count == 0;
+        let mark = self.mark();
+        let known = self.bytes().saturating_add(self.bytes_of(record)).saturating_add(bytes_elsewhere);
+        let mut left = bytes_hard_max.saturating_sub(known);
+        if !first && left == 0 {
+            return Ok(false);
+        }
+        let mut fits = true;
+        for (what, cells, cell) in [("key", &mut self.key, record.key), ("value", &mut self.value, record.value)] {
+            let Cells::Typed(column) = cells else { continue };
+            let before = column.data_bytes();
+            match column.push(cell, left, first)? {
+                Outcome::Pushed => left = left.saturating_sub(column.data_bytes() - before),
+                Outcome::TooLong => fits = false,
+                Outcome::Refused(fault) => {
+                    let detail = format!("its {what} cannot be decoded: {}", fault.text());
+                    return Err(Error::new(Kind::Undecodable, detail).at(offset));
+                }
+            }
+        }
+        if !fits {
+            self.roll_back(mark);
+        }
+        Ok(fits)
+    }
+
     pub(crate) fn mark(&self) -> Mark {
-        Mark { rows: self.count, bytes_elsewhere: self.bytes_elsewhere }
+        Mark {
+            rows: self.count,
+            bytes_elsewhere: self.bytes_elsewhere,
+            key_bytes: self.key.mark(),
+            value_bytes: self.value.mark(),
+        }
     }
 
     pub(crate) fn roll_back(&mut self, mark: Mark) {
         self.count = mark.rows;
         self.bytes_elsewhere = mark.bytes_elsewhere;
-        for column in [&mut self.key, &mut self.value].into_iter().flatten() {
-            column.truncate(mark.rows);
-        }
+        self.key.truncate(mark.rows, mark.key_bytes);
+        self.value.truncate(mark.rows, mark.value_bytes);
         if let Some(offsets) = &mut self.offset {
             offsets.truncate(mark.rows);
         }
@@ -137,8 +279,8 @@ impl Rows {
         let rows = std::mem::take(&mut self.count);
         self.bytes_elsewhere = 0;
         RowColumns {
-            key: self.key.as_mut().map(BinaryColumn::finish),
-            value: self.value.as_mut().map(BinaryColumn::finish),
+            key: self.key.finish(),
+            value: self.value.finish(),
             offset: self.offset.as_mut().map(|column| std::mem::replace(column, Vec::with_capacity(rows))),
             timestamp: self.timestamp.as_mut().map(TimeColumn::finish),
             headers: self.headers.as_mut().map(HeaderColumnBuilder::finish),

@@ -23,6 +23,14 @@ pub struct Selection {
     pub headers: bool,
     /// Cluster names.
     pub cluster: bool,
+    /// Why keys cannot be decoded.
+    pub key_error: bool,
+    /// Keys that cannot be decoded, as they are.
+    pub key_raw: bool,
+    /// Why values cannot be decoded.
+    pub value_error: bool,
+    /// Values that cannot be decoded, as they are.
+    pub value_raw: bool,
 }
 
 /// Names of columns that cannot be built.
@@ -38,10 +46,23 @@ pub enum SelectionError {
 
 impl Selection {
     /// The names of all columns, in the order of Spark's schema.
-    pub const NAMES: [&'static str; 9] =
-        ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers", "cluster"];
+    pub const NAMES: [&'static str; 13] = [
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+        "headers",
+        "cluster",
+        "key_error",
+        "key_raw",
+        "value_error",
+        "value_raw",
+    ];
 
-    /// Every column.
+    /// Every column that records have without being decoded.
     pub const ALL: Selection = Selection {
         key: true,
         value: true,
@@ -52,6 +73,10 @@ impl Selection {
         timestamp_type: true,
         headers: true,
         cluster: true,
+        key_error: false,
+        key_raw: false,
+        value_error: false,
+        value_raw: false,
     };
 
     /// The columns with these names, at least one, each once.
@@ -81,13 +106,17 @@ impl Selection {
             "timestampType" => &mut self.timestamp_type,
             "headers" => &mut self.headers,
             "cluster" => &mut self.cluster,
+            "key_error" => &mut self.key_error,
+            "key_raw" => &mut self.key_raw,
+            "value_error" => &mut self.value_error,
+            "value_raw" => &mut self.value_raw,
             _ => return None,
         })
     }
 
-    /// The bytes that every row needs for numbers and 32-bit offsets, headers and names left out.
+    /// The bytes that every row needs for numbers; keys, values, headers and names are left out.
     pub(crate) fn row_bytes(self) -> usize {
-        let numbers = [self.key, self.value, self.partition, self.timestamp_type].map(|there| 4 * usize::from(there));
+        let numbers = [self.partition, self.timestamp_type].map(|there| 4 * usize::from(there));
         let longs = [self.offset, self.timestamp].map(|there| 8 * usize::from(there));
         numbers.iter().chain(&longs).sum()
     }

@@ -51,18 +51,21 @@ impl Taking<'_> {
     ///
     /// Returns the place of the first wanted record that memory does not allow. The records after it were not read.
     pub(crate) fn append(&self, records: &[u8], from: Cursor, rows: &mut Rows) -> Result<Option<Cursor>> {
+        if rows.typed() {
+            return self.append_records::<true, true>(records, from, rows);
+        }
         let elsewhere = from.records_left.saturating_mul(self.bytes_elsewhere);
         let left = records.len().saturating_sub(from.position);
         let bytes = rows.bytes_max(from.records_left, left).saturating_add(elsewhere);
         if rows.bytes().saturating_add(bytes) <= self.bytes_hard_max {
-            self.append_records::<false>(records, from, rows)
+            self.append_records::<false, false>(records, from, rows)
         } else {
-            self.append_records::<true>(records, from, rows)
+            self.append_records::<true, false>(records, from, rows)
         }
     }
 
-    /// `BOUNDED`: the bound on bytes can be reached, so every row is measured.
-    fn append_records<const BOUNDED: bool>(
+    /// `BOUNDED`: the bound on bytes can be reached, so every row is measured. `TYPED`: keys or values are decoded.
+    fn append_records<const BOUNDED: bool, const TYPED: bool>(
         &self,
         records: &[u8],
         from: Cursor,
@@ -74,12 +77,17 @@ impl Taking<'_> {
             let before = reader;
             let (record, offset) = self.next(&mut reader, offset_min)?;
             if offset >= self.range.start && offset < self.range.end {
-                if BOUNDED && rows.count() > 0 {
-                    let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
-                    if rows.bytes().saturating_add(bytes) > self.bytes_hard_max {
-                        let position = records.len() - before.left();
-                        return Ok(Some(Cursor { position, records_left, offset }));
+                let full = if TYPED {
+                    !rows.decode(&record, offset, self.bytes_elsewhere, self.bytes_hard_max)?
+                } else {
+                    BOUNDED && rows.count() > 0 && {
+                        let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
+                        rows.bytes().saturating_add(bytes) > self.bytes_hard_max
                     }
+                };
+                if full {
+                    let position = records.len() - before.left();
+                    return Ok(Some(Cursor { position, records_left, offset }));
                 }
                 rows.push(&record, offset, self.bytes_elsewhere, || self.micros(&record, offset))?;
             }

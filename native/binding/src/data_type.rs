@@ -1,0 +1,63 @@
+//! Types and decodings from Python's tuples.
+
+use evensplit_kernel as kernel;
+use kernel::DataType;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// A type, such as `("long",)`, `("decimal", 10, 2)`, `("struct", (("id", ("long",)), …))`, `("array", element)` or
+/// `("map", key, value)`.
+fn data_type(given: &Bound<'_, PyAny>, depth_left: usize) -> PyResult<DataType> {
+    if depth_left == 0 {
+        return Err(PyValueError::new_err(format!("types are nested in more than {} levels", kernel::DEPTH_MAX)));
+    }
+    let parts = given.cast::<PyTuple>()?;
+    let inner = |at: usize| data_type(&parts.get_item(at)?, depth_left - 1);
+    let kind: String = parts.get_item(0)?.extract()?;
+    Ok(match kind.as_str() {
+        "boolean" => DataType::Boolean,
+        "byte" => DataType::Byte,
+        "short" => DataType::Short,
+        "int" => DataType::Int,
+        "long" => DataType::Long,
+        "float" => DataType::Float,
+        "double" => DataType::Double,
+        "string" => DataType::String,
+        "binary" => DataType::Binary,
+        "date" => DataType::Date,
+        "timestamp" => DataType::Timestamp,
+        "timestamp_ntz" => DataType::TimestampNtz,
+        "decimal" => {
+            let (precision, scale) = (parts.get_item(1)?.extract::<u8>()?, parts.get_item(2)?.extract::<u8>()?);
+            if !(1..=38).contains(&precision) || scale > precision {
+                return Err(PyValueError::new_err(format!(
+                    "decimal({precision}, {scale}), expected 1 to 38 digits and at most as many after the point"
+                )));
+            }
+            DataType::Decimal { precision, scale }
+        }
+        "array" => DataType::Array(Box::new(inner(1)?)),
+        "map" => DataType::Map(Box::new(inner(1)?), Box::new(inner(2)?)),
+        "struct" => {
+            let fields = parts.get_item(1)?;
+            let mut made = Vec::new();
+            for field in fields.cast::<PyTuple>()? {
+                let (name, of): (String, Bound<'_, PyAny>) = field.extract()?;
+                made.push(kernel::Field { name, data_type: data_type(&of, depth_left - 1)? });
+            }
+            DataType::Struct(made)
+        }
+        other => return Err(PyValueError::new_err(format!("there is no type {other:?}"))),
+    })
+}
+
+/// A decoding: `(format, type)`.
+pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
+    let (format, of): (String, Bound<'_, PyAny>) = given.extract()?;
+    let format = match format.as_str() {
+        "json" => kernel::Format::Json,
+        other => return Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
+    };
+    Ok(kernel::Decoding { format, data_type: data_type(&of, kernel::DEPTH_MAX)? })
+}

@@ -1,0 +1,176 @@
+//! How keys and values are decoded, and the columns that they become.
+
+use crate::binary::{Binary, BinaryColumn};
+use crate::error::Result;
+use crate::fault::{Budget, Fault};
+use crate::json::JsonDecoder;
+use crate::typed::{Array, Column, DataType};
+
+/// How keys, or values, are decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoding {
+    /// The format that they are written in.
+    pub format: Format,
+    /// The type of the column.
+    pub data_type: DataType,
+}
+
+/// A format that keys and values can be written in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Format {
+    /// JSON, as `from_json` of Spark reads it.
+    Json,
+}
+
+/// What becomes of a record whose key or value cannot be decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFault {
+    /// It is an error.
+    #[default]
+    Fail,
+    /// The column is null.
+    Null,
+}
+
+/// Rows that were decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Typed {
+    /// What the rows were decoded to.
+    pub values: Array,
+    /// Why a row could not be decoded; null for the others.
+    pub error: Option<Binary>,
+    /// The bytes of a row that could not be decoded; null for the others.
+    pub raw: Option<Binary>,
+}
+
+/// A column that keys or values are decoded into.
+pub(crate) struct TypedColumn {
+    column: Column,
+    decoder: JsonDecoder,
+    on_fault: OnFault,
+    row_bytes: usize,
+    /// The bytes of lists and texts in all rows.
+    bytes: usize,
+    error: Option<BinaryColumn>,
+    raw: Option<BinaryColumn>,
+    faults: u64,
+}
+
+/// What became of a value.
+pub(crate) enum Outcome {
+    /// It has a row.
+    Pushed,
+    /// There is no row of it, since it needs more bytes than there are left.
+    TooLong,
+    /// There is no row of it, since it cannot be decoded.
+    Refused(Fault),
+}
+
+impl TypedColumn {
+    /// `error`, `raw`: whether there are columns for the values that cannot be decoded.
+    pub(crate) fn new(decoding: &Decoding, on_fault: OnFault, error: bool, raw: bool) -> Self {
+        let column = Column::new(&decoding.data_type);
+        TypedColumn {
+            row_bytes: column.row_bytes() + 4 * (usize::from(error) + usize::from(raw)),
+            column,
+            decoder: JsonDecoder::default(),
+            on_fault,
+            bytes: 0,
+            error: error.then(BinaryColumn::default),
+            raw: raw.then(BinaryColumn::default),
+            faults: 0,
+        }
+    }
+
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// The bytes of all rows beyond `row_bytes` of each.
+    #[inline]
+    pub(crate) fn data_bytes(&self) -> usize {
+        let data = |column: &Option<BinaryColumn>| column.as_ref().map_or(0, BinaryColumn::data_bytes);
+        self.bytes + data(&self.error) + data(&self.raw)
+    }
+
+    /// How many values could not be decoded so far.
+    pub(crate) fn faults(&self) -> u64 {
+        self.faults
+    }
+
+    /// Adds a row that needs at most `bytes_max` beyond `row_bytes`. `first`: there is no other row, so the bound holds
+    /// only for a value that grows by being decoded.
+    #[inline]
+    pub(crate) fn push(&mut self, value: Option<&[u8]>, bytes_max: usize, first: bool) -> Result<Outcome> {
+        let row = self.column.rows();
+        let Some(value) = value else {
+            self.column.push_null();
+            self.push_fault(None)?;
+            return Ok(Outcome::Pushed);
+        };
+        let bytes_max = if first { bytes_max.max(value.len().saturating_mul(GROWTH_MAX)) } else { bytes_max };
+        let mut budget = Budget::new(bytes_max);
+        match self.decoder.decode(value, &mut self.column, &mut budget) {
+            Ok(()) => {
+                self.bytes += budget.taken();
+                self.push_fault(None)?;
+                Ok(Outcome::Pushed)
+            }
+            Err(fault) => {
+                self.column.truncate(row);
+                if budget.exceeded() && !first {
+                    return Ok(Outcome::TooLong);
+                }
+                if self.on_fault == OnFault::Fail {
+                    return Ok(Outcome::Refused(fault));
+                }
+                if !first && value.len() > bytes_max && self.raw.is_some() {
+                    return Ok(Outcome::TooLong);
+                }
+                self.faults += 1;
+                self.column.push_null();
+                self.push_fault(Some((fault, value)))?;
+                Ok(Outcome::Pushed)
+            }
+        }
+    }
+
+    #[inline]
+    fn push_fault(&mut self, fault: Option<(Fault, &[u8])>) -> Result<()> {
+        if let Some(column) = &mut self.error {
+            let text = fault.as_ref().map(|(fault, _)| fault.text());
+            column.push(text.as_deref().map(str::as_bytes))?;
+        }
+        if let Some(column) = &mut self.raw {
+            column.push(fault.map(|(_, value)| value))?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of lists and texts in all rows, to cut them back to.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Removes every row from `rows` on; those that are left have so many `bytes`.
+    pub(crate) fn truncate(&mut self, rows: usize, bytes: usize) {
+        self.bytes = bytes;
+        self.column.truncate(rows);
+        for column in [&mut self.error, &mut self.raw].into_iter().flatten() {
+            column.truncate(rows);
+        }
+    }
+
+    pub(crate) fn finish(&mut self) -> Typed {
+        self.bytes = 0;
+        Typed {
+            values: self.column.finish(),
+            error: self.error.as_mut().map(BinaryColumn::finish),
+            raw: self.raw.as_mut().map(BinaryColumn::finish),
+        }
+    }
+}
+
+/// So many bytes of columns may become of each byte of a value that is longer than all rows together may be.
+const GROWTH_MAX: usize = 16;

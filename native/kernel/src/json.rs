@@ -1,0 +1,8 @@
+//! Values in JSON: each is walked once, and what is asked for goes straight into columns.
+
+mod decode;
+mod number;
+mod scanner;
+mod strings;
+
+pub(crate) use decode::JsonDecoder;

@@ -1,0 +1,304 @@
+//! JSON into columns, as Spark's `from_json` does it.
+
+use crate::fault::{Budget, Decoded, Fault};
+use crate::json::number::Number;
+use crate::json::scanner::{RawString, Scanner};
+use crate::json::strings;
+use crate::typed::{Column, ListColumn, StructColumn};
+
+/// Memory that is used again for each value.
+#[derive(Default)]
+pub(crate) struct JsonDecoder {
+    open: Vec<u8>,
+    key: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl JsonDecoder {
+    /// Adds the row that `bytes` are. After a fault, `column` may have a row that was begun.
+    #[inline]
+    pub(crate) fn decode(&mut self, bytes: &[u8], column: &mut Column, budget: &mut Budget) -> Decoded<()> {
+        self.open.clear();
+        let scan = Scanner::new(bytes, &mut self.open);
+        Walk { scan, key: &mut self.key, text: &mut self.text, budget }.root(column)
+    }
+}
+
+struct Walk<'a, 'd> {
+    scan: Scanner<'a, 'd>,
+    key: &'d mut Vec<u8>,
+    text: &'d mut Vec<u8>,
+    budget: &'d mut Budget,
+}
+
+impl<'a> Walk<'a, '_> {
+    /// As in Spark, nothing at all is null, and what follows the value does not count.
+    fn root(&mut self, column: &mut Column) -> Decoded<()> {
+        match self.scan.next() {
+            Some(_) => self.value(column),
+            None => {
+                column.push_null();
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn value(&mut self, column: &mut Column) -> Decoded<()> {
+        let next = self.scan.next();
+        if next == Some(b'n') {
+            self.scan.word("null")?;
+            column.push_null();
+            return Ok(());
+        }
+        match column {
+            Column::String(texts) => return self.string(next, texts),
+            Column::Struct(fields) => return self.object(next, fields),
+            Column::Long(longs) => longs.push(self.integer(i64::MIN, i64::MAX, "bigint")?),
+            Column::Int(ints) => ints.push(self.small(i32::MIN, i32::MAX, "int")?),
+            Column::Double(doubles) => doubles.push(self.double(next)?),
+            Column::Boolean(flags) => flags.push(self.flag(next)?),
+            Column::Array(list) => return self.array(next, list),
+            Column::Map(list) => return self.map(next, list),
+            Column::Short(shorts) => shorts.push(self.small(i16::MIN, i16::MAX, "smallint")?),
+            Column::Byte(bytes) => bytes.push(self.small(i8::MIN, i8::MAX, "tinyint")?),
+            Column::Float(floats) => floats.push(self.float(next)?),
+            _ => return self.rare(next, column),
+        }
+        Ok(())
+    }
+
+    /// The number that is next; `None` for one of the words that stand for what is no number.
+    #[inline(always)]
+    fn number(&mut self, what: &str) -> Decoded<Option<Number<'a>>> {
+        match self.scan.peek() {
+            Some(b'-' | b'0'..=b'9' | b'N' | b'I' | b'+') => self.scan.number(),
+            _ => Err(self.scan.expected(what)),
+        }
+    }
+
+    #[inline(always)]
+    fn integer(&mut self, least: i64, most: i64, name: &str) -> Decoded<i64> {
+        let begin = self.scan.at();
+        let found = self.number(name)?.and_then(|number| number.long());
+        match found {
+            Some(value) if value >= least && value <= most => Ok(value),
+            _ => Err(self.unfit(begin, name)),
+        }
+    }
+
+    #[inline(always)]
+    fn small<T: Into<i64> + TryFrom<i64>>(&mut self, least: T, most: T, name: &str) -> Decoded<T> {
+        let begin = self.scan.at();
+        let value = self.integer(least.into(), most.into(), name)?;
+        T::try_from(value).map_err(|_| self.unfit(begin, name))
+    }
+
+    /// What was passed over since `begin` is no value of the type with this name.
+    #[cold]
+    fn unfit(&self, begin: usize, name: &str) -> Fault {
+        let found = String::from_utf8_lossy(self.scan.since(begin)).into_owned();
+        Fault::new(format!("byte {begin}: expected {name}, found {found:?}"))
+    }
+
+    #[inline(always)]
+    fn flag(&mut self, next: Option<u8>) -> Decoded<bool> {
+        match next {
+            Some(b't') => self.scan.word("true").map(|()| true),
+            Some(b'f') => self.scan.word("false").map(|()| false),
+            _ => Err(self.scan.expected("boolean")),
+        }
+    }
+
+    #[inline(always)]
+    fn double(&mut self, next: Option<u8>) -> Decoded<f64> {
+        let begin = self.scan.at();
+        match next {
+            Some(b'"' | b'\'') => self.named(begin, "double"),
+            _ => match self.number("double")? {
+                Some(number) => Ok(number.double()),
+                None => not_finite(self.scan.since(begin)).ok_or_else(|| self.unfit(begin, "double")),
+            },
+        }
+    }
+
+    fn float(&mut self, next: Option<u8>) -> Decoded<f32> {
+        let begin = self.scan.at();
+        match next {
+            Some(b'"' | b'\'') => self.named(begin, "float").map(|value| value as f32),
+            _ => match self.number("float")? {
+                Some(number) => Ok(number.float()),
+                None => {
+                    not_finite(self.scan.since(begin)).map(|v| v as f32).ok_or_else(|| self.unfit(begin, "float"))
+                }
+            },
+        }
+    }
+
+    /// What is no number and no finite one, as a string.
+    #[cold]
+    fn named(&mut self, begin: usize, name: &str) -> Decoded<f64> {
+        let raw = self.scan.string()?;
+        not_finite(raw.bytes).ok_or_else(|| self.unfit(begin, name))
+    }
+
+    #[inline(always)]
+    fn string(&mut self, next: Option<u8>, texts: &mut crate::binary::BinaryColumn) -> Decoded<()> {
+        match next {
+            Some(b'"' | b'\'') => {
+                let raw = self.scan.string()?;
+                self.push_text(raw, texts)
+            }
+            // Whatever else it is, its text.
+            _ => {
+                let begin = self.scan.at();
+                self.scan.skip_value()?;
+                let bytes = self.scan.since(begin);
+                let ascii = bytes.is_ascii();
+                self.push_text(RawString { bytes, escaped: false, ascii }, texts)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn push_text(&mut self, raw: RawString<'_>, texts: &mut crate::binary::BinaryColumn) -> Decoded<()> {
+        let text = strings::text(raw, self.text);
+        self.budget.take(text.len())?;
+        Ok(texts.push(Some(text))?)
+    }
+
+    #[inline]
+    fn object(&mut self, next: Option<u8>, fields: &mut StructColumn) -> Decoded<()> {
+        if next != Some(b'{') {
+            return Err(self.scan.expected("an object"));
+        }
+        self.scan.enter(b'}')?;
+        let row = fields.rows();
+        let (mut expected, mut written) = (0, 0);
+        if self.scan.next() == Some(b'}') {
+            self.scan.leave();
+            fields.push();
+            return Ok(());
+        }
+        loop {
+            let raw = self.name()?;
+            let number = match raw.ascii && !raw.escaped {
+                true => fields.number(raw.bytes, expected),
+                false => fields.number(strings::text(raw, self.key), expected),
+            };
+            self.scan.colon()?;
+            match number {
+                Some(number) => {
+                    if let Some(child) = fields.child(number) {
+                        // The last of several counts.
+                        if child.rows() > row {
+                            child.truncate(row);
+                            written -= 1;
+                        }
+                        if let Err(fault) = self.value(child) {
+                            return Err(fault.within(fields.name(number)));
+                        }
+                        written += 1;
+                    }
+                    expected = number + 1;
+                }
+                None => self.scan.skip_value()?,
+            }
+            match self.scan.next() {
+                Some(b',') => self.scan.skip(),
+                Some(b'}') => break,
+                _ => return Err(self.scan.expected("',' or '}'")),
+            }
+        }
+        self.scan.leave();
+        match written == fields.len() {
+            true => fields.push_complete(),
+            false => fields.push(),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn name(&mut self) -> Decoded<RawString<'a>> {
+        match self.scan.next() {
+            Some(b'"' | b'\'') => self.scan.string(),
+            _ => Err(self.scan.expected("the name of a field")),
+        }
+    }
+
+    fn array(&mut self, next: Option<u8>, list: &mut ListColumn) -> Decoded<()> {
+        if next != Some(b'[') {
+            return Err(self.scan.expected("an array"));
+        }
+        self.scan.enter(b']')?;
+        let item_bytes = list.item_bytes();
+        if self.scan.next() == Some(b']') {
+            self.scan.leave();
+            return Ok(list.push()?);
+        }
+        loop {
+            self.budget.take(item_bytes)?;
+            self.value(list.items())?;
+            match self.scan.next() {
+                Some(b',') => self.scan.skip(),
+                Some(b']') => break,
+                _ => return Err(self.scan.expected("',' or ']'")),
+            }
+        }
+        self.scan.leave();
+        Ok(list.push()?)
+    }
+
+    fn map(&mut self, next: Option<u8>, list: &mut ListColumn) -> Decoded<()> {
+        if next != Some(b'{') {
+            return Err(self.scan.expected("an object"));
+        }
+        self.scan.enter(b'}')?;
+        let item_bytes = list.item_bytes();
+        if self.scan.next() == Some(b'}') {
+            self.scan.leave();
+            return Ok(list.push()?);
+        }
+        loop {
+            self.budget.take(item_bytes)?;
+            self.entry(list.items())?;
+            match self.scan.next() {
+                Some(b',') => self.scan.skip(),
+                Some(b'}') => break,
+                _ => return Err(self.scan.expected("',' or '}'")),
+            }
+        }
+        self.scan.leave();
+        Ok(list.push()?)
+    }
+
+    fn entry(&mut self, items: &mut Column) -> Decoded<()> {
+        let raw = self.name()?;
+        let Column::Struct(entry) = items else { return Ok(()) };
+        if let Some(Column::String(keys)) = entry.child(0) {
+            self.push_text(raw, keys)?;
+        }
+        self.scan.colon()?;
+        if let Some(value) = entry.child(1) {
+            self.value(value)?;
+        }
+        entry.push_complete();
+        Ok(())
+    }
+
+    /// The types that few schemas have.
+    #[inline(never)]
+    fn rare(&mut self, _next: Option<u8>, _column: &mut Column) -> Decoded<()> {
+        Err(self.scan.expected("a type that JSON is decoded to"))
+    }
+}
+
+/// What is no number, or infinite.
+fn not_finite(text: &[u8]) -> Option<f64> {
+    match text {
+        b"NaN" => Some(f64::NAN),
+        b"Infinity" | b"+Infinity" | b"INF" | b"+INF" => Some(f64::INFINITY),
+        b"-Infinity" | b"-INF" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}

@@ -1,0 +1,285 @@
+//! Finds the tokens of a JSON text. What is refused is what Jackson refuses, as Spark sets it up.
+
+use crate::fault::{Decoded, Fault};
+use crate::json::number::Number;
+
+/// How deep arrays and objects may be nested.
+const NESTED_MAX: usize = 1000;
+
+/// The longest number, in characters.
+const NUMBER_BYTES_MAX: usize = 1000;
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The inside of a string, checked.
+#[derive(Clone, Copy)]
+pub(crate) struct RawString<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Whether there is an escape in it. All of them are right.
+    pub(crate) escaped: bool,
+    /// Whether all of its bytes are ASCII; the others may be no UTF-8.
+    pub(crate) ascii: bool,
+}
+
+/// A place in a text. Nesting is a stack of what has to be closed, which is used again.
+pub(crate) struct Scanner<'a, 's> {
+    bytes: &'a [u8],
+    at: usize,
+    open: &'s mut Vec<u8>,
+}
+
+/// The high bit of each byte that ends a run of plain characters; the lowest one that is set is right.
+#[inline(always)]
+fn ends(word: u64, quote: u8) -> u64 {
+    let zero = |bytes: u64| bytes.wrapping_sub(LOW) & !bytes;
+    let quotes = zero(word ^ LOW.wrapping_mul(u64::from(quote)));
+    let escapes = zero(word ^ LOW.wrapping_mul(u64::from(b'\\')));
+    let controls = word.wrapping_sub(LOW.wrapping_mul(0x20)) & !word;
+    (quotes | escapes | controls) & HIGH
+}
+
+impl<'a, 's> Scanner<'a, 's> {
+    pub(crate) fn new(bytes: &'a [u8], open: &'s mut Vec<u8>) -> Self {
+        Scanner { bytes, at: 0, open }
+    }
+
+    /// How many bytes are before the place.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The bytes from `begin` to the place.
+    pub(crate) fn since(&self, begin: usize) -> &'a [u8] {
+        self.bytes.get(begin..self.at).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    pub(crate) fn skip(&mut self) {
+        self.at += 1;
+    }
+
+    /// The next character that is no white space; it is not passed over.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Option<u8> {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other,
+            }
+        }
+    }
+
+    #[cold]
+    pub(crate) fn expected(&self, what: &str) -> Fault {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let found = match rest {
+            [] => "the end".to_owned(),
+            _ => format!("{:?}", String::from_utf8_lossy(rest.get(..20.min(rest.len())).unwrap_or_default())),
+        };
+        Fault::new(format!("byte {}: expected {what}, found {found}", self.at))
+    }
+
+    /// Passes over the colon after a name.
+    #[inline(always)]
+    pub(crate) fn colon(&mut self) -> Decoded<()> {
+        match self.next() {
+            Some(b':') => {
+                self.at += 1;
+                Ok(())
+            }
+            _ => Err(self.expected("':'")),
+        }
+    }
+
+    /// A string whose quote is next: a double one or, as Spark allows it, a single one.
+    #[inline(always)]
+    pub(crate) fn string(&mut self) -> Decoded<RawString<'a>> {
+        let Some(quote @ (b'"' | b'\'')) = self.peek() else { return Err(self.expected("a string")) };
+        self.at += 1;
+        let begin = self.at;
+        let mut found = RawString { bytes: &[], escaped: false, ascii: true };
+        let mut high = 0_u64;
+        loop {
+            while let Some(word) = self.bytes.get(self.at..self.at + 8).and_then(|eight| eight.try_into().ok()) {
+                let word = u64::from_le_bytes(word);
+                let end = ends(word, quote);
+                if end != 0 {
+                    // The bits below the lowest one that is set: the bytes before the end.
+                    high |= word & (end & end.wrapping_neg()).wrapping_sub(1);
+                    self.at += (end.trailing_zeros() / 8) as usize;
+                    break;
+                }
+                high |= word;
+                self.at += 8;
+            }
+            match self.peek() {
+                Some(byte) if byte == quote => {
+                    found.bytes = self.since(begin);
+                    found.ascii = high & HIGH == 0;
+                    self.at += 1;
+                    return Ok(found);
+                }
+                Some(b'\\') => {
+                    found.escaped = true;
+                    self.escape()?;
+                }
+                Some(0x20..) => {
+                    high |= u64::from(self.peek().unwrap_or_default());
+                    self.at += 1;
+                }
+                Some(_) => return Err(self.expected("no control character in a string")),
+                None => return Err(Fault::new(format!("byte {}: a string has no end", begin - 1))),
+            }
+        }
+    }
+
+    /// Passes over an escape.
+    #[cold]
+    fn escape(&mut self) -> Decoded<()> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let length = match rest {
+            [_, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [_, b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => 6,
+            _ => return Err(self.expected("an escape of JSON")),
+        };
+        self.at += length;
+        Ok(())
+    }
+
+    /// Passes over a word, which has been recognised by its first letter.
+    #[inline]
+    pub(crate) fn word(&mut self, word: &str) -> Decoded<()> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let after = rest.get(word.len()).copied().unwrap_or(b' ');
+        if !rest.starts_with(word.as_bytes()) || after.is_ascii_alphanumeric() || matches!(after, b'_' | b'$' | 0x80..) {
+            return Err(self.expected("a value"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    /// A number, whose sign or first digit is next. `NaN` and infinities are `None`: their text is `since` it began.
+    #[inline(always)]
+    pub(crate) fn number(&mut self) -> Decoded<Option<Number<'a>>> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        match Number::read(rest) {
+            Some(number) if number.text.len() > NUMBER_BYTES_MAX => {
+                Err(self.expected(&format!("a number of at most {NUMBER_BYTES_MAX} characters")))
+            }
+            Some(number) => {
+                self.at += number.text.len();
+                Ok(Some(number))
+            }
+            None => self.not_a_number(rest),
+        }
+    }
+
+    #[cold]
+    fn not_a_number(&mut self, rest: &[u8]) -> Decoded<Option<Number<'a>>> {
+        for word in ["NaN", "Infinity", "-Infinity", "+Infinity", "-INF", "+INF", "INF"] {
+            if rest.starts_with(word.as_bytes()) {
+                self.word(word)?;
+                return Ok(None);
+            }
+        }
+        Err(self.expected("a value"))
+    }
+
+    /// Passes over a value, and checks it.
+    #[inline]
+    pub(crate) fn skip_value(&mut self) -> Decoded<()> {
+        match self.next() {
+            Some(b'"' | b'\'') => self.string().map(|_| ()),
+            Some(b'{' | b'[') => self.skip_nested(),
+            _ => self.skip_scalar(),
+        }
+    }
+
+    /// Passes over a value that is no string, array or object.
+    #[inline(always)]
+    fn skip_scalar(&mut self) -> Decoded<()> {
+        match self.peek() {
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            _ => self.number().map(|_| ()),
+        }
+    }
+
+    /// Notes that an array or object begins; `closing` is what ends it.
+    #[inline]
+    pub(crate) fn enter(&mut self, closing: u8) -> Decoded<()> {
+        if self.open.len() >= NESTED_MAX {
+            return Err(Fault::new(format!("byte {}: more than {NESTED_MAX} arrays and objects are nested", self.at)));
+        }
+        self.open.push(closing);
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Passes over the end of an array or object.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.open.pop();
+        self.at += 1;
+    }
+
+    /// Passes over an array or object, and checks it.
+    fn skip_nested(&mut self) -> Decoded<()> {
+        let outside = self.open.len();
+        self.enter(self.closing())?;
+        // Whether an element or its end may come: at the beginning.
+        let mut may_end = true;
+        loop {
+            let closing = self.open.last().copied().unwrap_or_default();
+            let next = self.next();
+            if may_end && next == Some(closing) {
+                self.leave();
+            } else {
+                if closing == b'}' {
+                    self.string()?;
+                    self.colon()?;
+                }
+                match self.next() {
+                    Some(b'{' | b'[') => {
+                        self.enter(self.closing())?;
+                        may_end = true;
+                        continue;
+                    }
+                    Some(b'"' | b'\'') => self.string().map(|_| ())?,
+                    _ => self.skip_scalar()?,
+                }
+            }
+            may_end = false;
+            // After a value: the ends of all that it is the last of, then a comma.
+            loop {
+                if self.open.len() == outside {
+                    return Ok(());
+                }
+                let closing = self.open.last().copied().unwrap_or_default();
+                match self.next() {
+                    Some(b',') => {
+                        self.at += 1;
+                        break;
+                    }
+                    Some(byte) if byte == closing => self.leave(),
+                    _ => return Err(self.expected(if closing == b'}' { "',' or '}'" } else { "',' or ']'" })),
+                }
+            }
+        }
+    }
+
+    fn closing(&self) -> u8 {
+        if self.peek() == Some(b'{') {
+            b'}'
+        } else {
+            b']'
+        }
+    }
+}
