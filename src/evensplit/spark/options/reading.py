@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evensplit.typed.decoding import Decoding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
@@ -11,6 +13,15 @@ class ReadOptions:
 
     columns: tuple[str, ...]
     """The columns of rows, in the order of the schema."""
+
+    key: Decoding | None = None
+    """How keys are decoded; None: not."""
+
+    value: Decoding | None = None
+    """How values are decoded; None: not."""
+
+    null_faults: bool = False
+    """Keys and values that cannot be decoded are null; else they are an error."""
 
     fail_on_data_loss: bool
     """Records that are gone are an error; else they are left out."""
