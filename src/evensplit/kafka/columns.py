@@ -54,7 +54,10 @@ TABLE: Mapping[str, Column] = {
 }
 """All columns by name, in the order that they always have in the rows."""
 
-COLUMNS = tuple(TABLE)
+FAULT_COLUMNS = ("key_error", "key_raw", "value_error", "value_raw")
+"""The columns about keys and values that cannot be decoded."""
+COLUMNS = tuple(name for name in TABLE if name not in FAULT_COLUMNS)
+"""The columns of every record."""
 KAFKA_COLUMNS = COLUMNS[:7]
 """The columns of Spark's own Kafka source."""
 

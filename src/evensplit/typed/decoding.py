@@ -11,6 +11,9 @@ BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
 """What keys and values may be written in."""
 
+FAIL, NULL, COLUMN = "fail", "null", "column"
+"""What becomes of keys and values that cannot be decoded: they are an error; null; null, and columns say why."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decoding:

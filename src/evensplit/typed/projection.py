@@ -14,7 +14,7 @@ def parse_names(text: str) -> list[Path]:
     """The names in `text`, such as `value.id, value.address.city, offset`, in their order.
 
     A name with other characters than letters, digits and `_` may stand in backquotes, in which two stand for one.
-    Raises ValueError for backquotes that are not closed, and for names that are empty.
+    Raises ValueError for backquotes that are not closed, and for what follows one.
     """
     paths: list[Path] = []
     parts: list[str] = []
@@ -34,8 +34,6 @@ def parse_names(text: str) -> list[Path]:
         elif char == "`" and not name.strip() and not closed:
             name, quoted = "", True
         elif char in ",.":
-            if not closed and not name.strip():
-                raise ValueError("a name is empty")
             parts.append(name if closed else name.strip())
             name, closed = "", False
             if char == ",":

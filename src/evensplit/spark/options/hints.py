@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evensplit.kafka.options.client import IGNORED, REFUSED, USED
-from evensplit.spark.options.spec import ALIASES, IGNORED_NAMES
+from evensplit.spark.options.spec.all import ALIASES, IGNORED_NAMES
 
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
 _DECODE = (

@@ -32,9 +32,8 @@ from evensplit.spark.options.per_cluster import (
 from evensplit.spark.options.pins import parse_pins
 from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.options.row_columns import row_columns
-from evensplit.spark.options.spec import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
-from evensplit.spark.options.spec_clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
-from evensplit.spark.options.spec_formats import FAIL, ON_DECODE_ERROR
+from evensplit.spark.options.spec.all import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
+from evensplit.spark.options.spec.clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
 from evensplit.spark.options.start_stop import contradictions, says
 from evensplit.spark.options.values import RawOptions
 
@@ -181,7 +180,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         metadata=metadata,
         common=_common(given.options),
         settings=settings,
-        reading=ReadOptions(**rows._asdict(), null_faults=given.read(ON_DECODE_ERROR) != FAIL, **reading),
+        reading=ReadOptions(**rows._asdict(), **reading),
         pins=parse_pins(given, own["readers"], names),
         ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows)})),
         ignored_in_batch=rules.for_streams(given, refused=False),

@@ -6,19 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import NamedTuple
 
-from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
 from evensplit.kafka.options.option import Option
-from evensplit.spark.options.spec_formats import (
-    COLUMN,
+from evensplit.spark.options.spec.formats import (
     KEY_FORMAT,
     KEY_SCHEMA,
     ON_DECODE_ERROR,
     VALUE_FORMAT,
     VALUE_SCHEMA,
 )
-from evensplit.spark.options.spec_query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
+from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
 from evensplit.spark.options.values import RawOptions, shown
-from evensplit.typed.decoding import BINARY_FORMAT, STRING_FORMAT, Decoding
+from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, STRING_FORMAT, Decoding
 from evensplit.typed.projection import Path, parse_names, prune
 from evensplit.typed.types import STRING, Struct
 
@@ -32,7 +31,7 @@ class RowColumns(NamedTuple):
     """What rows have."""
 
     columns: tuple[str, ...]
-    """Some of `kafka.columns.COLUMNS`, in that order."""
+    """Some of `kafka.columns.TABLE`, in that order."""
     key: Decoding | None
     """How keys are decoded; None: they stay bytes."""
     value: Decoding | None
@@ -68,7 +67,8 @@ def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
         wanted |= {"headers"} if flags["headers"] else set()
         wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
         return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding)
-    named = _named(given, (*COLUMNS[: COLUMNS.index("cluster") + 1], *faults))
+    fields = any(side.can_fail for side in sides.values())
+    named = _named(given, (*COLUMNS, *faults), fields=fields)
     for option, name in _EXTRA:
         if named and flags[name] is not None and flags[name] != (name in named):
             flag, joint = ("true", "without") if flags[name] else ("false", "with")
@@ -127,26 +127,26 @@ def _contents(text: str) -> str:
     return found.decode()
 
 
-def _named(given: RawOptions, known: Sequence[str]) -> Mapping[str, Sequence[Path]]:
+def _named(given: RawOptions, known: Sequence[str], *, fields: bool) -> Mapping[str, Sequence[Path]]:
     """Column -> the fields of it, that `columns` names; none, and one sentence about all that is wrong, for a wrong
     value. A column that is named whole has the empty path."""
     by_lower = {name.lower(): name for name in known}
     try:
         written = parse_names(str(given.value(COLUMNS_OPTION.name)))
     except ValueError as error:
-        given.wrong(COLUMNS_OPTION, str(error), expected=_expected(known))
+        given.wrong(COLUMNS_OPTION, str(error), expected=_expected(known, fields=fields))
         return {}
     found = [(by_lower.get(path[0].lower(), path[0]), *path[1:]) for path in written]
     reasons: list[str] = []
     if unknown := [".".join(path) for path in found if path[0] not in known]:
         reasons.append(f"there is no {' and no '.join(map(shown, dict.fromkeys(unknown)))}")
-    if repeated := [".".join(path) for path in dict.fromkeys(found) if found.count(path) > 1]:
+    if repeated := [".".join(path) for path in dict.fromkeys(found) if path[0] in known and found.count(path) > 1]:
         reasons.append(f"{' and '.join(repeated)} {'are' if len(repeated) > 1 else 'is'} there more than once")
     plain = [path for path in found if len(path) > 1 and path[0] in known and path[0] not in ("key", "value")]
     if plain:
         reasons.append(f"{' and '.join('.'.join(path) for path in plain)}: only key and value have fields")
     if reasons:
-        given.wrong(COLUMNS_OPTION, "; ".join(reasons), expected=_expected(known))
+        given.wrong(COLUMNS_OPTION, "; ".join(reasons), expected=_expected(known, fields=fields))
         return {}
     named: dict[str, list[Path]] = {}
     for path in found:
@@ -154,8 +154,9 @@ def _named(given: RawOptions, known: Sequence[str]) -> Mapping[str, Sequence[Pat
     return named
 
 
-def _expected(known: Sequence[str]) -> str:
-    return f"one or more of {', '.join(known)}, separated by commas, or of the fields of key and value, as in value.id"
+def _expected(known: Sequence[str], *, fields: bool) -> str:
+    named = f"one or more of {', '.join(known)}, separated by commas"
+    return f"{named}; or fields of key and value, as in value.id" if fields else named
 
 
 def _with_fields(given: RawOptions, name: str, side: _Side, paths: Sequence[Path]) -> Decoding | None:
@@ -179,4 +180,4 @@ def _with_fields(given: RawOptions, name: str, side: _Side, paths: Sequence[Path
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:
     wanted = set(names)
-    return tuple(name for name in COLUMNS if name in wanted)
+    return tuple(name for name in TABLE if name in wanted)

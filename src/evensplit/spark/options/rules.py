@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.hints import sought
 from evensplit.spark.options.row_columns import RowColumns
-from evensplit.spark.options.spec import DECLARED
-from evensplit.spark.options.spec_clusters import METADATA, METADATA_OWN
-from evensplit.spark.options.spec_formats import ON_DECODE_ERROR
-from evensplit.spark.options.spec_query import MAX_OFFSETS, MIN_OFFSETS, ON_TIMESTAMP_OVERFLOW
+from evensplit.spark.options.spec.all import DECLARED
+from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
+from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
+from evensplit.spark.options.spec.query import MAX_OFFSETS, MIN_OFFSETS, ON_TIMESTAMP_OVERFLOW
 from evensplit.spark.options.values import RawOptions
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evensplit.kafka.options.option import Choice, Form, Option, Text, one_of
-from evensplit.typed.decoding import BINARY_FORMAT, FORMATS
+from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, FAIL, FORMATS, NULL
 
 VALUE_FORMAT = Option(
     name="value.format",
@@ -11,7 +11,7 @@ VALUE_FORMAT = Option(
     default=BINARY_FORMAT,
     meaning="What values are written in: `binary` (the column `value` has bytes), `string` (it has text), or `json` "
     "(it is a struct of the fields in `value.schema`). See [Typed columns](../howto/typed-columns.md).",
-    example="json",
+    example="string",
 )
 KEY_FORMAT = Option(
     name="key.format",
@@ -49,7 +49,6 @@ WHERE = Option(
     meaning="A condition in Spark's SQL. Records for which it is not true do not become rows.",
     example="value.amount >= 900 AND topic LIKE 'orders%'",
 )
-FAIL, NULL, COLUMN = "fail", "null", "column"
 ON_DECODE_ERROR = Option(
     name="onDecodeError",
     type=Choice({one: one for one in (FAIL, NULL, COLUMN)}),
@@ -58,6 +57,7 @@ ON_DECODE_ERROR = Option(
     "it `null`; or make it null and say why in a `column` `value_error`, with the bytes in `value_raw` (`key_error`, "
     "`key_raw` for keys).",
     example="column",
+    field="reading.on_decode_error",
 )
 
 FORMAT_OPTIONS: tuple[Option, ...] = (

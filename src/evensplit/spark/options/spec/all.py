@@ -1,6 +1,6 @@
 """Every option of `format("evensplit")`, by heading and by name.
 
-The declarations are in `spec_clusters`, `spec_query`, `spec_formats` and, for Kafka's client,
+The declarations are in `spec.clusters`, `spec.query`, `spec.formats` and, for Kafka's client,
 `evensplit.kafka.options.client_options`.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from evensplit.kafka.options.client_options import CLIENT_OPTIONS, PREFIX
 from evensplit.kafka.options.option import CLUSTER, Option
-from evensplit.spark.options.spec_clusters import METADATA_OWN, STARTS_AND_ENDS, WHAT_TO_READ
-from evensplit.spark.options.spec_formats import FORMAT_OPTIONS
-from evensplit.spark.options.spec_query import BATCHES, CHANGES, IGNORED, POLL_TIMEOUT, ROWS
+from evensplit.spark.options.spec.clusters import METADATA_OWN, STARTS_AND_ENDS, WHAT_TO_READ
+from evensplit.spark.options.spec.formats import FORMAT_OPTIONS
+from evensplit.spark.options.spec.query import BATCHES, CHANGES, IGNORED, POLL_TIMEOUT, ROWS
 
 _ELSEWHERE = (*WHAT_TO_READ, *ROWS)
 
