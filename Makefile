@@ -149,11 +149,11 @@ $(kernel): .venv/packages $(shell find native) Cargo.toml Cargo.lock pyproject.t
 
 lock: setup ## Compile the locks in requirements anew (ARGS=--upgrade takes newer versions)
 	@$(compile) --extra spark --extra cli --extra dashboard --extra keystores --extra observe --extra plots \
-		--extra examples --group test --group check --group build --group docs \
+		--extra examples --extra typed --group test --group check --group build --group docs \
 		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
-	@$(compile) --extra spark --extra cli --group test --output-file requirements/spark-4.2.txt pyproject.toml \
+	@$(compile) --extra spark --extra cli --extra typed --group test --output-file requirements/spark-4.2.txt pyproject.toml \
 		requirements/spark-4.2.in
-	@$(compile) --extra spark --extra cli --extra testing --extra dashboard --extra observe \
+	@$(compile) --extra spark --extra cli --extra testing --extra dashboard --extra observe --extra typed \
 		--output-file requirements/peer.txt pyproject.toml requirements/peer.in
 	@$(compile) --output-file requirements/sdist.txt requirements/sdist.in
 	@$(compile) --output-file requirements/release.txt requirements/release.in

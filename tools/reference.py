@@ -21,7 +21,7 @@ from evensplit.kafka.options.option import INT_MAX, Option, ValueType, WholeNumb
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, Metric
 from evensplit.spark.options.hints import SOUGHT
-from evensplit.spark.options.spec import OPTIONS, notes
+from evensplit.spark.options.spec.all import OPTIONS, notes
 from evensplit.spark.row_type import row_type
 from tests.sim.planted import PLANTED
 from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
@@ -117,7 +117,7 @@ def options_page() -> str:
         "",
         OPTIONS_HEAD,
         "",
-        MADE.format(source="the options declared in `src/evensplit/spark/options/spec.py`"),
+        MADE.format(source="the options declared in `src/evensplit/spark/options/spec/all.py`"),
         "",
         "| type | value |",
         "|---|---|",

@@ -10,7 +10,7 @@ format.
 """
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 from typing_extensions import Buffer as Readable
 
@@ -21,9 +21,10 @@ class KernelError(ValueError):
       its own lengths say so), "malformed" (it breaks the format in another way), "codec" (it cannot be decompressed, or
       the codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would
       need more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64
-      bits cannot hold it). The same bytes fail again, whatever the kind.
-    - offset, an `int`: the base offset of the record batch in question, -1 if not known; with "timestamp" the
-      offset of the record.
+      bits cannot hold it), "undecodable" (a key or value does not fit its format or type). The same bytes fail again,
+      whatever the kind.
+    - offset, an `int`: the base offset of the record batch in question, -1 if not known; with "timestamp" and
+      "undecodable" the offset of the record.
     - detail, a `str`: a clause that says what was expected and what was found, without a full stop.
     """
 
@@ -126,42 +127,30 @@ class Appended:
     complete_batches: Final[int]
     aborted: Final[list[tuple[int, int]]]
 
-# Validity (None without nulls), offsets, data, number of nulls.
-_Binary = tuple[Buffer | None, Buffer, Buffer, int]
-# Validity (None without nulls), microseconds, number of nulls.
-_Times = tuple[Buffer | None, Buffer, int]
-# Validity of the lists, their offsets; offsets and data of the keys; validity, offsets and data of the values; number
-# of null lists, number of items.
-_Headers = tuple[Buffer | None, Buffer, Buffer, Buffer, Buffer | None, Buffer, Buffer, int, int]
+# Rows, nulls, the buffers of the type in Arrow's order (a validity bitmap, None without nulls, first), columns inside.
+_Array = tuple[int, int, list[Buffer | None], list[_Array]]
+
+# Its first part says which it is; see `evensplit.typed.types`.
+_DataType = tuple[Any, ...]
 
 @final
 class Columns:
     """Finished rows as Arrow's buffers: little-endian, validity by bits from the least significant on.
 
-    Columns that were not requested are None.
-
     - rows: how many.
-    - key, value, topic, cluster: `(validity, offsets, data, null_count)` for Arrow's `binary` (key, value; null where
-      the record's is) or `string` (topic, cluster; never null), as in `Array.from_buffers(type, rows, [validity,
-      offsets, data], null_count)`. `offsets` has `rows + 1` 32-bit numbers.
-    - partition, timestamp_type (int32; 0 CreateTime, 1 LogAppendTime), offset (int64): one buffer each, never null.
-    - timestamp: `(validity, values, null_count)`; the values are int64, microseconds since 1970 in UTC, so a record
-      without a timestamp has -1000, as in Spark. Null only with `null_timestamps`.
-    - headers: for `list<struct<key: string, value: binary>>`, `(validity, list offsets, key offsets, key data, value
-      validity, value offsets, value data, null_count, items)`; null, not an empty list, if a record has none. Order
-      and duplicates are kept, null values too; keys are decoded as in Java, with U+FFFD for bytes that are not UTF-8.
+    - arrays: column -> its rows, as in `Array.from_buffers(type, rows, buffers, nulls, children)`. There are at least
+      those that were requested. Offsets have 32 bits.
+
+    The types are: `binary` for key and value (null where the record's is), unless they are decoded, key_raw and
+    value_raw (null unless it could not be decoded); `string` for topic, cluster, key_error and value_error; int32 for
+    partition and timestampType (0 CreateTime, 1 LogAppendTime); int64 for offset; microseconds since 1970 in UTC for
+    timestamp, so a record without one has -1000, as in Spark, and null only with `null_timestamps`. headers are
+    `list<struct<key: string, value: binary>>`: null, not an empty list, if a record has none. Their order and
+    duplicates are kept, null values too; keys are decoded as in Java, with U+FFFD for bytes that are not UTF-8.
     """
 
     rows: Final[int]
-    key: Final[_Binary | None]
-    value: Final[_Binary | None]
-    topic: Final[_Binary | None]
-    partition: Final[Buffer | None]
-    offset: Final[Buffer | None]
-    timestamp: Final[_Times | None]
-    timestamp_type: Final[Buffer | None]
-    headers: Final[_Headers | None]
-    cluster: Final[_Binary | None]
+    arrays: Final[dict[str, _Array]]
 
 @final
 class ColumnBuilder:
@@ -178,17 +167,25 @@ class ColumnBuilder:
         bytes_max: int,
         uncompressed_bytes_max: int,
         null_timestamps: bool = False,
+        key: tuple[str, _DataType] | None = None,
+        value: tuple[str, _DataType] | None = None,
+        null_faults: bool = False,
     ) -> None:
         """
-        `columns`: at least one of key, value, topic, partition, offset, timestamp, timestampType, headers and cluster,
-        each once; other columns are neither copied nor kept. `rows_max`, `bytes_max` (both at least 1): with so many
-        rows or bytes of columns, the builder is full and begins no further record batch. The batch that fills it is
-        finished, but not beyond `4 * bytes_max` or 2 GiB (a single record always fits), so memory is bounded and 32-bit
-        offsets suffice. `uncompressed_bytes_max` (at least 1): a record batch that decompresses to more is an error;
-        memory grows with the data that is really there. `null_timestamps`: a timestamp that microseconds in 64 bits
-        cannot hold is null, rather than an error.
+        `columns`: at least one of key, value, topic, partition, offset, timestamp, timestampType, headers, cluster,
+        key_error, key_raw, value_error and value_raw, each once; others are neither copied nor kept. `rows_max`,
+        `bytes_max` (both at least 1): with so many rows or bytes of columns, the builder is full and begins no further
+        record batch. The batch that fills it is finished, but not beyond `4 * bytes_max` or 2 GiB (a single record
+        always fits), so memory is bounded and 32-bit offsets suffice. `uncompressed_bytes_max` (at least 1): a record
+        batch that decompresses to more is an error; memory grows with the data that is really there. `null_timestamps`:
+        a timestamp that microseconds in 64 bits cannot hold is null, rather than an error.
 
-        Raises `ValueError` for other columns and for a limit of 0, `OverflowError` for a negative one.
+        `key`, `value`: the format that they are decoded from, "json", and the type of their column. A value of JSON is
+        decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or value_error
+        says why, and key_raw or value_raw has its bytes; otherwise it is an error.
+
+        Raises `ValueError` for other columns, formats and types, and for a limit of 0, `OverflowError` for a negative
+        one.
         """
 
     @property
@@ -206,6 +203,10 @@ class ColumnBuilder:
         One that is handed out in several parts counts once, if its parts are requested one after the other. Its records
         are read once, too: one that cannot be decoded is an error of the part that it would be in.
         """
+
+    @property
+    def faults(self) -> int:
+        """How many keys and values could not be decoded so far, and became null."""
 
     @property
     def full(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -41,15 +41,17 @@ def encoded(log: list[tuple[list[Record], int]]) -> bytearray:
     return frame
 
 
-def numbers(buffer: Buffer, kind: type[np.generic]) -> list[int]:
+def numbers(buffer: Buffer | None, kind: type[np.generic]) -> list[int]:
     """The numbers in a buffer."""
+    assert buffer is not None
     found: list[int] = np.frombuffer(memoryview(buffer), kind).tolist()
     return found
 
 
-def column(parts: tuple[Buffer | None, Buffer, Buffer, int], rows: int) -> list[Cell]:
+def column(buffers: Sequence[Buffer | None], rows: int) -> list[Cell]:
     """The cells of a binary column, read as Arrow's format has it."""
-    validity, offsets, data, _ = parts
+    validity, offsets, data = buffers
+    assert data is not None
     ends = numbers(offsets, np.int32)
     whole = bytes(data)
     valid = [True] * rows
@@ -61,13 +63,9 @@ def column(parts: tuple[Buffer | None, Buffer, Buffer, int], rows: int) -> list[
 def decoded(builder: ColumnBuilder) -> list[tuple[int, int, Cell, Cell]]:
     """The builder's rows: offset, timestamp in microseconds, key, value."""
     columns = builder.finish()
-    assert columns.key is not None
-    assert columns.value is not None
-    assert columns.offset is not None
-    assert columns.timestamp is not None
-    offsets = numbers(columns.offset, np.int64)
-    timestamps = numbers(columns.timestamp[1], np.int64)
-    keys, values = column(columns.key, columns.rows), column(columns.value, columns.rows)
+    buffers = {name: inside for name, (_, _, inside, _) in columns.arrays.items()}
+    offsets, timestamps = numbers(buffers["offset"][1], np.int64), numbers(buffers["timestamp"][1], np.int64)
+    keys, values = column(buffers["key"], columns.rows), column(buffers["value"], columns.rows)
     return list(zip(offsets, timestamps, keys, values, strict=True))
 
 
@@ -130,7 +128,7 @@ def test_every_choice_of_columns_has_the_cells_of_all_of_them(
         builder = ColumnBuilder(columns=columns, rows_max=rows_max, bytes_max=1 << 20, uncompressed_bytes_max=1 << 20)
         batches = []
         for _ in appended(builder, frame, start, 2**62):
-            batches.append(to_record_batch(builder.finish()))
+            batches.append(to_record_batch(builder.finish(), row_schema(columns)))
             batches[-1].validate(full=True)
         return pa.Table.from_batches(batches, row_schema(columns))
 

@@ -13,7 +13,7 @@ from evensplit.core.state.offset_strategies import ByTopic, Specific, parts
 from evensplit.errors import OptionError
 from evensplit.kafka.options.option import UNITS_MS, duration_ms
 from evensplit.spark.options.parse import check_batch, check_streaming, parse_clusters, parse_options
-from evensplit.spark.options.spec import CLUSTER_OPTIONS, SOURCE_OPTIONS
+from evensplit.spark.options.spec.all import CLUSTER_OPTIONS, SOURCE_OPTIONS
 
 NAMES = (*CLUSTER_OPTIONS, *SOURCE_OPTIONS, "kafka.bootstrap.servers", "kafka.client.id", "metadata.mine")
 

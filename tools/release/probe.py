@@ -12,7 +12,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 import evensplit
 from evensplit._kernel import ColumnBuilder
 from evensplit.kafka.columns import COLUMNS
-from evensplit.kafka.fetch.columns import to_record_batch
+from evensplit.kafka.fetch.columns import row_schema, to_record_batch
 
 version, environment = sys.argv[1], Path(sys.prefix)
 assert environment in Path(evensplit.__file__).parents, evensplit.__file__
@@ -30,6 +30,6 @@ builder = ColumnBuilder(columns=COLUMNS, rows_max=10_000, bytes_max=1 << 24, unc
 builder.append(
     frame, 0, len(frame), cluster="eu", topic="orders", partition=3, offset_start=0, offset_end=1000, aborted=()
 )
-rows = to_record_batch(builder.finish())
+rows = to_record_batch(builder.finish(), row_schema(COLUMNS))
 assert rows.column("value").to_pylist() == [b"%d" % number for number in range(1000)], rows
 print("{}.{}".format(*sys.version_info))

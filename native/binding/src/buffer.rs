@@ -48,24 +48,6 @@ impl From<Memory> for Buffer {
     }
 }
 
-impl From<Vec<u8>> for Buffer {
-    fn from(memory: Vec<u8>) -> Self {
-        Buffer { memory: Memory::Bytes(memory) }
-    }
-}
-
-impl From<Vec<i32>> for Buffer {
-    fn from(memory: Vec<i32>) -> Self {
-        Buffer { memory: Memory::Ints(memory) }
-    }
-}
-
-impl From<Vec<i64>> for Buffer {
-    fn from(memory: Vec<i64>) -> Self {
-        Buffer { memory: Memory::Longs(memory) }
-    }
-}
-
 impl Buffer {
     fn bytes(&self) -> (*const c_void, usize) {
         match &self.memory {

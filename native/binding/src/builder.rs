@@ -6,14 +6,7 @@ use crate::error::raised;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-/// Validity, offsets, data, number of nulls.
-type BinaryParts = (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize);
-/// Validity, microseconds, number of nulls.
-type TimeParts = (Option<Py<Buffer>>, Py<Buffer>, usize);
-/// List validity and offsets; key offsets and data; value validity, offsets and data; null lists; items.
-type HeaderParts =
-    (Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, Py<Buffer>, Py<Buffer>, usize, usize);
+use pyo3::types::{PyDict, PyTuple};
 
 /// The result of one call of `ColumnBuilder.append`.
 #[pyclass(frozen, get_all, module = "evensplit._kernel")]
@@ -45,17 +38,7 @@ impl Appended {
 #[pyclass(frozen, get_all, module = "evensplit._kernel")]
 pub struct Columns {
     rows: usize,
-    key: Option<Py<PyAny>>,
-    value: Option<Py<PyAny>>,
-    topic: Option<Py<PyAny>>,
-    partition: Option<Py<Buffer>>,
-    offset: Option<Py<Buffer>>,
-    timestamp: Option<Py<PyAny>>,
-    timestamp_type: Option<Py<Buffer>>,
-    headers: Option<Py<PyAny>>,
-    cluster: Option<Py<PyAny>>,
-    typed_key: Option<Py<PyAny>>,
-    typed_value: Option<Py<PyAny>>,
+    arrays: Py<PyDict>,
 }
 
 /// Decodes record batches into Arrow columns.
@@ -64,56 +47,12 @@ pub struct ColumnBuilder {
     inner: kernel::ColumnBuilder,
 }
 
-fn owned(py: Python<'_>, memory: impl Into<Buffer>) -> PyResult<Py<Buffer>> {
-    Py::new(py, memory.into())
-}
-
-fn binary(py: Python<'_>, column: kernel::Binary) -> PyResult<Py<PyAny>> {
-    let parts: BinaryParts = (
-        column.validity.map(|bits| owned(py, bits)).transpose()?,
-        owned(py, column.offsets)?,
-        owned(py, column.data)?,
-        column.null_count,
-    );
-    Ok(parts.into_pyobject(py)?.into_any().unbind())
-}
-
-/// Rows, nulls, buffers, children.
-fn array(py: Python<'_>, column: kernel::Array) -> PyResult<Py<PyAny>> {
-    let wrap = |memory: Option<kernel::Memory>| memory.map(|memory| owned(py, memory)).transpose();
-    let buffers = column.buffers.into_iter().map(wrap).collect::<PyResult<Vec<_>>>()?;
+/// Rows, nulls, buffers, columns inside.
+fn array(py: Python<'_>, column: kernel::Array) -> PyResult<Bound<'_, PyTuple>> {
+    let owned = |memory: Option<kernel::Memory>| memory.map(|memory| Py::new(py, Buffer::from(memory))).transpose();
+    let buffers = column.buffers.into_iter().map(owned).collect::<PyResult<Vec<_>>>()?;
     let children = column.children.into_iter().map(|child| array(py, child)).collect::<PyResult<Vec<_>>>()?;
-    let parts = (column.rows, column.null_count, buffers, children);
-    Ok(parts.into_pyobject(py)?.into_any().unbind())
-}
-
-/// Values, errors, raw bytes.
-fn typed(py: Python<'_>, column: kernel::Typed) -> PyResult<Py<PyAny>> {
-    let error = column.error.map(|column| binary(py, column)).transpose()?;
-    let raw = column.raw.map(|column| binary(py, column)).transpose()?;
-    Ok((array(py, column.values)?, error, raw).into_pyobject(py)?.into_any().unbind())
-}
-
-fn times(py: Python<'_>, column: kernel::Times) -> PyResult<Py<PyAny>> {
-    let validity = column.validity.map(|bits| owned(py, bits)).transpose()?;
-    let parts: TimeParts = (validity, owned(py, column.micros)?, column.null_count);
-    Ok(parts.into_pyobject(py)?.into_any().unbind())
-}
-
-fn headers(py: Python<'_>, column: kernel::HeaderColumn) -> PyResult<Py<PyAny>> {
-    let items = column.keys.offsets.len().saturating_sub(1);
-    let parts: HeaderParts = (
-        column.validity.map(|bits| owned(py, bits)).transpose()?,
-        owned(py, column.offsets)?,
-        owned(py, column.keys.offsets)?,
-        owned(py, column.keys.data)?,
-        column.values.validity.map(|bits| owned(py, bits)).transpose()?,
-        owned(py, column.values.offsets)?,
-        owned(py, column.values.data)?,
-        column.null_count,
-        items,
-    );
-    Ok(parts.into_pyobject(py)?.into_any().unbind())
+    (column.rows, column.null_count, buffers, children).into_pyobject(py)
 }
 
 fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
@@ -148,8 +87,7 @@ impl ColumnBuilder {
         let key = key.as_ref().map(decoding).transpose()?;
         let value = value.as_ref().map(decoding).transpose()?;
         let on_fault = if null_faults { kernel::OnFault::Null } else { kernel::OnFault::Fail };
-        let inner =
-            kernel::ColumnBuilder::new(selection, limits).with_decoding(key.as_ref(), value.as_ref(), on_fault);
+        let inner = kernel::ColumnBuilder::new(selection, limits).with_decoding(key.as_ref(), value.as_ref(), on_fault);
         Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner } })
     }
 
@@ -217,19 +155,11 @@ impl ColumnBuilder {
     fn finish(&mut self, py: Python<'_>) -> PyResult<Columns> {
         let inner = &mut self.inner;
         let columns = py.detach(|| inner.finish());
-        Ok(Columns {
-            rows: columns.rows,
-            key: columns.key.map(|column| binary(py, column)).transpose()?,
-            value: columns.value.map(|column| binary(py, column)).transpose()?,
-            topic: columns.topic.map(|column| binary(py, column)).transpose()?,
-            partition: columns.partition.map(|column| owned(py, column)).transpose()?,
-            offset: columns.offset.map(|column| owned(py, column)).transpose()?,
-            timestamp: columns.timestamp.map(|column| times(py, column)).transpose()?,
-            timestamp_type: columns.timestamp_type.map(|column| owned(py, column)).transpose()?,
-            headers: columns.headers.map(|column| headers(py, column)).transpose()?,
-            cluster: columns.cluster.map(|column| binary(py, column)).transpose()?,
-            typed_key: columns.typed_key.map(|column| typed(py, column)).transpose()?,
-            typed_value: columns.typed_value.map(|column| typed(py, column)).transpose()?,
-        })
+        let arrays = PyDict::new(py);
+        let rows = columns.rows;
+        for (name, column) in columns.into_arrays() {
+            arrays.set_item(name, array(py, column)?)?;
+        }
+        Ok(Columns { rows, arrays: arrays.unbind() })
     }
 }

@@ -13,6 +13,7 @@ use crate::runs::{Labels, Runs};
 use crate::selection::Selection;
 use crate::taking::{Cursor, Range, Taking};
 use crate::times::Times;
+use crate::typed::{Array, Memory};
 use crate::wire::Reader;
 
 /// A record batch that fills the builder is still finished, but not beyond this many times `bytes_max`.
@@ -77,6 +78,29 @@ pub struct Columns {
     pub headers: Option<HeaderColumn>,
     /// Cluster names.
     pub cluster: Option<Binary>,
+}
+
+impl Columns {
+    /// Each column by its name, in no particular order.
+    pub fn into_arrays(self) -> Vec<(&'static str, Array)> {
+        let (key, value) = (self.typed_key.unwrap_or_default(), self.typed_value.unwrap_or_default());
+        let columns = [
+            ("key", self.key.map(Array::from).or(key.values)),
+            ("value", self.value.map(Array::from).or(value.values)),
+            ("topic", self.topic.map(Array::from)),
+            ("partition", self.partition.map(|numbers| Memory::Ints(numbers).into())),
+            ("offset", self.offset.map(|numbers| Memory::Longs(numbers).into())),
+            ("timestamp", self.timestamp.map(Array::from)),
+            ("timestampType", self.timestamp_type.map(|numbers| Memory::Ints(numbers).into())),
+            ("headers", self.headers.map(Array::from)),
+            ("cluster", self.cluster.map(Array::from)),
+            ("key_error", key.error.map(Array::from)),
+            ("key_raw", key.raw.map(Array::from)),
+            ("value_error", value.error.map(Array::from)),
+            ("value_raw", value.raw.map(Array::from)),
+        ];
+        columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect()
+    }
 }
 
 /// A record batch that is handed out in parts. Its checksum was right.

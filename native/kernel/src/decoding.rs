@@ -33,10 +33,10 @@ pub enum OnFault {
 }
 
 /// Rows that were decoded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Typed {
     /// What the rows were decoded to.
-    pub values: Array,
+    pub values: Option<Array>,
     /// Why a row could not be decoded; null for the others.
     pub error: Option<Binary>,
     /// The bytes of a row that could not be decoded; null for the others.
@@ -165,7 +165,7 @@ impl TypedColumn {
     pub(crate) fn finish(&mut self) -> Typed {
         self.bytes = 0;
         Typed {
-            values: self.column.finish(),
+            values: Some(self.column.finish()),
             error: self.error.as_mut().map(BinaryColumn::finish),
             raw: self.raw.as_mut().map(BinaryColumn::finish),
         }

@@ -2,6 +2,7 @@
 
 mod decode;
 mod number;
+mod rewritten;
 mod scanner;
 mod strings;
 

@@ -18,7 +18,7 @@ from evensplit.core.text import plain
 from evensplit.errors import BY_ID
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
-from evensplit.spark.options.spec import BY_NAME, notes
+from evensplit.spark.options.spec.all import BY_NAME, notes
 
 SUGGESTIONS_MAX = 3
 SIMILAR = 0.6

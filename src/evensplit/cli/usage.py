@@ -81,7 +81,7 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
 
 def another_form(text: str, example: str) -> str:
     """The error for an `--option` that is not NAME=VALUE. Shows only known names: the rest may be secret."""
-    from evensplit.spark.options.spec import BY_NAME
+    from evensplit.spark.options.spec.all import BY_NAME
 
     name = _NAME.match(text)
     is_one = name is not None and (name[0].lower() in BY_NAME or name[0].startswith("kafka."))

@@ -19,7 +19,8 @@
     ├── CorruptRecordsError          record bytes that are damaged or cannot be decoded
     │   ├── BatchTooLarge            a record batch longer than maxBatchBytes
     │   ├── OldMessageFormat         records in the format of before Kafka 0.11
-    │   └── TimestampOutOfRange      a timestamp that a column of microseconds cannot hold
+    │   ├── TimestampOutOfRange      a timestamp that a column of microseconds cannot hold
+    │   └── UndecodableRecord        a key or value that does not fit its format or schema
     ├── DataLossError                records that were to be read no longer exist
     ├── CheckpointError              a checkpoint, or an offset in it, that cannot be used
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
@@ -57,6 +58,7 @@ from evensplit.errors.records import (
     DataLossError,
     OldMessageFormat,
     TimestampOutOfRange,
+    UndecodableRecord,
 )
 from evensplit.errors.state import (
     CheckpointCorrupt,
@@ -105,6 +107,7 @@ __all__ = [
     "SubscriptionError",
     "TimestampOutOfRange",
     "TransitionError",
+    "UndecodableRecord",
     "UnsupportedBroker",
     "UserError",
     "line_of",

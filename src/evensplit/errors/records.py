@@ -74,6 +74,19 @@ class TimestampOutOfRange(CorruptRecordsError):
     _place = "offset"
 
 
+class UndecodableRecord(CorruptRecordsError):
+    """A record's key or value does not fit its format or schema. `offset` is that of the record."""
+
+    id = "ES-306"
+    cause = "A record's key or value is not in the format that the options name, or does not fit the schema."
+    cure = (
+        "Correct `value.format` or `value.schema` if they are wrong. To go on without such records, set "
+        "`onDecodeError=column`, which makes the value null and has the reason and the bytes in columns of their own, "
+        "or `onDecodeError=null`."
+    )
+    _place = "offset"
+
+
 class DataLossError(EvenSplitError):
     """Records that were to be read no longer exist."""
 

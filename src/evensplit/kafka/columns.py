@@ -6,17 +6,20 @@ kernel has its own list of the names (`native/kernel/src/selection.rs`), which t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-BINARY, STRING, INT, LONG, TIMESTAMP, HEADERS = "binary", "string", "int", "long", "timestamp", "headers"
-"""The types of columns. HEADERS: a list of pairs of a string, the key, and bytes, the value."""
+from evensplit.typed.decoding import Decoding
+from evensplit.typed.types import BINARY, INT, LONG, STRING, TIMESTAMP, Array, DataType, Field, Struct
+
+HEADERS = Array(Struct((Field("key", STRING), Field("value", BINARY))))
 
 
 class Column(NamedTuple):
     """One column of the rows."""
 
-    type: str
+    type: DataType
+    """Of keys and values: that of those that are not decoded."""
     holds: str
     """Its content, and when it is null: a clause for the reference."""
 
@@ -42,9 +45,26 @@ TABLE: Mapping[str, Column] = {
         STRING,
         "the cluster's id in the options or the metadata. By default only with `clusters` or `metadata`",
     ),
+    "key_error": Column(STRING, "why the key cannot be decoded; null if it can. Only with `onDecodeError=column`"),
+    "key_raw": Column(BINARY, "the key as it is, if it cannot be decoded, else null. Only with `onDecodeError=column`"),
+    "value_error": Column(STRING, "why the value cannot be decoded; null if it can. Only with `onDecodeError=column`"),
+    "value_raw": Column(
+        BINARY, "the value as it is, if it cannot be decoded, else null. Only with `onDecodeError=column`"
+    ),
 }
 """All columns by name, in the order that they always have in the rows."""
 
-COLUMNS = tuple(TABLE)
+FAULT_COLUMNS = ("key_error", "key_raw", "value_error", "value_raw")
+"""The columns about keys and values that cannot be decoded."""
+COLUMNS = tuple(name for name in TABLE if name not in FAULT_COLUMNS)
+"""The columns of every record."""
 KAFKA_COLUMNS = COLUMNS[:7]
 """The columns of Spark's own Kafka source."""
+
+
+def types_of(
+    columns: Sequence[str], key: Decoding | None = None, value: Decoding | None = None
+) -> Mapping[str, DataType]:
+    """Column -> its type, in the order of `columns`. `key`, `value`: how keys and values are decoded; None: not."""
+    decoded = {name: one.type for name, one in (("key", key), ("value", value)) if one is not None}
+    return {name: decoded.get(name, TABLE[name].type) for name in columns}

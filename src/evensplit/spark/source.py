@@ -35,7 +35,8 @@ class EvenSplitDataSource(DataSource):
         """
         from evensplit.spark.row_type import row_type
 
-        return row_type(self._parsed().reading.columns)
+        reading = self._parsed().reading
+        return row_type(reading.columns, reading.key, reading.value)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from evensplit.cli.explain import SUGGESTIONS_MAX
 from evensplit.cli.group import evensplit
 from evensplit.errors import BY_ID, EvenSplitError, OptionError
-from evensplit.spark.options.spec import DECLARED
+from evensplit.spark.options.spec.all import DECLARED
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -74,10 +74,24 @@ def append(
     )
 
 
-def array(kind: pa.DataType, rows: int, *buffers: Any, nulls: int = 0, children: Any = None) -> pa.Array:
+KINDS: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.int64(),
+    "timestampType": pa.int32(),
+    "cluster": pa.string(),
+    "headers": pa.list_(HEADER),
+}
+
+
+def array(kind: pa.DataType, rows: int, nulls: int, buffers: Any, inside: Any) -> pa.Array:
     """An Arrow array over the kernel's buffers, checked by Arrow."""
     wrapped = [None if one is None else pa.py_buffer(one) for one in buffers]
-    made = pa.Array.from_buffers(kind, rows, wrapped, nulls, children=children)
+    children = [array(kind.field(number).type, *parts) for number, parts in enumerate(inside)]
+    made = pa.Array.from_buffers(kind, rows, wrapped, nulls, children=children or None)
     made.validate(full=True)
     assert made.null_count == sum(not valid for valid in made.is_valid().to_pylist())
     return made
@@ -85,31 +99,8 @@ def array(kind: pa.DataType, rows: int, *buffers: Any, nulls: int = 0, children:
 
 def table(columns: Columns) -> list[dict[str, Any]]:
     """The columns as Arrow reads them, row by row."""
-    rows = columns.rows
-
-    def binary(parts: Any, kind: pa.DataType) -> pa.Array:
-        return parts and array(kind, rows, *parts[:3], nulls=parts[3])
-
-    def numbers(buffer: Any, kind: pa.DataType) -> pa.Array:
-        return None if buffer is None else array(kind, rows, None, buffer)
-
-    possible = {
-        "key": binary(columns.key, pa.binary()),
-        "value": binary(columns.value, pa.binary()),
-        "topic": binary(columns.topic, pa.string()),
-        "partition": numbers(columns.partition, pa.int32()),
-        "offset": numbers(columns.offset, pa.int64()),
-        "timestamp": columns.timestamp and array(pa.int64(), rows, *columns.timestamp[:2], nulls=columns.timestamp[2]),
-        "timestampType": numbers(columns.timestamp_type, pa.int32()),
-        "cluster": binary(columns.cluster, pa.string()),
-    }
-    arrays = {name: cells for name, cells in possible.items() if cells is not None}
-    if columns.headers is not None:
-        validity, lists, key_ends, key_data, value_validity, value_ends, value_data, nulls, items = columns.headers
-        keys = array(pa.string(), items, None, key_ends, key_data)
-        contents = array(pa.binary(), items, value_validity, value_ends, value_data, nulls=-1)
-        pairs = pa.StructArray.from_arrays([keys, contents], fields=list(HEADER))
-        arrays["headers"] = array(pa.list_(HEADER), rows, validity, lists, nulls=nulls, children=[pairs])
+    arrays = {name: array(KINDS[name], *parts) for name, parts in columns.arrays.items()}
+    assert all(len(cells) == columns.rows for cells in arrays.values())
     made: list[dict[str, Any]] = pa.table(arrays).to_pylist()
     return made
 
@@ -158,8 +149,7 @@ def test_columns_that_were_not_asked_for_are_none() -> None:
         made = ColumnBuilder(columns=chosen, rows_max=10, bytes_max=10_000, uncompressed_bytes_max=10)
         append(made, frame)
         columns = made.finish()
-        fields = {name: "timestamp_type" if name == "timestampType" else name for name in COLUMNS}
-        assert {name for name, field in fields.items() if getattr(columns, field) is not None} == set(chosen)
+        assert set(columns.arrays) == set(chosen)
         assert table(columns) == [{name: row[name] for name in chosen}]
 
 
@@ -270,8 +260,8 @@ def test_buffers_are_not_copied_cannot_be_written_and_outlive_their_columns() ->
     made = builder()
     append(made, encoded([(0, None, b"the value", [])]))
     columns = made.finish()
-    assert columns.value is not None
-    data = columns.value[2]
+    data = columns.arrays["value"][2][2]
+    assert data is not None
     first, second = pa.py_buffer(data), pa.py_buffer(data)
     assert first.address == second.address
     assert len(data) == first.size == 9
@@ -390,4 +380,4 @@ def test_what_things_are_can_be_read() -> None:
     made = builder()
     done = append(made, values(2))
     assert repr(done) == "Appended(offset_next=2, position=79, rows=2, stopped=False, complete_batches=1, aborted=[])"
-    assert repr(made.finish().partition) == "<evensplit._kernel.Buffer of 8 bytes>"
+    assert repr(made.finish().arrays["partition"][2][1]) == "<evensplit._kernel.Buffer of 8 bytes>"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.spark.options.spec import DECLARED
+from evensplit.spark.options.spec.all import DECLARED
 from tools import pictures, reference
 from tools.pictures import PICTURES
 

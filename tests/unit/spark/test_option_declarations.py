@@ -33,8 +33,8 @@ from evensplit.spark.options.parse import (
     parse_options,
 )
 from evensplit.spark.options.reading import ReadOptions
-from evensplit.spark.options.spec import ALIASES, BY_NAME, DECLARED
-from evensplit.spark.options.spec_clusters import (
+from evensplit.spark.options.spec.all import ALIASES, BY_NAME, DECLARED
+from evensplit.spark.options.spec.clusters import (
     CLUSTERS,
     METADATA,
     METADATA_OWN,
@@ -42,7 +42,8 @@ from evensplit.spark.options.spec_clusters import (
     STARTING_TIMESTAMP,
     SUBSCRIPTIONS,
 )
-from evensplit.spark.options.spec_query import COLUMNS_OPTION, MIN_OFFSETS, POLL_TIMEOUT
+from evensplit.spark.options.spec.formats import KEY_FORMAT, KEY_SCHEMA, ON_DECODE_ERROR, VALUE_FORMAT, VALUE_SCHEMA
+from evensplit.spark.options.spec.query import COLUMNS_OPTION, MIN_OFFSETS, POLL_TIMEOUT
 from tests.support.options import problems_of
 
 ONE_CLUSTER = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
@@ -50,7 +51,7 @@ FLEET = {METADATA.name: "/etc/fleet.yaml"}
 
 BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
-    *("settings", "settings.bounded", "reading", "reading.columns", "pins"),
+    *("settings", "settings.bounded", "reading", "reading.columns", "reading.key", "reading.value", "pins"),
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }
 """Attributes of the parsed options that rules make, and no single option."""
@@ -58,13 +59,16 @@ BY_RULES = {
 
 def beside(option: Option) -> dict[str, str]:
     """The options with which `option` can be given, as few as can be, and so that it has an effect."""
-    found = dict(FLEET if option.needs else ONE_CLUSTER)
+    found = dict(FLEET if option.needs == METADATA.name else ONE_CLUSTER)
     alone = {*option.excludes, *(other.name for other in DECLARED if option.name in other.excludes)}
     alone |= {one.name for one in SUBSCRIPTIONS if option in SUBSCRIPTIONS}
     for name in alone & set(found):
         del found[name]
     if option is NO_RECORD:
         found[STARTING_TIMESTAMP.name] = STARTING_TIMESTAMP.example
+    for form, schema in ((VALUE_FORMAT, VALUE_SCHEMA), (KEY_FORMAT, KEY_SCHEMA)):
+        if option in (schema, ON_DECODE_ERROR):
+            found |= {form.name: "json", schema.name: "another DOUBLE"}
     if option.useless_without:
         found[option.useless_without] = BY_NAME[option.useless_without.lower()].example
     return found
@@ -160,7 +164,8 @@ def test_a_duration_has_a_unit_and_is_less_than_nothing_only_where_that_means_so
 def test_each_word_of_a_choice_in_any_case_and_no_other(option: Option) -> None:
     kind: Any = option.type
     for word, value in kind.words.items():
-        if option.name != "kafka.security.protocol":
+        # These need other options.
+        if option.name != "kafka.security.protocol" and not (option in (VALUE_FORMAT, KEY_FORMAT) and word == "json"):
             parsed = given_as(option, f" {word.upper()} ")
             assert not option.field or value_of(parsed, option) == value
     for wrong in ("", "zzzzz"):

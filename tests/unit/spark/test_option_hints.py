@@ -10,7 +10,7 @@ import pytest
 
 from evensplit.spark.options.hints import MEANINGLESS, SOUGHT, ignored_text
 from evensplit.spark.options.parse import parse_options
-from evensplit.spark.options.spec import BY_NAME
+from evensplit.spark.options.spec.all import BY_NAME
 from tests.support.options import BASE, problems_of
 
 NOT_OPTIONS = {"writeStream", "from_json", "from_avro", "from_protobuf"}

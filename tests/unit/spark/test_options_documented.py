@@ -11,7 +11,7 @@ from evensplit.errors import OptionError
 from evensplit.kafka.options import client
 from evensplit.kafka.options.security import SECURITY_IGNORED, SECURITY_REFUSED
 from evensplit.spark.options.parse import parse_options
-from evensplit.spark.options.spec import BY_NAME, IGNORED_NAMES
+from evensplit.spark.options.spec.all import BY_NAME, IGNORED_NAMES
 from tests.support.named import is_there
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,9 +1,12 @@
 //! JSON into columns, as Spark's `from_json` does it.
 
+use crate::binary::BinaryColumn;
 use crate::fault::{Budget, Decoded, Fault};
 use crate::json::number::Number;
-use crate::json::scanner::{RawString, Scanner};
+use crate::json::rewritten::Rewriter;
+use crate::json::scanner::{RawString, Scanner, Sink};
 use crate::json::strings;
+use crate::text::{base64, decimal, time};
 use crate::typed::{Column, ListColumn, StructColumn};
 
 /// Memory that is used again for each value.
@@ -32,11 +35,12 @@ struct Walk<'a, 'd> {
 }
 
 impl<'a> Walk<'a, '_> {
-    /// As in Spark, nothing at all is null, and what follows the value does not count.
+    /// As in Spark, nothing at all is null, and what follows the object does not count.
     fn root(&mut self, column: &mut Column) -> Decoded<()> {
-        match self.scan.next() {
-            Some(_) => self.value(column),
-            None => {
+        match (self.scan.next(), column) {
+            (Some(next), Column::Struct(fields)) => self.object(Some(next), fields),
+            (Some(_), other) => self.value(other),
+            (None, column) => {
                 column.push_null();
                 Ok(())
             }
@@ -61,7 +65,8 @@ impl<'a> Walk<'a, '_> {
             Column::Array(list) => return self.array(next, list),
             Column::Map(list) => return self.map(next, list),
             Column::Short(shorts) => shorts.push(self.small(i16::MIN, i16::MAX, "smallint")?),
-            Column::Byte(bytes) => bytes.push(self.small(i8::MIN, i8::MAX, "tinyint")?),
+            // As in Spark, 128 to 255 are taken for the byte with these bits.
+            Column::Byte(bytes) => bytes.push(self.integer(-128, 255, "tinyint")? as i8),
             Column::Float(floats) => floats.push(self.float(next)?),
             _ => return self.rare(next, column),
         }
@@ -128,9 +133,7 @@ impl<'a> Walk<'a, '_> {
             Some(b'"' | b'\'') => self.named(begin, "float").map(|value| value as f32),
             _ => match self.number("float")? {
                 Some(number) => Ok(number.float()),
-                None => {
-                    not_finite(self.scan.since(begin)).map(|v| v as f32).ok_or_else(|| self.unfit(begin, "float"))
-                }
+                None => not_finite(self.scan.since(begin)).map(|v| v as f32).ok_or_else(|| self.unfit(begin, "float")),
             },
         }
     }
@@ -143,25 +146,34 @@ impl<'a> Walk<'a, '_> {
     }
 
     #[inline(always)]
-    fn string(&mut self, next: Option<u8>, texts: &mut crate::binary::BinaryColumn) -> Decoded<()> {
+    fn string(&mut self, next: Option<u8>, texts: &mut BinaryColumn) -> Decoded<()> {
         match next {
             Some(b'"' | b'\'') => {
                 let raw = self.scan.string()?;
                 self.push_text(raw, texts)
             }
-            // Whatever else it is, its text.
-            _ => {
-                let begin = self.scan.at();
-                self.scan.skip_value()?;
-                let bytes = self.scan.since(begin);
-                let ascii = bytes.is_ascii();
-                self.push_text(RawString { bytes, escaped: false, ascii }, texts)
-            }
+            _ => self.rewritten(next, texts),
         }
     }
 
+    /// Whatever is no string, as text.
+    #[inline(never)]
+    fn rewritten(&mut self, next: Option<u8>, texts: &mut BinaryColumn) -> Decoded<()> {
+        let mut written = String::new();
+        let mut rewriter = Rewriter::new(&mut written);
+        if let Some(b'{' | b'[') = next {
+            self.scan.nested(&mut rewriter)?;
+        } else {
+            let begin = self.scan.at();
+            let number = self.scan.scalar()?;
+            rewriter.scalar(self.scan.since(begin), number);
+        }
+        self.budget.take(written.len())?;
+        Ok(texts.push(Some(written.as_bytes()))?)
+    }
+
     #[inline(always)]
-    fn push_text(&mut self, raw: RawString<'_>, texts: &mut crate::binary::BinaryColumn) -> Decoded<()> {
+    fn push_text(&mut self, raw: RawString<'_>, texts: &mut BinaryColumn) -> Decoded<()> {
         let text = strings::text(raw, self.text);
         self.budget.take(text.len())?;
         Ok(texts.push(Some(text))?)
@@ -288,16 +300,62 @@ impl<'a> Walk<'a, '_> {
 
     /// The types that few schemas have.
     #[inline(never)]
-    fn rare(&mut self, _next: Option<u8>, _column: &mut Column) -> Decoded<()> {
-        Err(self.scan.expected("a type that JSON is decoded to"))
+    fn rare(&mut self, next: Option<u8>, column: &mut Column) -> Decoded<()> {
+        let begin = self.scan.at();
+        if let (Column::Decimal { digits, precision, scale }, Some(b'-' | b'0'..=b'9')) = (&mut *column, next) {
+            let number = self.scan.number()?;
+            let parsed = number.and_then(|number| decimal::parse(number.text, *precision, *scale));
+            let name = || format!("decimal({precision},{scale})");
+            digits.push(parsed.ok_or_else(|| self.unfit(begin, &name()))?);
+            return Ok(());
+        }
+        if let (Column::Timestamp(times), Some(b'-' | b'0'..=b'9')) = (&mut *column, next) {
+            let seconds = self.integer(i64::MIN, i64::MAX, "timestamp")?;
+            // As in Spark, beyond 64 bits it goes on from the other end.
+            times.push(seconds.wrapping_mul(1_000_000));
+            return Ok(());
+        }
+        let name = match column {
+            Column::Decimal { .. } => "decimal",
+            Column::Binary(_) => "binary",
+            Column::Date(_) => "date",
+            Column::TimestampNtz(_) => "timestamp_ntz",
+            _ => "timestamp",
+        };
+        if !matches!(next, Some(b'"' | b'\'')) {
+            return Err(self.scan.expected(name));
+        }
+        let raw = self.scan.string()?;
+        let text = strings::text(raw, self.text);
+        let read = match column {
+            Column::Decimal { digits, precision, scale } => {
+                let plain: Vec<u8> = text.iter().copied().filter(|&byte| byte != b',').collect();
+                decimal::parse(&plain, *precision, *scale).map(|value| digits.push(value))
+            }
+            Column::Date(days) => time::date(text).map(|value| days.push(value)),
+            Column::Timestamp(times) => time::timestamp(text).map(|value| times.push(value)),
+            Column::TimestampNtz(times) => time::timestamp_ntz(text).map(|value| times.push(value)),
+            Column::Binary(bytes) => {
+                let mut decoded = Vec::with_capacity(text.len() / 4 * 3);
+                match base64::decode(text, &mut decoded) {
+                    Some(()) => {
+                        self.budget.take(decoded.len())?;
+                        Some(bytes.push(Some(&decoded))?)
+                    }
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        read.ok_or_else(|| self.unfit(begin, name))
     }
 }
 
 /// What is no number, or infinite.
-fn not_finite(text: &[u8]) -> Option<f64> {
+pub(super) fn not_finite(text: &[u8]) -> Option<f64> {
     match text {
         b"NaN" => Some(f64::NAN),
-        b"Infinity" | b"+Infinity" | b"INF" | b"+INF" => Some(f64::INFINITY),
+        b"Infinity" | b"+Infinity" | b"+INF" => Some(f64::INFINITY),
         b"-Infinity" | b"-INF" => Some(f64::NEG_INFINITY),
         _ => None,
     }

@@ -47,8 +47,7 @@ impl<'a> Number<'a> {
         if whole == 0 || (whole > 1 && bytes.get(begin) == Some(&b'0')) {
             return None;
         }
-        let mut number =
-            Number { text: &[], negative, integer: true, digits, exponent: 0, exact: whole <= DIGITS_MAX };
+        let mut number = Number { text: &[], negative, integer: true, digits, exponent: 0, exact: whole <= DIGITS_MAX };
         if let Some(b'.' | b'e' | b'E') = bytes.get(at) {
             number.integer = false;
             if bytes.get(at) == Some(&b'.') {

@@ -22,6 +22,28 @@ pub(crate) struct RawString<'a> {
     pub(crate) ascii: bool,
 }
 
+/// Is told what is in an array or object, in its order.
+pub(crate) trait Sink {
+    /// A bracket, a comma or a colon.
+    fn mark(&mut self, mark: u8);
+    /// A name or a string.
+    fn string(&mut self, raw: RawString<'_>);
+    /// Another value: its text, and the number that it is, if it is a finite one.
+    fn scalar(&mut self, text: &[u8], number: Option<Number<'_>>);
+}
+
+/// Takes no notice.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    #[inline(always)]
+    fn mark(&mut self, _: u8) {}
+    #[inline(always)]
+    fn string(&mut self, _: RawString<'_>) {}
+    #[inline(always)]
+    fn scalar(&mut self, _: &[u8], _: Option<Number<'_>>) {}
+}
+
 /// A place in a text. Nesting is a stack of what has to be closed, which is used again.
 pub(crate) struct Scanner<'a, 's> {
     bytes: &'a [u8],
@@ -144,7 +166,7 @@ impl<'a, 's> Scanner<'a, 's> {
     fn escape(&mut self) -> Decoded<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let length = match rest {
-            [_, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [_, b'"' | b'\'' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
             [_, b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => 6,
             _ => return Err(self.expected("an escape of JSON")),
         };
@@ -157,7 +179,8 @@ impl<'a, 's> Scanner<'a, 's> {
     pub(crate) fn word(&mut self, word: &str) -> Decoded<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let after = rest.get(word.len()).copied().unwrap_or(b' ');
-        if !rest.starts_with(word.as_bytes()) || after.is_ascii_alphanumeric() || matches!(after, b'_' | b'$' | 0x80..) {
+        if !rest.starts_with(word.as_bytes()) || after.is_ascii_alphanumeric() || matches!(after, b'_' | b'$' | 0x80..)
+        {
             return Err(self.expected("a value"));
         }
         self.at += word.len();
@@ -182,7 +205,7 @@ impl<'a, 's> Scanner<'a, 's> {
 
     #[cold]
     fn not_a_number(&mut self, rest: &[u8]) -> Decoded<Option<Number<'a>>> {
-        for word in ["NaN", "Infinity", "-Infinity", "+Infinity", "-INF", "+INF", "INF"] {
+        for word in ["NaN", "Infinity", "-Infinity", "+Infinity", "-INF", "+INF"] {
             if rest.starts_with(word.as_bytes()) {
                 self.word(word)?;
                 return Ok(None);
@@ -196,20 +219,21 @@ impl<'a, 's> Scanner<'a, 's> {
     pub(crate) fn skip_value(&mut self) -> Decoded<()> {
         match self.next() {
             Some(b'"' | b'\'') => self.string().map(|_| ()),
-            Some(b'{' | b'[') => self.skip_nested(),
-            _ => self.skip_scalar(),
+            Some(b'{' | b'[') => self.nested(&mut Nowhere),
+            _ => self.scalar().map(|_| ()),
         }
     }
 
-    /// Passes over a value that is no string, array or object.
+    /// Passes over a value that is no string, array or object. Returns the number that it is, if it is one.
     #[inline(always)]
-    fn skip_scalar(&mut self) -> Decoded<()> {
+    pub(crate) fn scalar(&mut self) -> Decoded<Option<Number<'a>>> {
         match self.peek() {
-            Some(b't') => self.word("true"),
-            Some(b'f') => self.word("false"),
-            Some(b'n') => self.word("null"),
-            _ => self.number().map(|_| ()),
+            Some(b't') => self.word("true")?,
+            Some(b'f') => self.word("false")?,
+            Some(b'n') => self.word("null")?,
+            _ => return self.number(),
         }
+        Ok(None)
     }
 
     /// Notes that an array or object begins; `closing` is what ends it.
@@ -230,30 +254,38 @@ impl<'a, 's> Scanner<'a, 's> {
         self.at += 1;
     }
 
-    /// Passes over an array or object, and checks it.
-    fn skip_nested(&mut self) -> Decoded<()> {
+    /// Passes over an array or object, checks it, and tells `sink` what is in it.
+    pub(crate) fn nested(&mut self, sink: &mut impl Sink) -> Decoded<()> {
         let outside = self.open.len();
+        sink.mark(self.peek().unwrap_or_default());
         self.enter(self.closing())?;
-        // Whether an element or its end may come: at the beginning.
+        // Whether it may end before there is a value.
         let mut may_end = true;
         loop {
             let closing = self.open.last().copied().unwrap_or_default();
-            let next = self.next();
-            if may_end && next == Some(closing) {
+            if may_end && self.next() == Some(closing) {
+                sink.mark(closing);
                 self.leave();
             } else {
                 if closing == b'}' {
-                    self.string()?;
+                    self.next();
+                    sink.string(self.string()?);
                     self.colon()?;
+                    sink.mark(b':');
                 }
                 match self.next() {
-                    Some(b'{' | b'[') => {
+                    Some(opening @ (b'{' | b'[')) => {
+                        sink.mark(opening);
                         self.enter(self.closing())?;
                         may_end = true;
                         continue;
                     }
-                    Some(b'"' | b'\'') => self.string().map(|_| ())?,
-                    _ => self.skip_scalar()?,
+                    Some(b'"' | b'\'') => sink.string(self.string()?),
+                    _ => {
+                        let begin = self.at;
+                        let number = self.scalar()?;
+                        sink.scalar(self.since(begin), number);
+                    }
                 }
             }
             may_end = false;
@@ -265,10 +297,14 @@ impl<'a, 's> Scanner<'a, 's> {
                 let closing = self.open.last().copied().unwrap_or_default();
                 match self.next() {
                     Some(b',') => {
+                        sink.mark(b',');
                         self.at += 1;
                         break;
                     }
-                    Some(byte) if byte == closing => self.leave(),
+                    Some(byte) if byte == closing => {
+                        sink.mark(closing);
+                        self.leave();
+                    }
                     _ => return Err(self.expected(if closing == b'}' { "',' or '}'" } else { "',' or ']'" })),
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::json::scanner::RawString;
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// What Java writes for half of a pair of surrogates.
 const LONE_SURROGATE: u8 = b'?';
@@ -32,55 +33,122 @@ fn changed<'t>(raw: RawString<'t>, scratch: &'t mut Vec<u8>) -> &'t [u8] {
     scratch
 }
 
-/// The bytes, with U+FFFD for those that are not UTF-8.
+/// The bytes, with U+FFFD for those that are not UTF-8, as Java's decoder has it.
 fn replaced(bytes: &[u8]) -> Cow<'_, [u8]> {
-    match std::str::from_utf8(bytes) {
-        Ok(_) => Cow::Borrowed(bytes),
-        Err(_) => Cow::Owned(String::from_utf8_lossy(bytes).into_owned().into_bytes()),
+    let Err(mut error) = std::str::from_utf8(bytes) else { return Cow::Borrowed(bytes) };
+    let (mut made, mut rest) = (Vec::with_capacity(bytes.len() + 8), bytes);
+    loop {
+        let (valid, wrong) = rest.split_at(error.valid_up_to());
+        made.extend_from_slice(valid);
+        made.extend_from_slice("\u{fffd}".as_bytes());
+        // What encodes half of a pair of surrogates is one character to Java.
+        let length = match wrong {
+            [0xed, 0xa0..=0xbf, 0x80..=0xbf, ..] => 3,
+            [0xed, 0xa0..=0xbf, ..] => 2,
+            _ => error.error_len().unwrap_or(wrong.len()),
+        };
+        rest = wrong.get(length..).unwrap_or_default();
+        match std::str::from_utf8(rest) {
+            Ok(_) => break,
+            Err(next) => error = next,
+        }
     }
+    made.extend_from_slice(rest);
+    Cow::Owned(made)
+}
+
+/// A part of a string.
+enum Piece<'t> {
+    /// Without an escape.
+    Plain(&'t [u8]),
+    /// What an escape, or a pair of them, stands for.
+    Character(char),
+    /// Half of a pair of surrogates, alone.
+    Lone(u16),
 }
 
 /// Writes what stands for `bytes`, whose escapes are right.
 fn unescape(bytes: &[u8], out: &mut Vec<u8>) {
+    pieces(bytes, |piece| match piece {
+        Piece::Plain(plain) => out.extend_from_slice(plain),
+        Piece::Character(character) => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        Piece::Lone(_) => out.push(LONE_SURROGATE),
+    });
+}
+
+/// Writes the string with the escapes that Jackson writes.
+pub(crate) fn write_escaped(raw: RawString<'_>, out: &mut String) {
+    let valid = if raw.ascii { Cow::Borrowed(raw.bytes) } else { replaced(raw.bytes) };
+    pieces(&valid, |piece| match piece {
+        Piece::Plain(plain) => String::from_utf8_lossy(plain).chars().for_each(|character| escaped(character, out)),
+        Piece::Character(character) => escaped(character, out),
+        Piece::Lone(unit) => unit_escaped(unit, out),
+    });
+}
+
+fn escaped(character: char, out: &mut String) {
+    match character {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\u{8}' => out.push_str("\\b"),
+        '\t' => out.push_str("\\t"),
+        '\n' => out.push_str("\\n"),
+        '\u{c}' => out.push_str("\\f"),
+        '\r' => out.push_str("\\r"),
+        '\0'..='\u{1f}' | '\u{10000}'.. => {
+            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| unit_escaped(*unit, out));
+        }
+        _ => out.push(character),
+    }
+}
+
+fn unit_escaped(unit: u16, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "\\u{unit:04X}");
+}
+
+fn pieces(bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
         let (plain, escape) = rest.split_at(at);
-        out.extend_from_slice(plain);
+        each(Piece::Plain(plain));
         let length = match escape.get(1) {
-            Some(b'u') => unicode(escape, out),
+            Some(b'u') => {
+                let (piece, length) = unicode(escape);
+                each(piece);
+                length
+            }
             Some(other) => {
-                out.push(match other {
-                    b'b' => 8,
-                    b'f' => 12,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    itself => *itself,
-                });
+                each(Piece::Character(match other {
+                    b'b' => '\u{8}',
+                    b'f' => '\u{c}',
+                    b'n' => '\n',
+                    b'r' => '\r',
+                    b't' => '\t',
+                    itself => char::from(*itself),
+                }));
                 2
             }
             None => 1,
         };
         rest = escape.get(length..).unwrap_or_default();
     }
-    out.extend_from_slice(rest);
+    each(Piece::Plain(rest));
 }
 
-/// Writes the character of the escape that `bytes` begin with, and of the other half of its pair. Returns its length.
-fn unicode(bytes: &[u8], out: &mut Vec<u8>) -> usize {
-    let Some(first) = unit(bytes) else { return 2 };
-    let mut length = 6;
-    let mut found = char::from_u32(u32::from(first));
+/// What the escape that `bytes` begin with stands for, with the other half of its pair; and its length.
+fn unicode(bytes: &[u8]) -> (Piece<'static>, usize) {
+    let first = unit(bytes).unwrap_or_default();
     if let (0xd800..=0xdbff, Some(second @ 0xdc00..=0xdfff)) = (first, bytes.get(6..).and_then(unit)) {
         let code = 0x1_0000 + ((u32::from(first) - 0xd800) << 10) + (u32::from(second) - 0xdc00);
-        found = char::from_u32(code);
-        length = 12;
+        if let Some(found) = char::from_u32(code) {
+            return (Piece::Character(found), 12);
+        }
     }
-    match found {
-        Some(found) => out.extend_from_slice(found.encode_utf8(&mut [0; 4]).as_bytes()),
-        None => out.push(LONE_SURROGATE),
+    match char::from_u32(u32::from(first)) {
+        Some(found) => (Piece::Character(found), 6),
+        None => (Piece::Lone(first), 6),
     }
-    length
 }
 
 /// The number in an escape such as `\u00e9`, if `bytes` begin with one.

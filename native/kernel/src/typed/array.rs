@@ -1,6 +1,8 @@
 //! A finished column of any type.
 
 use crate::binary::Binary;
+use crate::headers::HeaderColumn;
+use crate::times::Times;
 
 /// The memory of one buffer.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +47,43 @@ impl From<Binary> for Array {
                 Some(Memory::Bytes(column.data)),
             ],
             children: Vec::new(),
+        }
+    }
+}
+
+impl From<Times> for Array {
+    fn from(column: Times) -> Self {
+        let rows = column.micros.len();
+        let buffers = vec![column.validity.map(Memory::Bytes), Some(Memory::Longs(column.micros))];
+        Array { rows, null_count: column.null_count, buffers, children: Vec::new() }
+    }
+}
+
+impl From<Memory> for Array {
+    /// A column of numbers without a null.
+    fn from(numbers: Memory) -> Self {
+        let rows = match &numbers {
+            Memory::Bytes(numbers) => numbers.len(),
+            Memory::Shorts(numbers) => numbers.len(),
+            Memory::Ints(numbers) => numbers.len(),
+            Memory::Longs(numbers) => numbers.len(),
+            Memory::Floats(numbers) => numbers.len(),
+            Memory::Doubles(numbers) => numbers.len(),
+            Memory::Decimals(numbers) => numbers.len(),
+        };
+        Array { rows, null_count: 0, buffers: vec![None, Some(numbers)], children: Vec::new() }
+    }
+}
+
+impl From<HeaderColumn> for Array {
+    fn from(column: HeaderColumn) -> Self {
+        let (keys, values) = (Array::from(column.keys), Array::from(column.values));
+        let items = Array { rows: keys.rows, null_count: 0, buffers: vec![None], children: vec![keys, values] };
+        Array {
+            rows: column.offsets.len().saturating_sub(1),
+            null_count: column.null_count,
+            buffers: vec![column.validity.map(Memory::Bytes), Some(Memory::Ints(column.offsets))],
+            children: vec![items],
         }
     }
 }

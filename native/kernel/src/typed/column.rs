@@ -15,7 +15,11 @@ pub(crate) enum Column {
     Long(Fixed<i64>),
     Float(Fixed<f32>),
     Double(Fixed<f64>),
-    Decimal { digits: Fixed<i128>, precision: u8, scale: u8 },
+    Decimal {
+        digits: Fixed<i128>,
+        precision: u8,
+        scale: u8,
+    },
     String(BinaryColumn),
     Binary(BinaryColumn),
     Date(Fixed<i32>),
@@ -111,7 +115,9 @@ impl Column {
     pub(crate) fn finish(&mut self) -> Array {
         match self {
             Column::Boolean(column) => column.finish(),
-            Column::Byte(column) => column.finish(|values| Memory::Bytes(values.into_iter().map(|v| v as u8).collect())),
+            Column::Byte(column) => {
+                column.finish(|values| Memory::Bytes(values.into_iter().map(|v| v as u8).collect()))
+            }
             Column::Short(column) => column.finish(Memory::Shorts),
             Column::Int(column) | Column::Date(column) => column.finish(Memory::Ints),
             Column::Long(column) | Column::Timestamp(column) | Column::TimestampNtz(column) => {

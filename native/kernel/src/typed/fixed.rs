@@ -116,6 +116,11 @@ impl BitColumn {
         let (validity, null_count) = self.validity.finish();
         let bits = std::mem::replace(&mut self.bits, Vec::with_capacity(self.rows.div_ceil(8)));
         let rows = std::mem::take(&mut self.rows);
-        Array { rows, null_count, buffers: vec![validity.map(Memory::Bytes), Some(Memory::Bytes(bits))], children: Vec::new() }
+        Array {
+            rows,
+            null_count,
+            buffers: vec![validity.map(Memory::Bytes), Some(Memory::Bytes(bits))],
+            children: Vec::new(),
+        }
     }
 }

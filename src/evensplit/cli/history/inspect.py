@@ -19,7 +19,7 @@ from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.text import counted, plain
 from evensplit.observe.source_view import SplitView, View
-from evensplit.spark.options.spec import KEPT
+from evensplit.spark.options.spec.all import KEPT
 
 ROWS_MAX = 50
 """So many topics, and so many readers, have a row each; JSON has all of them."""

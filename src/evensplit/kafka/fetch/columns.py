@@ -2,74 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from evensplit._kernel import Buffer, Columns
-from evensplit.kafka.columns import BINARY, HEADERS, INT, LONG, STRING, TABLE, TIMESTAMP
+from evensplit.kafka.columns import types_of
+from evensplit.typed.decoding import Decoding
+from evensplit.typed.types import Array, DataType, Decimal, Map, Struct
 
+Parts: TypeAlias = "tuple[int, int, list[Buffer | None], list[Parts]]"
+"""Rows, nulls, the buffers of the type in Arrow's order, the columns inside."""
 
-def _variable(kind: pa.DataType, rows: int, parts: tuple[Buffer | None, Buffer, Buffer, int]) -> pa.Array:
-    valid, offsets, data, nulls = parts
-    return pa.Array.from_buffers(kind, rows, [_wrap(valid), _wrap(offsets), _wrap(data)], nulls)
-
-
-def _fixed(kind: pa.DataType, rows: int, values: Buffer) -> pa.Array:
-    return pa.Array.from_buffers(kind, rows, [None, _wrap(values)], 0)
-
-
-def _times(kind: pa.DataType, rows: int, parts: tuple[Buffer | None, Buffer, int]) -> pa.Array:
-    valid, values, nulls = parts
-    return pa.Array.from_buffers(kind, rows, [_wrap(valid), _wrap(values)], nulls)
-
-
-def _headers(kind: pa.DataType, rows: int, parts: Any) -> pa.Array:
-    valid, lists, key_offsets, keys, value_valid, value_offsets, values, null_lists, items = parts
-    header_keys = _variable(pa.string(), items, (None, key_offsets, keys, 0))
-    header_values = pa.Array.from_buffers(pa.binary(), items, [_wrap(value_valid), _wrap(value_offsets), _wrap(values)])
-    elements = pa.Array.from_buffers(HEADER, items, [None], 0, children=[header_keys, header_values])
-    return pa.Array.from_buffers(kind, rows, [_wrap(valid), _wrap(lists)], null_lists, children=[elements])
-
-
-def _wrap(buffer: Buffer | None) -> pa.Buffer | None:
-    return None if buffer is None else pa.py_buffer(buffer)
-
-
-HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-
-ARROW: Mapping[str, tuple[pa.DataType, Callable[[pa.DataType, int, Any], pa.Array]]] = {
-    BINARY: (pa.binary(), _variable),
-    STRING: (pa.string(), _variable),
-    INT: (pa.int32(), _fixed),
-    LONG: (pa.int64(), _fixed),
-    TIMESTAMP: (pa.timestamp("us", "UTC"), _times),
-    HEADERS: (pa.list_(pa.field("element", HEADER)), _headers),
+_SCALARS: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
 }
-"""Type of a column -> its type in Arrow, and what makes an array of it from the number of rows and the buffers."""
 
-_ATTRIBUTES = {"timestampType": "timestamp_type"}
-"""Column -> its attribute in the kernel's columns, where that has another name."""
+
+def arrow_type(of: DataType) -> pa.DataType:
+    """A type as PySpark translates it to Arrow."""
+    if isinstance(of, Struct):
+        return pa.struct([pa.field(field.name, arrow_type(field.type)) for field in of.fields])
+    if isinstance(of, Array):
+        return pa.list_(pa.field("element", arrow_type(of.element)))
+    if isinstance(of, Map):
+        return pa.map_(arrow_type(of.key), arrow_type(of.value))
+    if isinstance(of, Decimal):
+        return pa.decimal128(of.precision, of.scale)
+    return _SCALARS[of.kind]
 
 
 @cache
-def row_schema(columns: tuple[str, ...]) -> pa.Schema:
+def row_schema(columns: tuple[str, ...], key: Decoding | None = None, value: Decoding | None = None) -> pa.Schema:
     """The schema of every batch with these columns, which are some of `kafka.columns.COLUMNS` in that order.
 
     All are nullable. Spark accepts a batch only if its types are exactly these.
     """
-    return pa.schema([pa.field(name, ARROW[TABLE[name].type][0]) for name in columns])
+    return pa.schema([pa.field(name, arrow_type(of)) for name, of in types_of(columns, key, value).items()])
 
 
-def to_record_batch(columns: Columns) -> pa.RecordBatch:
-    """The rows of `columns` as a batch of `row_schema`; it keeps the kernel's memory alive."""
-    arrays: dict[str, pa.Array] = {}
-    for name, column in TABLE.items():
-        parts = getattr(columns, _ATTRIBUTES.get(name, name))
-        # None: it was not requested.
-        if parts is not None:
-            kind, to_array = ARROW[column.type]
-            arrays[name] = to_array(kind, columns.rows, parts)
-    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=row_schema(tuple(arrays)))
+def to_record_batch(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of `columns` as a batch of `schema`; it keeps the kernel's memory alive."""
+    arrays = [_array(field.type, columns.arrays[field.name]) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(of: pa.DataType, parts: Parts) -> pa.Array:
+    rows, nulls, buffers, inner = parts
+    wrapped = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
+    if not inner:
+        return pa.Array.from_buffers(of, rows, wrapped, nulls)
+    if pa.types.is_struct(of):
+        kinds = [of.field(number).type for number in range(of.num_fields)]
+    elif pa.types.is_map(of):
+        kinds = [pa.struct([pa.field("key", of.key_type, nullable=False), pa.field("value", of.item_type)])]
+    else:
+        kinds = [of.value_type]
+    children = [_array(kind, child) for kind, child in zip(kinds, inner, strict=True)]
+    return pa.Array.from_buffers(of, rows, wrapped, nulls, children=children)

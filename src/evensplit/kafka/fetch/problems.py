@@ -21,6 +21,7 @@ from evensplit.errors import (
     DataLossError,
     OldMessageFormat,
     TimestampOutOfRange,
+    UndecodableRecord,
 )
 from evensplit.kafka.fetch.request import PartitionRead
 from evensplit.kafka.options.client import Address, join_address
@@ -39,6 +40,11 @@ _SEE_OTHERS = (
 _OTHER_UNIT = (
     "Its producer seems to write another unit than milliseconds. With onTimestampOverflow=null such a timestamp is "
     "null, and with columns that leave timestamp out it is not looked at"
+)
+
+_DEAD_LETTERS = (
+    "With onDecodeError=column the query goes on, and such records have null there and the reason beside it; with "
+    "onDecodeError=null they only have null"
 )
 
 log = logging.getLogger("evensplit")
@@ -255,6 +261,8 @@ def refused_by_kernel(
         return OldMessageFormat(*split, at, detail)
     if kind == "timestamp":
         return TimestampOutOfRange(*split, at, f"{detail}. {_OTHER_UNIT}")
+    if kind == "undecodable":
+        return UndecodableRecord(*split, at, f"{detail}. {_DEAD_LETTERS}")
     return CorruptRecordsError(*split, at, f"{detail} ({kind}). {_SEE_OTHERS}")
 
 

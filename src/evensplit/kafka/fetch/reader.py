@@ -15,7 +15,7 @@ for `progress_timeout_ms` of such time is an error, which says what the reader w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,13 +23,14 @@ import pyarrow as pa
 from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import CorruptRecordsError
-from evensplit.kafka.fetch.columns import to_record_batch
+from evensplit.kafka.fetch.columns import row_schema, to_record_batch
 from evensplit.kafka.fetch.connection_pool import POOL, Pool
 from evensplit.kafka.fetch.fetcher import Fetcher
 from evensplit.kafka.fetch.problems import DAMAGED, refused_by_kernel
 from evensplit.kafka.fetch.request import PartitionRead, reads_of
 from evensplit.kafka.fetch.response import Span
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
+from evensplit.typed.decoding import Decoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,9 @@ def read_ranges(
     clusters: Mapping[str, ClientSettings],
     *,
     columns: tuple[str, ...],
+    key: Decoding | None = None,
+    value: Decoding | None = None,
+    null_faults: bool = False,
     topic_ids: Mapping[tuple[str, str], str] | None = None,
     cluster_ids: Mapping[str, str] | None = None,
     epochs: Mapping[SplitId, RangeEpochs] | None = None,
@@ -65,10 +69,14 @@ def read_ranges(
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `ranges`, each exactly once, in batches of `row_schema(columns)` with at least one row each.
+    """The records of `ranges`, each exactly once, in batches of `row_schema(columns, key, value)`, none empty.
 
     `columns`: some of `columns.COLUMNS`, at least one, in that order; the others cost next to nothing. With
     `null_timestamps`, a timestamp that 64 bits of microseconds cannot hold is null; without it, it is an error.
+
+    `key`, `value`: how keys and values are decoded; None: they are bytes. With `null_faults` those that cannot be
+    decoded are null, and the columns `key_error`, `key_raw`, `value_error` and `value_raw` say why; without, they are
+    an error.
 
     `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap; each of
     their clusters has its settings in `clusters`. Within a split offsets ascend, from batch to batch too; how splits
@@ -105,7 +113,7 @@ def read_ranges(
         DataLossError: records that were to be read are not there any more, were replaced, or their topic was created
             anew, without `skip_lost`; or the latter while it was read by its name.
         CorruptRecordsError: records that cannot be decoded, among them `BatchTooLarge` (`limits.batch_bytes_max`),
-            `OldMessageFormat` (from before Kafka 0.11) and `TimestampOutOfRange`.
+            `OldMessageFormat` (from before Kafka 0.11), `TimestampOutOfRange` and `UndecodableRecord`.
     """
     limits = limits or LaneLimits()
     fetcher = Fetcher(
@@ -119,7 +127,18 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, _builder(columns, limits, null_timestamps), limits.batch_bytes_max)
+    builder = ColumnBuilder(
+        columns=columns,
+        rows_max=limits.rows_max,
+        bytes_max=limits.bytes_max,
+        uncompressed_bytes_max=limits.batch_bytes_max,
+        null_timestamps=null_timestamps,
+        key=None if key is None else key.tree,
+        value=None if value is None else value.tree,
+        null_faults=null_faults,
+    )
+    schema = row_schema(columns, key, value)
+    return _read(fetcher, builder, lambda: to_record_batch(builder.finish(), schema), limits.batch_bytes_max)
 
 
 def _reads(
@@ -132,33 +151,30 @@ def _reads(
     return reads
 
 
-def _builder(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool) -> ColumnBuilder:
-    return ColumnBuilder(
-        columns=columns,
-        rows_max=limits.rows_max,
-        bytes_max=limits.bytes_max,
-        uncompressed_bytes_max=limits.batch_bytes_max,
-        null_timestamps=null_timestamps,
-    )
-
-
-def _read(fetcher: Fetcher, builder: ColumnBuilder, batch_bytes_max: int) -> Iterator[pa.RecordBatch]:
+def _read(
+    fetcher: Fetcher, builder: ColumnBuilder, finish: Callable[[], pa.RecordBatch], batch_bytes_max: int
+) -> Iterator[pa.RecordBatch]:
     try:
         for data, spans in fetcher.responses():
             for span in spans:
-                yield from _decode(data, span, builder, fetcher, batch_bytes_max)
+                yield from _decode(data, span, builder, finish, fetcher, batch_bytes_max)
             if builder.full:
                 fetcher.compare_names(if_done=True)
-                yield to_record_batch(builder.finish())
+                yield finish()
         fetcher.compare_names()
         if builder.rows:
-            yield to_record_batch(builder.finish())
+            yield finish()
     finally:
         fetcher.close()
 
 
 def _decode(
-    data: bytearray, span: Span, builder: ColumnBuilder, fetcher: Fetcher, batch_bytes_max: int
+    data: bytearray,
+    span: Span,
+    builder: ColumnBuilder,
+    finish: Callable[[], pa.RecordBatch],
+    fetcher: Fetcher,
+    batch_bytes_max: int,
 ) -> Iterator[pa.RecordBatch]:
     """Append the records of one span; yields a batch whenever the builder is full before all of them are in it."""
     cluster, topic, partition = span.read.split
@@ -182,7 +198,7 @@ def _decode(
         if not appended.stopped:
             break
         aborted = appended.aborted
-        yield to_record_batch(builder.finish())
+        yield finish()
     if span.position is None:
         fetcher.advance(span.read, offset)
     elif offset != span.position:

@@ -16,7 +16,7 @@ from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.silence import Silence
 from evensplit.spark.driver.start_lookup import stops_that_differ
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
-from evensplit.spark.options.spec_query import UNREACHABLE_TIMEOUT
+from evensplit.spark.options.spec.query import UNREACHABLE_TIMEOUT
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult

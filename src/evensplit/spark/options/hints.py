@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evensplit.kafka.options.client import IGNORED, REFUSED, USED
-from evensplit.spark.options.spec import ALIASES, IGNORED_NAMES
+from evensplit.spark.options.spec.all import ALIASES, IGNORED_NAMES
 
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
 _DECODE = (
@@ -39,8 +39,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("timeout pollTimeout poll.timeout.ms", "use kafka.request.timeout.ms, or kafkaConsumer.pollTimeoutMs for tasks"),
     ("checkpointLocation outputMode queryName trigger triggerInterval processingTime availableNow once", _QUERY),
     (
-        "key.deserializer value.deserializer keyDeserializer valueDeserializer keyFormat valueFormat key.format "
-        "value.format format avroSchema jsonSchema schema schemaRegistryUrl schema.registry.url mode multiLine "
+        "key.deserializer value.deserializer keyDeserializer valueDeserializer keyFormat valueFormat "
+        "format avroSchema jsonSchema schema schemaRegistryUrl schema.registry.url mode multiLine "
         "kafka.schema.registry.url kafka.basic.auth.credentials.source kafka.basic.auth.user.info "
         "kafka.specific.avro.reader kafka.value.converter kafka.key.converter",
         _DECODE,

@@ -31,8 +31,9 @@ from evensplit.spark.options.per_cluster import (
 )
 from evensplit.spark.options.pins import parse_pins
 from evensplit.spark.options.reading import ReadOptions
-from evensplit.spark.options.spec import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
-from evensplit.spark.options.spec_clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
+from evensplit.spark.options.row_columns import row_columns
+from evensplit.spark.options.spec.all import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
+from evensplit.spark.options.spec.clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
 from evensplit.spark.options.start_stop import contradictions, says
 from evensplit.spark.options.values import RawOptions
 
@@ -168,7 +169,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     else:
         names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
     settings, reading, own = Settings(**parts["settings"]), parts["reading"], parts[""]
-    columns = rules.columns_of(given, several=CLUSTERS.name in given or metadata is not None)
+    rows = row_columns(given, several=CLUSTERS.name in given or metadata is not None)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     own["offsets_min"] = own["offsets_min"] or None
     if reading["poll_timeout_ms"] is not None:
@@ -179,9 +180,9 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         metadata=metadata,
         common=_common(given.options),
         settings=settings,
-        reading=ReadOptions(columns=columns, **reading),
+        reading=ReadOptions(**rows._asdict(), **reading),
         pins=parse_pins(given, own["readers"], names),
-        ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, columns)})),
+        ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows)})),
         ignored_in_batch=rules.for_streams(given, refused=False),
         refused_in_batch=rules.for_streams(given, refused=True),
         **own,

@@ -16,9 +16,9 @@ from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 from evensplit.kafka.options.metadata_limits import refusals, theirs_of
 from evensplit.kafka.options.option import INT_MAX, NAME_CHARACTERS_MAX, is_name
 from evensplit.kafka.options.security import without_unused
-from evensplit.spark.options import spec_clusters as spec
 from evensplit.spark.options.hints import sought
-from evensplit.spark.options.spec_clusters import ASSIGN, GROUP, NO_RECORD, STOP, SUBSCRIBE, SUBSCRIBE_PATTERN
+from evensplit.spark.options.spec import clusters as spec
+from evensplit.spark.options.spec.clusters import ASSIGN, GROUP, NO_RECORD, STOP, SUBSCRIBE, SUBSCRIBE_PATTERN
 from evensplit.spark.options.start_stop import (
     OFFSET_OPTIONS,
     STARTS,

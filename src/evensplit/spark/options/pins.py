@@ -10,7 +10,7 @@ from typing import Any
 from evensplit.core.model import Cluster, Readable, Topic
 from evensplit.core.state.state import READERS_MAX
 from evensplit.spark.options.per_cluster import cluster_name_problem
-from evensplit.spark.options.spec_query import PIN
+from evensplit.spark.options.spec.query import PIN
 from evensplit.spark.options.values import TOPIC, RawOptions, shown
 
 PAIRS_MAX = 10 * READERS_MAX

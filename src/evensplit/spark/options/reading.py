@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evensplit.typed.decoding import FAIL, Decoding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """The options that act where records are read. Pickled into every task."""
 
     columns: tuple[str, ...]
-    """The columns of rows, in the order of the schema."""
+    """The columns of rows, some of `kafka.columns.TABLE` in that order."""
+
+    key: Decoding | None = None
+    """How keys are decoded; None: not."""
+
+    value: Decoding | None = None
+    """How values are decoded; None: not."""
+
+    on_decode_error: str = FAIL
+    """What becomes of keys and values that cannot be decoded: FAIL, an error; NULL or COLUMN, null."""
 
     fail_on_data_loss: bool
     """Records that are gone are an error; else they are left out."""

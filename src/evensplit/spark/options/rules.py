@@ -1,26 +1,18 @@
-"""Rules for several options together: which exist, need, exclude or limit each other, and the columns they ask for."""
+"""Rules for several options together: which exist, need, exclude or limit each other."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.hints import sought
-from evensplit.spark.options.spec import DECLARED
-from evensplit.spark.options.spec_clusters import METADATA, METADATA_OWN
-from evensplit.spark.options.spec_query import (
-    COLUMNS_OPTION,
-    INCLUDE_CLUSTER,
-    INCLUDE_HEADERS,
-    MAX_OFFSETS,
-    MIN_OFFSETS,
-    ON_TIMESTAMP_OVERFLOW,
-)
-from evensplit.spark.options.values import RawOptions, shown
-
-_EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
+from evensplit.spark.options.row_columns import RowColumns
+from evensplit.spark.options.spec.all import DECLARED
+from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
+from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
+from evensplit.spark.options.spec.query import MAX_OFFSETS, MIN_OFFSETS, ON_TIMESTAMP_OVERFLOW
+from evensplit.spark.options.values import RawOptions
 
 
 def refuse_unknown(
@@ -77,14 +69,16 @@ def own_of_metadata(given: RawOptions) -> list[str]:
     return sorted(given.written(name) for name in given.options if name.startswith(prefix) and name not in names)
 
 
-def without_effect(given: RawOptions, columns: tuple[str, ...]) -> Iterator[str]:
+def without_effect(given: RawOptions, rows: RowColumns) -> Iterator[str]:
     """The options given that change nothing, by themselves or for want of another one."""
     for option in DECLARED:
         needed = option.useless_without
         if option.name in given and (option.ignored or (needed and needed not in given)):
             yield option.name
-    if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in columns:
+    if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in rows.columns:
         yield ON_TIMESTAMP_OVERFLOW.name
+    if ON_DECODE_ERROR.name in given and not any(one is not None and one.tree for one in (rows.key, rows.value)):
+        yield ON_DECODE_ERROR.name
 
 
 def for_streams(given: RawOptions, *, refused: bool) -> tuple[str, ...]:
@@ -101,50 +95,6 @@ def check_limits(given: RawOptions, least: int | None, most: int | None) -> None
             f"{MIN_OFFSETS.name} is {least}, which is higher than the {MAX_OFFSETS.name} ({most}); expected "
             f"{MIN_OFFSETS.name} of at most {most}, or a higher {MAX_OFFSETS.name}"
         )
-
-
-def columns_of(given: RawOptions, *, several: bool) -> tuple[str, ...]:
-    """The columns, in the order of Spark's schema, however they were written.
-
-    `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
-    """
-    flags = {name: given.read(option) for option, name in _EXTRA}
-    if COLUMNS_OPTION.name not in given:
-        wanted = {*KAFKA_COLUMNS}
-        wanted |= {"headers"} if flags["headers"] else set()
-        wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
-        return _in_order(wanted)
-    named = _named_columns(given)
-    for option, name in _EXTRA:
-        if named and flags[name] is not None and flags[name] != (name in named):
-            flag, joint = ("true", "without") if flags[name] else ("false", "with")
-            given.problems.append(
-                f"{option.name} is {flag} and columns is {shown(given.value('columns'))}, {joint} {name}; expected "
-                "columns alone"
-            )
-    return _in_order(named) or KAFKA_COLUMNS
-
-
-def _named_columns(given: RawOptions) -> set[str]:
-    """The columns that `columns` names; none, and one sentence about all that is wrong, for a wrong value."""
-    known = {name.lower(): name for name in COLUMNS}
-    written = [part.strip() for part in str(given.value(COLUMNS_OPTION.name)).split(",")]
-    found = [known.get(name.lower(), name) for name in written]
-    reasons: list[str] = []
-    if unknown := [name for name in found if name not in COLUMNS]:
-        reasons.append(f"there is no {' and no '.join(map(shown, dict.fromkeys(unknown)))}")
-    if repeated := [name for name in COLUMNS if found.count(name) > 1]:
-        reasons.append(f"{' and '.join(repeated)} {'are' if len(repeated) > 1 else 'is'} there more than once")
-    if reasons:
-        expected = f"one or more of {', '.join(COLUMNS)}, separated by commas"
-        given.wrong(COLUMNS_OPTION, "; ".join(reasons), expected=expected)
-        return set()
-    return set(found)
-
-
-def _in_order(names: Iterable[str]) -> tuple[str, ...]:
-    wanted = set(names)
-    return tuple(name for name in COLUMNS if name in wanted)
 
 
 def _lonely(name: str, needed: str) -> str:

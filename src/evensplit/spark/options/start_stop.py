@@ -31,7 +31,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.suggest import meant
 from evensplit.kafka.options.option import INT_MAX, LONG_MAX, Option, duration_ms
-from evensplit.spark.options.spec_clusters import (
+from evensplit.spark.options.spec.clusters import (
     ENDING_OFFSETS,
     ENDING_OFFSETS_BY_TIMESTAMP,
     ENDING_TIMESTAMP,

@@ -11,7 +11,7 @@ import pytest
 
 from evensplit.errors import ChaosError
 from evensplit.spark.options.parse import parse_options
-from evensplit.spark.options.spec import DECLARED
+from evensplit.spark.options.spec.all import DECLARED
 from evensplit.testing.chaos.nemesis.base import NEEDS
 from evensplit.testing.chaos.nemesis.registry import NEMESES, usable
 from evensplit.testing.chaos.nemesis.spark import OPTIONS, SESSION

@@ -1,6 +1,7 @@
 """Every option of `format("evensplit")`, by heading and by name.
 
-The declarations are in `spec_clusters`, `spec_query` and, for Kafka's client, `evensplit.kafka.options.client_options`.
+The declarations are in `spec.clusters`, `spec.query`, `spec.formats` and, for Kafka's client,
+`evensplit.kafka.options.client_options`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from collections.abc import Mapping
 
 from evensplit.kafka.options.client_options import CLIENT_OPTIONS, PREFIX
 from evensplit.kafka.options.option import CLUSTER, Option
-from evensplit.spark.options.spec_clusters import METADATA_OWN, STARTS_AND_ENDS, WHAT_TO_READ
-from evensplit.spark.options.spec_query import BATCHES, CHANGES, IGNORED, POLL_TIMEOUT, ROWS
+from evensplit.spark.options.spec.clusters import METADATA_OWN, STARTS_AND_ENDS, WHAT_TO_READ
+from evensplit.spark.options.spec.formats import FORMAT_OPTIONS
+from evensplit.spark.options.spec.query import BATCHES, CHANGES, IGNORED, POLL_TIMEOUT, ROWS
 
 _ELSEWHERE = (*WHAT_TO_READ, *ROWS)
 
@@ -20,6 +22,7 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "How much, and by which reader": BATCHES,
     "When clusters and topics change": CHANGES,
     "Columns and records": ROWS,
+    "Formats of keys and values": FORMAT_OPTIONS,
     "The client of Kafka": (*(one for one in CLIENT_OPTIONS if one not in _ELSEWHERE), POLL_TIMEOUT),
     "Understood and ignored": IGNORED,
 }

@@ -1,0 +1,150 @@
+//! Decimals: exact, rounded half up.
+
+/// The most digits that a decimal has.
+pub(crate) const DIGITS_MAX: usize = 38;
+
+/// The digits without the point of what `text` says, with `scale` digits after the point; `None` if it is no number in
+/// the grammar of Java's `BigDecimal`, or needs more than `precision` digits.
+pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
+    let (negative, rest) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let (whole, rest) = digits(rest);
+    let (fraction, rest) = match rest {
+        [b'.', rest @ ..] => digits(rest),
+        rest => (&[][..], rest),
+    };
+    let exponent = match rest {
+        [] => 0,
+        [b'e' | b'E', rest @ ..] => exponent(rest)?,
+        _ => return None,
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let shift = exponent - i64::try_from(fraction.len()).ok()? + i64::from(scale);
+    let magnitude = rescaled(whole, fraction, shift)?;
+    fitting(if negative { -magnitude } else { magnitude }, precision)
+}
+
+/// `unscaled`, which has `scale` digits after the point, with `target` digits after it; `None` if more than `precision`
+/// digits are needed.
+pub(crate) fn rescale(unscaled: i128, scale: u8, target: u8, precision: u8) -> Option<i128> {
+    let scaled = if target >= scale {
+        unscaled.checked_mul(power(target - scale)?)?
+    } else {
+        let divisor = power(scale - target)?;
+        let (quotient, rest) = (unscaled / divisor, unscaled % divisor);
+        // Half up is away from zero.
+        quotient + if rest.unsigned_abs() * 2 >= divisor.unsigned_abs() { unscaled.signum() } else { 0 }
+    };
+    fitting(scaled, precision)
+}
+
+/// `unscaled` if it has at most `precision` digits.
+pub(crate) fn fitting(unscaled: i128, precision: u8) -> Option<i128> {
+    (unscaled.unsigned_abs() < power(precision)?.unsigned_abs()).then_some(unscaled)
+}
+
+/// 10 to the power of `exponent`, up to 38.
+pub(crate) fn power(exponent: u8) -> Option<i128> {
+    10_i128.checked_pow(u32::from(exponent))
+}
+
+fn digits(text: &[u8]) -> (&[u8], &[u8]) {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text.split_at(count)
+}
+
+/// An exponent, which has to fit into 32 bits.
+fn exponent(text: &[u8]) -> Option<i64> {
+    let unsigned = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    let (found, rest) = digits(unsigned);
+    let significant = std::str::from_utf8(found).ok()?.trim_start_matches('0');
+    if found.is_empty() || !rest.is_empty() || significant.len() > 10 {
+        return None;
+    }
+    let value = if significant.is_empty() { 0 } else { significant.parse::<i64>().ok()? };
+    let signed = if text.first() == Some(&b'-') { -value } else { value };
+    i32::try_from(signed).ok().map(i64::from)
+}
+
+/// The digits, times 10 to the power of `shift`, rounded half up.
+fn rescaled(whole: &[u8], fraction: &[u8], shift: i64) -> Option<i128> {
+    let significant = |&&byte: &&u8| byte == b'0';
+    let zeros = whole.iter().chain(fraction).take_while(significant).count();
+    let count = whole.len() + fraction.len() - zeros;
+    let kept = i64::try_from(count).ok()?.saturating_add(shift);
+    // Beyond so many digits, nothing fits.
+    if count > 0 && kept > DIGITS_MAX as i64 {
+        return None;
+    }
+    if count == 0 || kept < 0 {
+        return Some(0);
+    }
+    let taken = usize::try_from(kept).ok()?.min(count);
+    let mut value = 0_i128;
+    let mut all = whole.iter().chain(fraction).skip(zeros);
+    for digit in all.by_ref().take(taken) {
+        value = value * 10 + i128::from(digit - b'0');
+    }
+    if matches!(all.next(), Some(b'5'..=b'9')) {
+        value += 1;
+    }
+    let missing = u8::try_from(usize::try_from(kept).ok()?.saturating_sub(count)).ok()?;
+    value.checked_mul(power(missing)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_half_up_and_then_looks_at_the_digits() {
+        let cases: [(&str, Option<i128>); 19] = [
+            ("999.994", Some(99_999)),
+            ("999.995", None),
+            ("-0.005", Some(-1)),
+            ("-0.0049", Some(0)),
+            ("0.005", Some(1)),
+            ("1e2", Some(10_000)),
+            ("5e-3", Some(1)),
+            ("4e-3", Some(0)),
+            ("1e-400", Some(0)),
+            ("1e-99999999", Some(0)),
+            ("0e2147483647", Some(0)),
+            ("0e999999999999", None),
+            ("+1.", Some(100)),
+            (".5", Some(50)),
+            (".", None),
+            ("", None),
+            ("1e", None),
+            ("--1", None),
+            ("0000000000000000000000000000000000000000000000001.25", Some(125)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse(text.as_bytes(), 5, 2), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn up_to_38_digits() {
+        let all = "9".repeat(38);
+        assert_eq!(parse(all.as_bytes(), 38, 0), all.parse().ok());
+        assert_eq!(parse(format!("{all}.5").as_bytes(), 38, 0), None);
+        assert_eq!(parse(format!("{all}9").as_bytes(), 38, 0), None);
+        assert_eq!(parse(b"1e37", 38, 0), Some(10_i128.pow(37)));
+        assert_eq!(parse(b"1e38", 38, 0), None);
+    }
+
+    #[test]
+    fn another_scale() {
+        assert_eq!(rescale(12_345, 3, 2, 38), Some(1_235));
+        assert_eq!(rescale(-12_345, 3, 2, 38), Some(-1_235));
+        assert_eq!(rescale(-12_344, 3, 2, 38), Some(-1_234));
+        assert_eq!(rescale(1, 0, 38, 38), None);
+        assert_eq!(rescale(1, 0, 37, 38), Some(10_i128.pow(37)));
+    }
+}

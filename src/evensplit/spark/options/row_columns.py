@@ -1,0 +1,183 @@
+"""The options that say which columns rows have, and what keys and values are decoded to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import NamedTuple
+
+from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
+from evensplit.kafka.options.option import Option
+from evensplit.spark.options.spec.formats import (
+    KEY_FORMAT,
+    KEY_SCHEMA,
+    ON_DECODE_ERROR,
+    VALUE_FORMAT,
+    VALUE_SCHEMA,
+)
+from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
+from evensplit.spark.options.values import RawOptions, shown
+from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, STRING_FORMAT, Decoding
+from evensplit.typed.projection import Path, parse_names, prune
+from evensplit.typed.types import STRING, Struct
+
+FILE = "file:"
+_FILE_BYTES_MAX = 10_000_000
+_EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
+_SIDES = (("key", KEY_FORMAT, KEY_SCHEMA), ("value", VALUE_FORMAT, VALUE_SCHEMA))
+
+
+class RowColumns(NamedTuple):
+    """What rows have."""
+
+    columns: tuple[str, ...]
+    """Some of `kafka.columns.TABLE`, in that order."""
+    key: Decoding | None
+    """How keys are decoded; None: they stay bytes."""
+    value: Decoding | None
+    """How values are decoded; None: they stay bytes."""
+
+
+class _Side(NamedTuple):
+    """Keys, or values, as the options say they are."""
+
+    decoding: Decoding | None
+    """How they are decoded, with all their fields; None: they stay bytes, or an option is wrong."""
+    known: bool = True
+    """Whether the options are right."""
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there can be some that cannot be decoded."""
+        return not self.known or (self.decoding is not None and self.decoding.tree is not None)
+
+
+def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
+    """The columns of rows, and how keys and values become theirs, however the options were written.
+
+    `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
+    """
+    sides = {side: _side(given, side, *options) for side, *options in _SIDES}
+    faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
+    if given.read(ON_DECODE_ERROR) != COLUMN:
+        faults = []
+    flags = {name: given.read(option) for option, name in _EXTRA}
+    if COLUMNS_OPTION.name not in given:
+        wanted = {*KAFKA_COLUMNS, *faults}
+        wanted |= {"headers"} if flags["headers"] else set()
+        wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
+        return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding)
+    fields = any(side.can_fail for side in sides.values())
+    named = _named(given, (*COLUMNS, *faults), fields=fields)
+    for option, name in _EXTRA:
+        if named and flags[name] is not None and flags[name] != (name in named):
+            flag, joint = ("true", "without") if flags[name] else ("false", "with")
+            given.problems.append(
+                f"{option.name} is {flag} and columns is {shown(given.value('columns'))}, {joint} {name}; expected "
+                "columns alone"
+            )
+    key, value = (_with_fields(given, name, side, named.get(name, ())) for name, side in sides.items())
+    return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value)
+
+
+def _side(given: RawOptions, name: str, format_option: Option, schema_option: Option) -> _Side:
+    said = given.read(format_option)
+    schema = schema_option.name in given
+    if said in (BINARY_FORMAT, STRING_FORMAT):
+        if schema and format_option.name in given:
+            given.problems.append(
+                f"{schema_option.name} is given and {format_option.name} is {said}, which has no schema; expected "
+                f"another format, or leave {schema_option.name} out"
+            )
+        return _Side(None if said == BINARY_FORMAT else Decoding(STRING_FORMAT, STRING))
+    if not schema:
+        given.problems.append(
+            f"{format_option.name} is {said} and {schema_option.name} is not given; expected the fields that a {name} "
+            f"has, such as {schema_option.example}"
+        )
+        return _Side(None, known=False)
+    struct = _struct(given, schema_option)
+    return _Side(None, known=False) if struct is None else _Side(Decoding(said, struct))
+
+
+def _struct(given: RawOptions, option: Option) -> Struct | None:
+    from evensplit.typed.schema import parse_struct
+
+    text = given.value(option.name)
+    try:
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError("it is empty" if text == "" else "it is not text")
+        return parse_struct(_contents(text.strip()))
+    except ModuleNotFoundError as error:
+        given.problems.append(f"{option.name} needs {error.name}; run pip install 'evensplit[typed]'")
+    except (ValueError, OSError) as error:
+        given.wrong(option, str(error))
+    return None
+
+
+def _contents(text: str) -> str:
+    """The schema that an option says: its text, or what is in a file. Raises OSError and ValueError."""
+    if not text.lower().startswith(FILE):
+        return text
+    path = FilePath(text[len(FILE) :].removeprefix("//"))
+    with path.open("rb") as file:
+        found = file.read(_FILE_BYTES_MAX + 1)
+    if len(found) > _FILE_BYTES_MAX:
+        raise ValueError(f"the file has more than {_FILE_BYTES_MAX:,} bytes")
+    return found.decode()
+
+
+def _named(given: RawOptions, known: Sequence[str], *, fields: bool) -> Mapping[str, Sequence[Path]]:
+    """Column -> the fields of it, that `columns` names; none, and one sentence about all that is wrong, for a wrong
+    value. A column that is named whole has the empty path."""
+    by_lower = {name.lower(): name for name in known}
+    try:
+        written = parse_names(str(given.value(COLUMNS_OPTION.name)))
+    except ValueError as error:
+        given.wrong(COLUMNS_OPTION, str(error), expected=_expected(known, fields=fields))
+        return {}
+    found = [(by_lower.get(path[0].lower(), path[0]), *path[1:]) for path in written]
+    reasons: list[str] = []
+    if unknown := [".".join(path) for path in found if path[0] not in known]:
+        reasons.append(f"there is no {' and no '.join(map(shown, dict.fromkeys(unknown)))}")
+    if repeated := [".".join(path) for path in dict.fromkeys(found) if path[0] in known and found.count(path) > 1]:
+        reasons.append(f"{' and '.join(repeated)} {'are' if len(repeated) > 1 else 'is'} there more than once")
+    plain = [path for path in found if len(path) > 1 and path[0] in known and path[0] not in ("key", "value")]
+    if plain:
+        reasons.append(f"{' and '.join('.'.join(path) for path in plain)}: only key and value have fields")
+    if reasons:
+        given.wrong(COLUMNS_OPTION, "; ".join(reasons), expected=_expected(known, fields=fields))
+        return {}
+    named: dict[str, list[Path]] = {}
+    for path in found:
+        named.setdefault(path[0], []).append(path[1:])
+    return named
+
+
+def _expected(known: Sequence[str], *, fields: bool) -> str:
+    named = f"one or more of {', '.join(known)}, separated by commas"
+    return f"{named}; or fields of key and value, as in value.id" if fields else named
+
+
+def _with_fields(given: RawOptions, name: str, side: _Side, paths: Sequence[Path]) -> Decoding | None:
+    """How `side` is decoded, with only the fields at `paths`."""
+    whole = side.decoding
+    inner = [path for path in paths if path]
+    if not inner or not side.known:
+        return whole
+    first = f"{name}.{'.'.join(inner[0])}"
+    if whole is None or not isinstance(whole.type, Struct):
+        given.wrong(COLUMNS_OPTION, f"{first} is named, and {name}.format does not give {name} any fields")
+        return whole
+    if len(inner) < len(paths):
+        given.wrong(COLUMNS_OPTION, f"{name} is named whole, and {first} beside it")
+        return whole
+    pruned, problems = prune(whole.type, inner)
+    if problems:
+        given.wrong(COLUMNS_OPTION, "; ".join(f"{name}.{problem}" for problem in problems))
+    return Decoding(whole.format, pruned)
+
+
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    wanted = set(names)
+    return tuple(name for name in TABLE if name in wanted)

@@ -1,0 +1,1 @@
+"""Every option of `format("evensplit")`, declared."""

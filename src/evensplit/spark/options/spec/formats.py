@@ -1,0 +1,69 @@
+"""Options declared: how keys and values are decoded, and which of it is wanted."""
+
+from __future__ import annotations
+
+from evensplit.kafka.options.option import Choice, Form, Option, Text, one_of
+from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, FAIL, FORMATS, NULL
+
+VALUE_FORMAT = Option(
+    name="value.format",
+    type=one_of(*FORMATS),
+    default=BINARY_FORMAT,
+    meaning="What values are written in: `binary` (the column `value` has bytes), `string` (it has text), or `json` "
+    "(it is a struct of the fields in `value.schema`). See [Typed columns](../howto/typed-columns.md).",
+    example="string",
+)
+KEY_FORMAT = Option(
+    name="key.format",
+    type=one_of(*FORMATS),
+    default=BINARY_FORMAT,
+    meaning="The same for keys and the column `key`.",
+    example="string",
+)
+_SCHEMA = Form(
+    "schema",
+    "a schema in DDL, such as `id BIGINT, address STRUCT<city: STRING>`, or in Spark's JSON; or file: and a path",
+)
+VALUE_SCHEMA = Option(
+    name="value.schema",
+    type=_SCHEMA,
+    default_text="none; `json` needs one",
+    meaning="The schema of values: DDL as in Spark, the JSON of a `StructType`, or `file:` and the path of a file with "
+    "one of them, which the driver reads. Fields that a value has beyond it are left out, and those that it lacks are "
+    "null.",
+    example="id BIGINT, amount DOUBLE, address STRUCT<city: STRING>",
+    needs=VALUE_FORMAT.name,
+)
+KEY_SCHEMA = Option(
+    name="key.schema",
+    type=_SCHEMA,
+    default_text="none; `json` needs one",
+    meaning="The same for keys.",
+    example="id BIGINT",
+    needs=KEY_FORMAT.name,
+)
+WHERE = Option(
+    name="where",
+    type=Text(),
+    default_text="every record becomes a row",
+    meaning="A condition in Spark's SQL. Records for which it is not true do not become rows.",
+    example="value.amount >= 900 AND topic LIKE 'orders%'",
+)
+ON_DECODE_ERROR = Option(
+    name="onDecodeError",
+    type=Choice({one: one for one in (FAIL, NULL, COLUMN)}),
+    default=FAIL,
+    meaning="What to do with a key or value that cannot be decoded: `fail` with an error that names the record; make "
+    "it `null`; or make it null and say why in a `column` `value_error`, with the bytes in `value_raw` (`key_error`, "
+    "`key_raw` for keys).",
+    example="column",
+    field="reading.on_decode_error",
+)
+
+FORMAT_OPTIONS: tuple[Option, ...] = (
+    VALUE_FORMAT,
+    VALUE_SCHEMA,
+    KEY_FORMAT,
+    KEY_SCHEMA,
+    ON_DECODE_ERROR,
+)

@@ -1,0 +1,31 @@
+"""How keys or values are decoded, as every task is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evensplit.typed.types import DataType
+
+BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
+FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
+"""What keys and values may be written in."""
+
+FAIL, NULL, COLUMN = "fail", "null", "column"
+"""What becomes of keys and values that cannot be decoded: they are an error; null; null, and columns say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """What is to become of keys, or of values."""
+
+    format: str
+    """STRING_FORMAT: they are text already. JSON_FORMAT."""
+
+    type: DataType
+    """The type of their column: of a struct, the fields that are wanted."""
+
+    @property
+    def tree(self) -> tuple[Any, ...] | None:
+        """It as the kernel takes it; None: there is nothing to be decoded."""
+        return None if self.format == STRING_FORMAT else (self.format, self.type.tree)
