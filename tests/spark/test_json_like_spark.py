@@ -14,7 +14,6 @@ from tests.support import json_documents
 from tests.support.from_json import (
     Answer,
     Case,
-    Comparison,
     Decoder,
     Difference,
     all_spark_answers,
@@ -169,20 +168,21 @@ def test_a_difference_that_is_listed_passes_and_one_that_never_occurs_fails(
         compare(decoder, questions, answers, [listed, never]).check()
 
 
-def test_spark_answers_every_document_that_was_collected(spark: SparkSession) -> None:
-    assert len({name for name, _ in public_suite()}) == 293
-    public = public_questions()
-    comparison = Comparison(differences=())
-    for (ddl, documents), said in zip(public, answered(spark, public), strict=True):
-        comparison.add(ddl, documents, said, said)
-    wrong = [
-        name for (name, _), answer in zip(public_suite(), spark_answers(spark, *public[-1]), strict=True) if answer.bad
-    ]
-    # In a field that nobody wants, all that has to be accepted is; a number that starts with a dot, say, is not.
-    assert not [name for name in wrong if name.startswith("y_")]
-    assert "n_number_.-1.json" in wrong
-    mine = hand_made()
-    said = answered(spark, mine)
-    assert [len(documents) for _, documents in mine] == list(map(len, said))
-    good = sum(not answer.bad for one in said for answer in one)
-    assert 1_000 < good < sum(map(len, said)) - 1_000
+def test_the_public_suite_is_judged_in_a_field_that_nobody_wants(spark: SparkSession) -> None:
+    names = [name for name, _ in public_suite()]
+    ddl, documents = public_questions()[-1]
+    bad = {name for name, answer in zip(names, spark_answers(spark, ddl, documents), strict=True) if answer.bad}
+    assert len(set(names)) == 293
+    # All that has to be accepted is. What must not be is, where Spark takes more than JSON (single quotes, numbers that
+    # are none), or where what is wrong has become another member, or follows the end of the document.
+    assert not [name for name in names if name.startswith("y_") and name in bad]
+    good = [name for name in names if name.startswith("n_") and name not in bad]
+    assert len(good) == 23, good
+
+
+def test_every_document_that_was_collected_has_an_answer(spark: SparkSession) -> None:
+    for asked in (public_questions(), hand_made()):
+        said = answered(spark, asked)
+        assert [len(documents) for _, documents in asked] == [len(one) for one in said]
+        flat = [answer.bad for one in said for answer in one]
+        assert len(flat) // 5 < sum(flat) < len(flat) * 9 // 10
