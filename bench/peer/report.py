@@ -121,7 +121,7 @@ def _rates(results: Results) -> str:
 
 def _others(results: Results) -> str:
     """Rates without Spark's own source or without the ceiling: a line for each side that they have."""
-    what = {CEILING: "all seven columns prebuilt", OURS_PLAIN: "the same without TLS", SPARK: "Spark's own"}
+    what = {CEILING: "all seven columns prebuilt", OURS_PLAIN: "the same without TLS"}
     what |= {OURS_UNDAMAGED: "none malformed"}
     rows = []
     for one in results.of(Kind.RATE):
@@ -129,7 +129,9 @@ def _others(results: Results) -> str:
             for against in (side for side in one.values if side != OURS):
                 found = _beside(one, (against,))
                 rate = _rate(one, against)
-                rows.append((_name(one), _rate(one, OURS), what[against], rate, shown(found), _goal(one, found)))
+                spark = f"{SPARK}, over TLS" if OURS_PLAIN in one.values else SPARK
+                beside = what.get(against, spark)
+                rows.append((_name(one), _rate(one, OURS), beside, rate, shown(found), _goal(one, found)))
     return table(("workload", "evensplit, rows/s", "beside", "rows/s", "times", "goal"), rows)
 
 
