@@ -34,6 +34,7 @@ from bench.peer.outcome import Outcome, Results, read
 from bench.peer.plan import FULL, QUICK, SIZES, Scale, Workload, chosen, workloads
 from bench.peer.processes import ROOT, Hosts, machine
 from bench.peer.report import line, tables, write_docs
+from bench.peer.typed import typed
 from bench.run import BROKER
 from evensplit.testing.process.spark_kafka_jars import SPARK, connector_jars
 
@@ -54,7 +55,7 @@ def main() -> int:
     if not has_peer(console, "make bench-peer"):
         return 2
     try:
-        known = workloads(scale, find_abilities())
+        known = [*workloads(scale, find_abilities()), *typed(1, scale), *typed(2, scale)]
         plan = chosen(known, arguments.only)
     except ValueError as error:
         console.print(str(error), highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 import zlib
@@ -25,6 +26,50 @@ CITIES = (
 )  # fmt: skip
 CENTS = (0, 50, 95, 99)
 ALPHABET = string.ascii_letters + string.digits
+
+
+EVENTS, ORDERS, DAMAGED_ORDERS = "events", "orders", "damaged orders"
+CONTENTS = (EVENTS, ORDERS, DAMAGED_ORDERS)
+"""What values are: JSON of any size; orders of about 200 bytes in JSON; the same, of which 1 % are cut off."""
+
+ORDER_BYTES = 200
+ORDER_SCHEMA = (
+    "id BIGINT, customer STRING, amount DOUBLE, currency STRING, note STRING, paid BOOLEAN, items INT, "
+    "address STRUCT<street: STRING, city: STRING, zip: STRING>"
+)
+STREETS = ("Königstraße", "Rue Église", "Calle Peñón", "Main Street", "Plaça Reial", "Øster Allé")
+
+
+def orders(count: int = POOL, seed: int = SEED, *, damaged: bool = False) -> tuple[tuple[bytes, bytes], ...]:
+    """`count` keys and values: orders in JSON, with names that are not ASCII, and a note in two of three."""
+    rng = random.Random(seed)
+    made = []
+    for number in range(count):
+        note = None if number % 3 == 0 else f"für {rng.choice(CITIES)}, {_token(rng, 6)}"
+        address = {
+            "street": f"{rng.choice(STREETS)} {rng.randrange(200)}",
+            "city": rng.choice(CITIES),
+            "zip": f"{rng.randrange(100_000):05d}",
+        }
+        order = {
+            "id": 4_000_000_000 + number,
+            "customer": f"user-{rng.randrange(USERS):05d}",
+            "amount": round(rng.random() * 1000, 2),
+            "currency": rng.choice(("EUR", "USD", "GBP")),
+            "note": note,
+            "paid": rng.random() < 0.8,
+            "items": rng.randrange(1, 30),
+            "address": address,
+        }
+        value = json.dumps(order, ensure_ascii=False, separators=(",", ":")).encode()
+        made.append((b"user-%05d" % rng.randrange(USERS), value[:-20] if damaged and number % 100 == 0 else value))
+    return tuple(made)
+
+
+@cache
+def contents(content: str, value_bytes: int) -> tuple[tuple[bytes, bytes], ...]:
+    """Keys and values of one of CONTENTS, which a topic repeats."""
+    return records(value_bytes) if content == EVENTS else orders(damaged=content == DAMAGED_ORDERS)
 
 
 @cache
@@ -67,7 +112,16 @@ def mostly_first(partitions: int) -> Callable[[int], int]:
     return lambda number: 0 if number % 5 else 1 + number // 5 % (partitions - 1)
 
 
-def fill(bootstrap: str, topic: str, *, value_bytes: int, codec: str, rows: int, place: Callable[[int], int]) -> None:
+def fill(
+    bootstrap: str,
+    topic: str,
+    *,
+    value_bytes: int,
+    codec: str,
+    rows: int,
+    place: Callable[[int], int],
+    content: str = EVENTS,
+) -> None:
     """Write `rows` records; `place` says which partition each goes to. Raises RuntimeError unless all are taken."""
     producer = Producer(
         {
@@ -79,7 +133,7 @@ def fill(bootstrap: str, topic: str, *, value_bytes: int, codec: str, rows: int,
             "queue.buffering.max.kbytes": 262_144,
         }
     )
-    pool = records(value_bytes)
+    pool = contents(content, value_bytes)
     for number in range(rows):
         key, value = pool[number % len(pool)]
         while True:

@@ -37,7 +37,8 @@ class Bench:
         """Fill in `outcome`, round by round."""
         outcome.at = now()
         outcome.load = [os.getloadavg()[0]]
-        self._prepare(workload.topic)
+        for topic in (workload.topic, *workload.also):
+            self._prepare(topic)
         {
             Kind.RATE: self._rate,
             Kind.STREAM: self._stream,
@@ -60,13 +61,15 @@ class Bench:
                 codec=topic.codec,
                 rows=topic.rows,
                 place=place,
+                content=topic.content,
             )
         self._filled.add(topic.name)
 
     def _rate(self, workload: Workload, outcome: Outcome) -> None:
         topic, cores = workload.topic, workload.cores
+        self._check_same(workload)
         for side in workload.sides:
-            if side.source in ("kafka", "evensplit"):
+            if side.source in ("kafka", "evensplit") and not workload.same:
                 found = self.hosts.get(side.host, cores).ask("count", **self._what(side, topic))["rows"]
                 if found != topic.rows:
                     raise RuntimeError(f"{topic.name} has {topic.rows:,} records, but {side.name} read {found:,}")
@@ -81,6 +84,19 @@ class Bench:
                     rate = topic.rows / float(answer["seconds"])
                 if number:
                     outcome.values.setdefault(side.name, []).append(rate)
+
+    def _check_same(self, workload: Workload) -> None:
+        """Raises RuntimeError if the sides do not give the same rows, where they have to."""
+        if not workload.same:
+            return
+        found = {
+            side.name: self.hosts.get(side.host, workload.cores).ask("digest", **self._what(side, workload.topic))[
+                "digest"
+            ]
+            for side in workload.sides
+        }
+        if len(set(found.values())) > 1:
+            raise RuntimeError(f"{workload.key}: the sides do not give the same rows: {found}")
 
     def _stream(self, workload: Workload, outcome: Outcome) -> None:
         topic = workload.topic
@@ -126,11 +142,12 @@ class Bench:
 
     def _what(self, side: Side, topic: Topic) -> dict[str, object]:
         """The request's source, options and columns."""
-        options = dict(side.options)
+        options: dict[str, str] = {}
         if side.source in ("kafka", "evensplit"):
             options |= {"kafka.bootstrap.servers": self.reach.plain, "subscribe": topic.name}
             options |= self.reach.secured if side.secured else {}
-        return {"source": side.source, "options": options, "select": side.select}
+        options |= side.options
+        return {"source": side.source, "options": options, "steps": side.steps}
 
 
 def turns(sides: Sequence[T], number: int) -> list[T]:

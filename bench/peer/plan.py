@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from bench.peer.data import EVENTS
+
 SPARK = "Spark's own"
 SPARK_MIN = "Spark's own, minPartitions 8"
 SPARK_CACHE = "Spark's own, cache of 1,000"
 OURS = "evensplit"
 OURS_PLAIN = "evensplit, without TLS"
+OURS_UNDAMAGED = "evensplit, none malformed"
 CEILING = "ceiling"
 FLOOR = "floor"
 WITNESS = "witness"
@@ -57,7 +60,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Records of one size and codec. `skewed`: 80 % of them in partition 0. No rows: they trickle in."""
+    """Records of one size and codec. `skewed`: 80 % of them in partition 0. No rows: they trickle in.
+
+    `content`: one of `data.CONTENTS`, whose values have about `value_bytes`.
+    """
 
     name: str
     value_bytes: int
@@ -65,17 +71,21 @@ class Topic:
     rows: int
     partitions: int = PARTITIONS
     skewed: bool = False
+    content: str = EVENTS
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: its name in the tables, where it runs, and what it reads how."""
+    """One side of a comparison: its name in the tables, where it runs, what it reads how, and does with it.
+
+    `steps`: each of them a condition in SQL, or expressions that columns are made of.
+    """
 
     name: str
     host: Host
     source: str = ""
     options: dict[str, str] = field(default_factory=dict)
-    select: tuple[str, ...] = ()
+    steps: tuple[str | tuple[str, ...], ...] = ()
     secured: bool = False
 
 
@@ -107,6 +117,10 @@ class Workload:
     rounds: int = 0
     unavailable: str = ""
     notes: tuple[str, ...] = ()
+    same: bool = False
+    """Whether all sides have to give the same rows."""
+    also: tuple[Topic, ...] = ()
+    """Topics that sides read instead, by their options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +137,7 @@ class Scale:
     rows: dict[int, int]
     rows_small: int
     rows_hot: int
+    rows_typed: int
     batches: dict[int, int]
     stream_rounds: int
     cold_rounds: int
@@ -136,6 +151,7 @@ FULL = Scale(
     rows={100: 3_000_000, 1024: 1_000_000},
     rows_small=1_000_000,
     rows_hot=3_000_000,
+    rows_typed=2_000_000,
     batches={PARTITIONS: 20, SMALL_PARTITIONS: 3},
     stream_rounds=5,
     cold_rounds=5,
@@ -148,6 +164,7 @@ QUICK = Scale(
     rows={100: 400_000, 1024: 100_000},
     rows_small=200_000,
     rows_hot=400_000,
+    rows_typed=200_000,
     batches={PARTITIONS: 6, SMALL_PARTITIONS: 1},
     stream_rounds=1,
     cold_rounds=1,

@@ -9,7 +9,19 @@ from textwrap import fill
 from typing import Protocol
 
 from bench.peer.outcome import Outcome, Results, Verdict, compare, verdict
-from bench.peer.plan import CEILING, FLOOR, OURS, OURS_PLAIN, QUICK, SPARK, SPARK_CACHE, SPARK_MIN, WITNESS, Kind
+from bench.peer.plan import (
+    CEILING,
+    FLOOR,
+    OURS,
+    OURS_PLAIN,
+    OURS_UNDAMAGED,
+    QUICK,
+    SPARK,
+    SPARK_CACHE,
+    SPARK_MIN,
+    WITNESS,
+    Kind,
+)
 from bench.peer.plot import plot
 
 BEGIN = "<!-- make bench-peer: written by it from here -->"
@@ -109,14 +121,17 @@ def _rates(results: Results) -> str:
 
 def _others(results: Results) -> str:
     """Rates without Spark's own source or without the ceiling: a line for each side that they have."""
-    what = {CEILING: "all seven columns prebuilt", OURS_PLAIN: "the same without TLS", SPARK: "Spark's own, over TLS"}
+    what = {CEILING: "all seven columns prebuilt", OURS_PLAIN: "the same without TLS"}
+    what |= {OURS_UNDAMAGED: "none malformed"}
     rows = []
     for one in results.of(Kind.RATE):
         if not {SPARK, CEILING} <= one.values.keys():
             for against in (side for side in one.values if side != OURS):
                 found = _beside(one, (against,))
                 rate = _rate(one, against)
-                rows.append((_name(one), _rate(one, OURS), what[against], rate, shown(found), _goal(one, found)))
+                spark = f"{SPARK}, over TLS" if OURS_PLAIN in one.values else SPARK
+                beside = what.get(against, spark)
+                rows.append((_name(one), _rate(one, OURS), beside, rate, shown(found), _goal(one, found)))
     return table(("workload", "evensplit, rows/s", "beside", "rows/s", "times", "goal"), rows)
 
 

@@ -47,6 +47,18 @@ class Session:
         """The number of rows to read."""
         return {"rows": self._frame(ask).count()}
 
+    def digest(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """A number that is the same for the same rows, in whatever order."""
+        from pyspark.sql import functions
+
+        frame = self._frame(ask)
+        every = functions.xxhash64(*(functions.col(f"`{name}`") for name in frame.columns))
+        found = frame.select(
+            functions.sum(every.cast("decimal(38,0)")).alias("all"), functions.count("*").alias("rows")
+        )
+        (row,) = found.collect()
+        return {"digest": f"{row['rows']} rows, {row['all']}"}
+
     def read(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Seconds to read everything into a sink that drops it."""
         from bench.run import seconds
@@ -114,7 +126,9 @@ class Session:
     def _frame(self, ask: dict[str, Any]) -> DataFrame:
         self._know(ask)
         frame = self._spark.read.format(ask["source"]).options(**ask["options"]).load()
-        return frame.select(*ask["select"]) if ask.get("select") else frame
+        for step in ask.get("steps", ()):
+            frame = frame.where(step) if isinstance(step, str) else frame.selectExpr(*step)
+        return frame
 
     def _know(self, ask: dict[str, Any]) -> None:
         """Make known what Spark does not find by itself, or what should be: `register` has the arguments."""
@@ -202,7 +216,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="evensplit-peer-") as directory:
         spark = start(arguments.master, arguments.jars, arguments.cache, arguments.java, directory)
         session = Session(spark, directory)
-        does = {"count": session.count, "read": session.read, "first": session.first}
+        does = {"count": session.count, "digest": session.digest, "read": session.read, "first": session.first}
         does |= {"stream": session.stream, "memory": session.memory}
         try:
             answers.write(json.dumps({"ready": spark.version, "python": str(Path(sys.executable).parent)}) + "\n")

@@ -193,12 +193,15 @@ impl<'a> Walk<'a, '_> {
             return Ok(());
         }
         loop {
-            let raw = self.name()?;
-            let number = match raw.ascii && !raw.escaped {
-                true => fields.number(raw.bytes, expected),
-                false => fields.number(strings::text(raw, self.key), expected),
+            self.scan.next();
+            let number = match fields.seen.expect(self.scan.rest(), expected) {
+                Some((length, number)) => {
+                    self.scan.skip_bytes(length);
+                    expected += 1;
+                    number
+                }
+                None => self.name(fields, &mut expected)?,
             };
-            self.scan.colon()?;
             match number {
                 Some(number) => {
                     if let Some(child) = fields.child(number) {
@@ -212,7 +215,6 @@ impl<'a> Walk<'a, '_> {
                         }
                         written += 1;
                     }
-                    expected = number + 1;
                 }
                 None => self.scan.skip_value()?,
             }
@@ -230,8 +232,23 @@ impl<'a> Walk<'a, '_> {
         Ok(())
     }
 
+    /// The number of the field whose name is next; `None` if it is not wanted. Passes over the colon, too.
+    #[inline(never)]
+    fn name(&mut self, fields: &mut StructColumn, expected: &mut usize) -> Decoded<Option<usize>> {
+        let begin = self.scan.at();
+        let raw = self.raw_name()?;
+        let number = fields.number(strings::text(raw, self.key));
+        self.scan.colon()?;
+        let text = self.scan.since(begin);
+        // Not with blanks before the colon, which may be others the next time.
+        if !raw.escaped && text.len() == raw.bytes.len() + 3 {
+            *expected = fields.seen.note(text, number);
+        }
+        Ok(number)
+    }
+
     #[inline(always)]
-    fn name(&mut self) -> Decoded<RawString<'a>> {
+    fn raw_name(&mut self) -> Decoded<RawString<'a>> {
         match self.scan.next() {
             Some(b'"' | b'\'') => self.scan.string(),
             _ => Err(self.scan.expected("the name of a field")),
@@ -285,7 +302,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn entry(&mut self, items: &mut Column) -> Decoded<()> {
-        let raw = self.name()?;
+        let raw = self.raw_name()?;
         let Column::Struct(entry) = items else { return Ok(()) };
         if let Some(Column::String(keys)) = entry.child(0) {
             self.push_text(raw, keys)?;

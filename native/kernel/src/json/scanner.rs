@@ -18,8 +18,6 @@ pub(crate) struct RawString<'a> {
     pub(crate) bytes: &'a [u8],
     /// Whether there is an escape in it. All of them are right.
     pub(crate) escaped: bool,
-    /// Whether all of its bytes are ASCII; the others may be no UTF-8.
-    pub(crate) ascii: bool,
 }
 
 /// Is told what is in an array or object, in its order.
@@ -51,7 +49,20 @@ pub(crate) struct Scanner<'a, 's> {
     open: &'s mut Vec<u8>,
 }
 
-/// The high bit of each byte that ends a run of plain characters; the lowest one that is set is right.
+/// So many bytes are looked at together.
+const BLOCK: usize = 16;
+
+/// How many plain characters a block begins with: none is the quote, a backslash or a control character.
+#[inline(always)]
+fn plain(block: &[u8; BLOCK], quote: u8) -> usize {
+    let both = u128::from_le_bytes(*block);
+    let (first, second) = (ends(both as u64, quote), ends((both >> 64) as u64, quote));
+    // Without a branch, which could not be foreseen.
+    let (marks, before) = if first != 0 { (first, 0) } else { (second, 8) };
+    before + (marks.trailing_zeros() / 8) as usize
+}
+
+/// The high bit of each byte that is no plain character; the lowest one that is set is right.
 #[inline(always)]
 fn ends(word: u64, quote: u8) -> u64 {
     let zero = |bytes: u64| bytes.wrapping_sub(LOW) & !bytes;
@@ -107,6 +118,17 @@ impl<'a, 's> Scanner<'a, 's> {
         Fault::new(format!("byte {}: expected {what}, found {found}", self.at))
     }
 
+    /// The bytes from the place on.
+    #[inline(always)]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(crate) fn skip_bytes(&mut self, count: usize) {
+        self.at += count;
+    }
+
     /// Passes over the colon after a name.
     #[inline(always)]
     pub(crate) fn colon(&mut self) -> Decoded<()> {
@@ -125,36 +147,26 @@ impl<'a, 's> Scanner<'a, 's> {
         let Some(quote @ (b'"' | b'\'')) = self.peek() else { return Err(self.expected("a string")) };
         self.at += 1;
         let begin = self.at;
-        let mut found = RawString { bytes: &[], escaped: false, ascii: true };
-        let mut high = 0_u64;
+        let mut escaped = false;
         loop {
-            while let Some(word) = self.bytes.get(self.at..self.at + 8).and_then(|eight| eight.try_into().ok()) {
-                let word = u64::from_le_bytes(word);
-                let end = ends(word, quote);
-                if end != 0 {
-                    // The bits below the lowest one that is set: the bytes before the end.
-                    high |= word & (end & end.wrapping_neg()).wrapping_sub(1);
-                    self.at += (end.trailing_zeros() / 8) as usize;
+            while let Some(block) = self.rest().first_chunk::<BLOCK>() {
+                let count = plain(block, quote);
+                self.at += count;
+                if count < BLOCK {
                     break;
                 }
-                high |= word;
-                self.at += 8;
             }
             match self.peek() {
                 Some(byte) if byte == quote => {
-                    found.bytes = self.since(begin);
-                    found.ascii = high & HIGH == 0;
+                    let bytes = self.since(begin);
                     self.at += 1;
-                    return Ok(found);
+                    return Ok(RawString { bytes, escaped });
                 }
                 Some(b'\\') => {
-                    found.escaped = true;
+                    escaped = true;
                     self.escape()?;
                 }
-                Some(0x20..) => {
-                    high |= u64::from(self.peek().unwrap_or_default());
-                    self.at += 1;
-                }
+                Some(0x20..) => self.at += 1,
                 Some(_) => return Err(self.expected("no control character in a string")),
                 None => return Err(Fault::new(format!("byte {}: a string has no end", begin - 1))),
             }

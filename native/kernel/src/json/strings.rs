@@ -10,7 +10,7 @@ const LONE_SURROGATE: u8 = b'?';
 /// The text of a string; what had to be changed is in `scratch`.
 #[inline(always)]
 pub(crate) fn text<'t>(raw: RawString<'t>, scratch: &'t mut Vec<u8>) -> &'t [u8] {
-    if raw.ascii && !raw.escaped {
+    if !raw.escaped && raw.bytes.is_ascii() {
         return raw.bytes;
     }
     changed(raw, scratch)
@@ -18,7 +18,7 @@ pub(crate) fn text<'t>(raw: RawString<'t>, scratch: &'t mut Vec<u8>) -> &'t [u8]
 
 #[inline(never)]
 fn changed<'t>(raw: RawString<'t>, scratch: &'t mut Vec<u8>) -> &'t [u8] {
-    let valid = if raw.ascii { Cow::Borrowed(raw.bytes) } else { replaced(raw.bytes) };
+    let valid = replaced(raw.bytes);
     if !raw.escaped {
         if let Cow::Borrowed(bytes) = valid {
             return bytes;
@@ -78,7 +78,7 @@ fn unescape(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Writes the string with the escapes that Jackson writes.
 pub(crate) fn write_escaped(raw: RawString<'_>, out: &mut String) {
-    let valid = if raw.ascii { Cow::Borrowed(raw.bytes) } else { replaced(raw.bytes) };
+    let valid = replaced(raw.bytes);
     pieces(&valid, |piece| match piece {
         Piece::Plain(plain) => String::from_utf8_lossy(plain).chars().for_each(|character| escaped(character, out)),
         Piece::Character(character) => escaped(character, out),

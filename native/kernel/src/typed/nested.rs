@@ -2,6 +2,7 @@
 
 use crate::binary::offset_32;
 use crate::error::Result;
+use crate::json::Names;
 use crate::typed::array::{Array, Memory};
 use crate::typed::column::Column;
 use crate::typed::data_type::Field;
@@ -19,6 +20,8 @@ pub(crate) struct StructColumn {
     /// Name -> its number; empty where names are compared.
     numbers: HashMap<Box<str>, usize>,
     children: Box<[Column]>,
+    /// What a decoder of JSON knows of the names that come.
+    pub(crate) seen: Names,
 }
 
 impl StructColumn {
@@ -30,7 +33,7 @@ impl StructColumn {
             count => names.iter().cloned().zip(0..count).rev().collect(),
         };
         let children = fields.iter().map(|field| Column::new(&field.data_type)).collect();
-        StructColumn { validity: Validity::default(), rows: 0, names, numbers, children }
+        StructColumn { validity: Validity::default(), rows: 0, names, numbers, children, seen: Names::default() }
     }
 
     #[inline]
@@ -43,12 +46,8 @@ impl StructColumn {
         self.children.len()
     }
 
-    /// The number of the field with this name. It is the `expected` one where fields come in their order.
-    #[inline]
-    pub(crate) fn number(&self, name: &[u8], expected: usize) -> Option<usize> {
-        if self.names.get(expected).is_some_and(|known| known.as_bytes() == name) {
-            return Some(expected);
-        }
+    /// The number of the field with this name.
+    pub(crate) fn number(&self, name: &[u8]) -> Option<usize> {
         if self.numbers.is_empty() {
             return self.names.iter().position(|known| known.as_bytes() == name);
         }

@@ -7,6 +7,7 @@ use std::io::Write;
 
 pub mod damage;
 pub mod strategy;
+pub mod typed;
 
 pub type Header = (Vec<u8>, Option<Vec<u8>>);
 
