@@ -24,6 +24,8 @@ from tests.support.from_json import (
     public_suite,
     spark_answers,
 )
+from tests.support.json_differences import DIFFERENCES
+from tests.support.json_kernel import kernel_answers
 
 pytestmark = pytest.mark.spark
 
@@ -32,6 +34,16 @@ BATCH = 8
 """Schemas that one job of Spark takes: a plan of many more takes longer than its job."""
 
 SEED = 20
+
+TAKEN_BY_SPARK = [
+    "n_number_NaN.json",
+    "n_number_infinity.json",
+    "n_number_minus_infinity.json",
+    "n_object_single_quote.json",
+    "n_string_single_quote.json",
+    "n_structure_object_followed_by_closing_object.json",
+]
+"""What no parser should accept: quotes and numbers that are not JSON's, and what follows the end of a document."""
 
 Questions: TypeAlias = list[tuple[str, list[bytes]]]
 Answers: TypeAlias = list[list[Answer]]
@@ -173,11 +185,8 @@ def test_the_public_suite_is_judged_in_a_field_that_nobody_wants(spark: SparkSes
     ddl, documents = public_questions()[-1]
     bad = {name for name, answer in zip(names, spark_answers(spark, ddl, documents), strict=True) if answer.bad}
     assert len(set(names)) == 293
-    # All that has to be accepted is. What must not be is, where Spark takes more than JSON (single quotes, numbers that
-    # are none), or where what is wrong has become another member, or follows the end of the document.
     assert not [name for name in names if name.startswith("y_") and name in bad]
-    good = [name for name in names if name.startswith("n_") and name not in bad]
-    assert len(good) == 23, good
+    assert [name for name in names if name.startswith("n_") and name not in bad] == TAKEN_BY_SPARK
 
 
 def test_every_document_that_was_collected_has_an_answer(spark: SparkSession) -> None:
@@ -186,3 +195,13 @@ def test_every_document_that_was_collected_has_an_answer(spark: SparkSession) ->
         assert [len(documents) for _, documents in asked] == [len(one) for one in said]
         flat = [answer.bad for one in said for answer in one]
         assert len(flat) // 5 < sum(flat) < len(flat) * 9 // 10
+
+
+@pytest.mark.xfail(
+    reason="the kernel has -0 as a negative zero, counts a number's sign and point as digits, has no limit for names, takes "
+    "the exponent -2147483648 and a lone surrogate for the name '?', and no control characters within base64"
+)
+def test_the_kernel_decodes_as_spark_does(spark: SparkSession, questions: Questions, answers: Answers) -> None:
+    collected = [*public_questions(), *hand_made()]
+    said = [*answered(spark, collected), *answers]
+    compare(kernel_answers, [*collected, *questions], said, DIFFERENCES).check()
