@@ -85,15 +85,6 @@ impl BinaryColumn {
         self.data.truncate(bytes.unwrap_or_default());
     }
 
-    /// The row with this number; `None` if it is null, or not there.
-    pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
-        let at = |row: usize| self.offsets.get(row).and_then(|&at| usize::try_from(at).ok());
-        if !self.validity.is_valid(row) {
-            return None;
-        }
-        self.data.get(at(row)?..at(row + 1)?)
-    }
-
     /// Hands the column out and begins a new one with room for as much again.
     pub(crate) fn finish(&mut self) -> Binary {
         let next = BinaryColumn::with_capacity(self.rows(), self.data.len());

@@ -136,13 +136,13 @@ impl fmt::Display for SelectionError {
 impl std::error::Error for SelectionError {}
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::indexing_slicing, clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_name_is_a_column_of_its_own() {
-        assert_eq!(Selection::of(&Selection::NAMES).unwrap(), Selection::ALL);
+        assert_eq!(Selection::of(&Selection::NAMES[..9]).unwrap(), Selection::ALL);
         let each: Vec<Selection> = Selection::NAMES.iter().map(|name| Selection::of(&[name]).unwrap()).collect();
         for (index, one) in each.iter().enumerate() {
             assert!(each.iter().skip(index + 1).all(|other| other != one), "{one:?}");
@@ -153,7 +153,7 @@ mod tests {
     fn names_that_make_no_selection() {
         let refused = |names: &[&str]| Selection::of(names).unwrap_err().to_string();
         let expected = "; expected one or more of key, value, topic, partition, offset, timestamp, timestampType, \
-                        headers, cluster, each once";
+                        headers, cluster, key_error, key_raw, value_error, value_raw, each once";
         assert_eq!(refused(&[]), format!("no column is named{expected}"));
         assert_eq!(refused(&["value", "Key"]), format!("there is no column \"Key\"{expected}"));
         assert_eq!(refused(&["value", "key", "value"]), format!("the column \"value\" is named twice{expected}"));

@@ -1,6 +1,6 @@
 //! Values in JSON become columns, whatever bytes they are.
 
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, missing_docs)]
 
 mod common;
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evensplit.typed.types import DataType
 
@@ -29,3 +29,18 @@ class Decoding:
     def tree(self) -> tuple[Any, ...] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
         return None if self.format == STRING_FORMAT else (self.format, self.type.tree)
+
+
+class Decodings(NamedTuple):
+    """What keys and values become."""
+
+    key: Decoding | None = None
+    """How keys are decoded; None: they are bytes."""
+    value: Decoding | None = None
+    """How values are decoded; None: they are bytes."""
+    null_faults: bool = False
+    """Those that cannot be decoded are null, and the columns of `kafka.columns.FAULT_COLUMNS` say why; else they are an
+    error."""
+
+
+AS_THEY_ARE = Decodings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evensplit.typed.types import (
@@ -207,7 +207,3 @@ def _field(parsed: exp.Expr, where: str) -> Field:
     if not isinstance(parsed, exp.ColumnDef) or kind is None:
         raise ValueError(f"{where or 'it'} has {parsed.sql('spark')!r}; expected a name and a type")
     return Field(parsed.name, _from_parsed(kind, _inside(where, parsed.name)))
-
-
-Parser = Callable[[str], Struct]
-"""What makes a struct of a text, and raises ValueError where it cannot."""

@@ -45,7 +45,7 @@ def values(count: int, base_offset: int = 0) -> bytearray:
 
 def builder(*, null_timestamps: bool = False, **limits: int) -> ColumnBuilder:
     """A builder with headers and cluster, and limits that no test reaches unless it says so."""
-    wide = {"rows_max": 1_000_000, "bytes_max": 1 << 26, "uncompressed_bytes_max": 1 << 26}
+    wide: dict[str, Any] = {"rows_max": 1_000_000, "bytes_max": 1 << 26, "uncompressed_bytes_max": 1 << 26}
     return ColumnBuilder(columns=COLUMNS, null_timestamps=null_timestamps, **(wide | limits))
 
 

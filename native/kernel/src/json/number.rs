@@ -96,6 +96,9 @@ impl<'a> Number<'a> {
     /// The nearest number in 64 bits of floating point; infinite if it is too large.
     #[inline(always)]
     pub(crate) fn double(&self) -> f64 {
+        if self.is_plain_zero() {
+            return 0.0;
+        }
         if self.exact && self.digits <= EXACT_MAX {
             let power = POWERS.get(self.exponent.unsigned_abs() as usize);
             if let Some(power) = power {
@@ -110,7 +113,16 @@ impl<'a> Number<'a> {
 
     /// The nearest number in 32 bits of floating point; infinite if it is too large.
     pub(crate) fn float(&self) -> f32 {
+        if self.is_plain_zero() {
+            return 0.0;
+        }
         self.parse().unwrap_or(f32::NAN)
+    }
+
+    /// Whether it is 0 or -0: an integer has no negative zero.
+    #[inline(always)]
+    fn is_plain_zero(&self) -> bool {
+        self.integer && self.digits == 0 && self.exact
     }
 
     fn parse<T: std::str::FromStr>(&self) -> Option<T> {

@@ -16,19 +16,6 @@ pub(crate) fn days(year: i64, month: u32, day: u32) -> Option<i32> {
     i32::try_from(era * 146_097 + day_of_era - 719_468).ok()
 }
 
-/// Year, month and day, so many days after 1970.
-pub(crate) fn date(days: i64) -> (i64, u32, u32) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month as u32, day as u32)
-}
-
 fn month_days(year: i64, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -54,7 +41,6 @@ mod tests {
             ((-5_877_641, 6, 23), i32::MIN),
         ] {
             assert_eq!(days(year, month, day), Some(expected));
-            assert_eq!(date(i64::from(expected)), (year, month, day));
         }
     }
 
@@ -66,13 +52,5 @@ mod tests {
             assert_eq!(days(year, month, day), None);
         }
         assert_eq!(days(5_881_580, 7, 12), None);
-    }
-
-    #[test]
-    fn every_day_of_four_centuries_follows_the_one_before() {
-        for day in -73_000..73_500_i32 {
-            let (year, month, of_month) = date(i64::from(day));
-            assert_eq!(days(year, month, of_month), Some(day));
-        }
     }
 }

@@ -29,20 +29,6 @@ pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
     fitting(if negative { -magnitude } else { magnitude }, precision)
 }
 
-/// `unscaled`, which has `scale` digits after the point, with `target` digits after it; `None` if more than `precision`
-/// digits are needed.
-pub(crate) fn rescale(unscaled: i128, scale: u8, target: u8, precision: u8) -> Option<i128> {
-    let scaled = if target >= scale {
-        unscaled.checked_mul(power(target - scale)?)?
-    } else {
-        let divisor = power(scale - target)?;
-        let (quotient, rest) = (unscaled / divisor, unscaled % divisor);
-        // Half up is away from zero.
-        quotient + if rest.unsigned_abs() * 2 >= divisor.unsigned_abs() { unscaled.signum() } else { 0 }
-    };
-    fitting(scaled, precision)
-}
-
 /// `unscaled` if it has at most `precision` digits.
 pub(crate) fn fitting(unscaled: i128, precision: u8) -> Option<i128> {
     (unscaled.unsigned_abs() < power(precision)?.unsigned_abs()).then_some(unscaled)
@@ -137,14 +123,5 @@ mod tests {
         assert_eq!(parse(format!("{all}9").as_bytes(), 38, 0), None);
         assert_eq!(parse(b"1e37", 38, 0), Some(10_i128.pow(37)));
         assert_eq!(parse(b"1e38", 38, 0), None);
-    }
-
-    #[test]
-    fn another_scale() {
-        assert_eq!(rescale(12_345, 3, 2, 38), Some(1_235));
-        assert_eq!(rescale(-12_345, 3, 2, 38), Some(-1_235));
-        assert_eq!(rescale(-12_344, 3, 2, 38), Some(-1_234));
-        assert_eq!(rescale(1, 0, 38, 38), None);
-        assert_eq!(rescale(1, 0, 37, 38), Some(10_i128.pow(37)));
     }
 }

@@ -38,12 +38,6 @@ impl<T: Copy + Default> Fixed<T> {
         self.values.truncate(rows);
     }
 
-    /// The row with this number; `None` if it is null, or not there.
-    #[inline]
-    pub(crate) fn get(&self, row: usize) -> Option<T> {
-        self.values.get(row).copied().filter(|_| self.validity.is_valid(row))
-    }
-
     /// Hands the column out and begins a new one with room for as much again.
     pub(crate) fn finish(&mut self, memory: fn(Vec<T>) -> Memory) -> Array {
         let (validity, null_count) = self.validity.finish();
@@ -100,15 +94,6 @@ impl BitColumn {
             *last &= (1_u8 << (rows % 8)) - 1;
         }
         self.rows = rows;
-    }
-
-    /// The row with this number; `None` if it is null, or not there.
-    #[inline]
-    pub(crate) fn get(&self, row: usize) -> Option<bool> {
-        if row >= self.rows || !self.validity.is_valid(row) {
-            return None;
-        }
-        self.bits.get(row / 8).map(|byte| byte >> (row % 8) & 1 == 1)
     }
 
     /// Hands the column out and begins a new one with room for as much again.

@@ -64,10 +64,6 @@ impl StructColumn {
         self.children.get_mut(number)
     }
 
-    pub(crate) fn get_child(&self, number: usize) -> Option<&Column> {
-        self.children.get(number)
-    }
-
     /// Ends a row; fields that were not written are null.
     #[inline]
     pub(crate) fn push(&mut self) {
@@ -101,10 +97,6 @@ impl StructColumn {
         }
         self.validity.truncate(rows, self.rows);
         self.rows = self.rows.min(rows);
-    }
-
-    pub(crate) fn is_valid(&self, row: usize) -> bool {
-        row < self.rows && self.validity.is_valid(row)
     }
 
     /// The bytes that each row needs, those of lists and texts left out.

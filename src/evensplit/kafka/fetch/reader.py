@@ -30,7 +30,7 @@ from evensplit.kafka.fetch.problems import DAMAGED, refused_by_kernel
 from evensplit.kafka.fetch.request import PartitionRead, reads_of
 from evensplit.kafka.fetch.response import Span
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
-from evensplit.typed.decoding import Decoding
+from evensplit.typed.decoding import AS_THEY_ARE, Decodings
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,7 @@ def read_ranges(
     clusters: Mapping[str, ClientSettings],
     *,
     columns: tuple[str, ...],
-    key: Decoding | None = None,
-    value: Decoding | None = None,
-    null_faults: bool = False,
+    decodings: Decodings = AS_THEY_ARE,
     topic_ids: Mapping[tuple[str, str], str] | None = None,
     cluster_ids: Mapping[str, str] | None = None,
     epochs: Mapping[SplitId, RangeEpochs] | None = None,
@@ -69,18 +67,13 @@ def read_ranges(
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `ranges`, each exactly once, in batches of `row_schema(columns, key, value)`, none empty.
+    """The records of `ranges`, each exactly once, in batches of `row_schema` of these columns, none empty.
 
-    `columns`: some of `columns.COLUMNS`, at least one, in that order; the others cost next to nothing. With
+    `columns`: some of `columns.TABLE`, at least one, in that order; the others cost next to nothing. With
     `null_timestamps`, a timestamp that 64 bits of microseconds cannot hold is null; without it, it is an error.
 
-    `key`, `value`: how keys and values are decoded; None: they are bytes. With `null_faults` those that cannot be
-    decoded are null, and the columns `key_error`, `key_raw`, `value_error` and `value_raw` say why; without, they are
-    an error.
-
-    `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap; each of
-    their clusters has its settings in `clusters`. Within a split offsets ascend, from batch to batch too; how splits
-    alternate is not defined. Offsets without a record (compacted, or markers of transactions) are left out. Records of
+    `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap. Within a
+    split offsets ascend, from batch to batch too; how splits alternate is not defined. Offsets without a record (compacted, or markers of transactions) are left out. Records of
     open and aborted transactions are included, unless a cluster's settings say `read_committed`: then aborted ones are
     left out, and open transactions are waited for, as long as for a leader.
 
@@ -127,18 +120,24 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    builder = ColumnBuilder(
+    builder = _builder(columns, limits, null_timestamps, decodings)
+    schema = row_schema(columns, decodings.key, decodings.value)
+    return _read(fetcher, builder, lambda: to_record_batch(builder.finish(), schema), limits.batch_bytes_max)
+
+
+def _builder(
+    columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, decodings: Decodings
+) -> ColumnBuilder:
+    return ColumnBuilder(
         columns=columns,
         rows_max=limits.rows_max,
         bytes_max=limits.bytes_max,
         uncompressed_bytes_max=limits.batch_bytes_max,
         null_timestamps=null_timestamps,
-        key=None if key is None else key.tree,
-        value=None if value is None else value.tree,
-        null_faults=null_faults,
+        key=None if decodings.key is None else decodings.key.tree,
+        value=None if decodings.value is None else decodings.value.tree,
+        null_faults=decodings.null_faults,
     )
-    schema = row_schema(columns, key, value)
-    return _read(fetcher, builder, lambda: to_record_batch(builder.finish(), schema), limits.batch_bytes_max)
 
 
 def _reads(

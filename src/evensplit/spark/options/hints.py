@@ -14,8 +14,8 @@ from evensplit.spark.options.spec.all import ALIASES, IGNORED_NAMES
 
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
 _DECODE = (
-    "keys and values come as bytes, so decode them in the query: cast(value as string), from_json, from_avro, "
-    "from_protobuf"
+    "value.format and key.format say what values and keys are written in; decode other formats in the query: "
+    "from_avro, from_protobuf"
 )
 _QUERY = "it belongs to the query: give it to writeStream"
 _GROUP = "use startingGroup to start where a group stands, and commitGroup for a stream to commit its positions to one"

@@ -17,7 +17,7 @@ from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_up
-from evensplit.typed.decoding import FAIL
+from evensplit.typed.decoding import FAIL, Decodings
 
 
 class ReaderPartition(InputPartition):
@@ -148,9 +148,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         ranges,
         partition.settings,
         columns=reading.columns,
-        key=reading.key,
-        value=reading.value,
-        null_faults=reading.on_decode_error != FAIL,
+        decodings=Decodings(reading.key, reading.value, reading.on_decode_error != FAIL),
         topic_ids=partition.topic_ids,
         cluster_ids=partition.cluster_ids,
         epochs=partition.epochs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.options.option import Choice, Form, Option, Text, one_of
+from evensplit.kafka.options.option import Choice, Form, Option, one_of
 from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, FAIL, FORMATS, NULL
 
 VALUE_FORMAT = Option(
@@ -41,13 +41,6 @@ KEY_SCHEMA = Option(
     meaning="The same for keys.",
     example="id BIGINT",
     needs=KEY_FORMAT.name,
-)
-WHERE = Option(
-    name="where",
-    type=Text(),
-    default_text="every record becomes a row",
-    meaning="A condition in Spark's SQL. Records for which it is not true do not become rows.",
-    example="value.amount >= 900 AND topic LIKE 'orders%'",
 )
 ON_DECODE_ERROR = Option(
     name="onDecodeError",
