@@ -26,7 +26,7 @@ class Decoding:
     """The type of their column: of a struct, the fields that are wanted."""
 
     @property
-    def tree(self) -> tuple[Any, ...] | None:
+    def tree(self) -> tuple[str, tuple[Any, ...]] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
         return None if self.format == STRING_FORMAT else (self.format, self.type.tree)
 

@@ -60,8 +60,8 @@ def rows_of(
         rows_max=100,
         bytes_max=1 << 20,
         uncompressed_bytes_max=1 << 20,
-        key=key and key.tree,
-        value=value and value.tree,
+        key=None if key is None else key.tree,
+        value=None if value is None else value.tree,
         null_faults=null_faults,
     )
     builder.append(frame, 0, len(frame), cluster="c", topic="t", partition=0, offset_start=0, offset_end=100)

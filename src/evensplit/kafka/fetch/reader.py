@@ -73,9 +73,10 @@ def read_ranges(
     `null_timestamps`, a timestamp that 64 bits of microseconds cannot hold is null; without it, it is an error.
 
     `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap. Within a
-    split offsets ascend, from batch to batch too; how splits alternate is not defined. Offsets without a record (compacted, or markers of transactions) are left out. Records of
-    open and aborted transactions are included, unless a cluster's settings say `read_committed`: then aborted ones are
-    left out, and open transactions are waited for, as long as for a leader.
+    split offsets ascend, from batch to batch too; how splits alternate is not defined. Offsets without a record
+    (compacted, or markers of transactions) are left out. Records of open and aborted transactions are included, unless
+    a cluster's settings say `read_committed`: then aborted ones are left out, and open transactions are waited for, as
+    long as for a leader.
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the ranges' topic. If
     it is empty or missing, any topic of that name is read, but only one for each partition. Brokers before Kafka 3.1

@@ -40,7 +40,8 @@ BEGINNINGS_AND_ENDS = {
 """All starts are ignored when a query continues, as `startingOffsets` is; a stream has no ends."""
 
 IN_COLUMNS = {"includeHeaders", "includeCluster"}
-FIXED = WHAT_IS_READ | BEGINNINGS_AND_ENDS | IN_COLUMNS | {one.name for one in DECLARED if one.ignored}
+DECODED = {"value.format", "value.schema", "key.format", "key.schema", "onDecodeError"}
+FIXED = WHAT_IS_READ | BEGINNINGS_AND_ENDS | IN_COLUMNS | DECODED | {one.name for one in DECLARED if one.ignored}
 
 
 def test_every_nemesis_is_described() -> None:

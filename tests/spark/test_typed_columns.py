@@ -1,0 +1,75 @@
+"""Typed columns through Spark: batch and stream, whole and by field, and what cannot be decoded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from evensplit.testing import LocalKafka
+from tests.support.records import Draft, produce
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+SCHEMA = "id BIGINT, amount DOUBLE, note STRING, address STRUCT<city: STRING, zip: STRING>, tags ARRAY<STRING>"
+JSON = {"value.format": "json", "value.schema": SCHEMA}
+COUNT = 300
+
+
+def options(east: LocalKafka, topic: str, **more: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": east.bootstrap_servers, "subscribe": topic, **more}
+
+
+@pytest.fixture
+def orders(east: LocalKafka, topic: str) -> str:
+    """Orders in two partitions, every tenth of them cut off."""
+    east.create_topic(topic, partitions=2)
+    drafts = []
+    for number in range(COUNT):
+        order = {"id": number, "amount": number / 4, "address": {"city": "Köln", "zip": f"{number:05}"}, "tags": ["a"]}
+        value = json.dumps(order | ({"note": "für uns"} if number % 3 else {}), ensure_ascii=False).encode()
+        drafts.append(Draft(value[:-9] if number % 10 == 9 else value, key=b"%d" % number, partition=number % 2))
+    produce(east.bootstrap_servers, topic, drafts, codec="lz4")
+    return topic
+
+
+def test_the_columns_are_those_of_from_json(spark: SparkSession, east: LocalKafka, orders: str) -> None:
+    ours = spark.read.format("evensplit").options(**options(east, orders, **JSON, onDecodeError="column")).load()
+    raw = spark.read.format("evensplit").options(**options(east, orders)).load()
+    theirs = raw.select("partition", "offset", sql.from_json(sql.col("value").cast("string"), SCHEMA).alias("value"))
+    good = ours.where("value_error IS NULL").select("partition", "offset", "value")
+    assert good.schema["value"].dataType == theirs.schema["value"].dataType
+    assert good.count() == COUNT * 9 // 10
+    assert good.exceptAll(theirs).count() == 0
+    bad = ours.where("value_error IS NOT NULL").join(raw.withColumnRenamed("value", "sent"), ["partition", "offset"])
+    assert bad.where("value IS NULL AND value_raw = sent").count() == COUNT // 10
+
+
+def test_only_some_fields_in_a_stream(spark: SparkSession, east: LocalKafka, orders: str, tmp_path: Path) -> None:
+    given = options(east, orders, **JSON, onDecodeError="null", columns="value.address.city, value.id, key, offset")
+    given |= {"key.format": "string", "startingOffsets": "earliest"}
+    frame = spark.readStream.format("evensplit").options(**given).load()
+    assert frame.schema.simpleString() == (
+        "struct<key:string,value:struct<id:bigint,address:struct<city:string>>,offset:bigint>"
+    )
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "rows"))
+    )
+    assert query.awaitTermination(120)
+    rows = spark.read.parquet(str(tmp_path / "rows"))
+    assert rows.where("value IS NULL").count() == COUNT // 10
+    good = rows.where("value IS NOT NULL")
+    assert good.where("key = cast(value.id as string) AND value.address.city = 'Köln'").count() == COUNT * 9 // 10
+
+
+def test_a_value_that_does_not_fit_ends_the_query(spark: SparkSession, east: LocalKafka, orders: str) -> None:
+    frame = spark.read.format("evensplit").options(**options(east, orders, **JSON, columns="value.id")).load()
+    with pytest.raises(PySparkException, match="offset 4: its value cannot be decoded: byte"):
+        frame.collect()
