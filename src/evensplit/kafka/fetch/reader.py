@@ -122,8 +122,7 @@ def read_ranges(
         batch_bytes_max=limits.batch_bytes_max,
     )
     builder = _builder(columns, limits, null_timestamps, decodings)
-    schema = row_schema(columns, decodings.key, decodings.value)
-    return _read(fetcher, builder, lambda: to_record_batch(builder.finish(), schema), limits.batch_bytes_max)
+    return _read(fetcher, builder, _finishing(builder, columns, decodings), limits.batch_bytes_max)
 
 
 def _builder(
@@ -139,6 +138,11 @@ def _builder(
         value=None if decodings.value is None else decodings.value.tree,
         null_faults=decodings.null_faults,
     )
+
+
+def _finishing(builder: ColumnBuilder, columns: tuple[str, ...], decodings: Decodings) -> Callable[[], pa.RecordBatch]:
+    schema = row_schema(columns, decodings.key, decodings.value)
+    return lambda: to_record_batch(builder.finish(), schema)
 
 
 def _reads(
