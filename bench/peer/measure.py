@@ -89,12 +89,10 @@ class Bench:
         """Raises RuntimeError if the sides do not give the same rows, where they have to."""
         if not workload.same:
             return
-        found = {
-            side.name: self.hosts.get(side.host, workload.cores).ask("digest", **self._what(side, workload.topic))[
-                "digest"
-            ]
-            for side in workload.sides
-        }
+        found: dict[str, str] = {}
+        for side in workload.sides:
+            worker = self.hosts.get(side.host, workload.cores)
+            found[side.name] = worker.ask("digest", **self._what(side, workload.topic))["digest"]
         if len(set(found.values())) > 1:
             raise RuntimeError(f"{workload.key}: the sides do not give the same rows: {found}")
 

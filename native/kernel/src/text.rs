@@ -5,3 +5,18 @@ pub(crate) mod calendar;
 pub(crate) mod decimal;
 pub(crate) mod double;
 pub(crate) mod time;
+
+/// Whether a number is negative, and what follows its sign, if it has one.
+fn sign(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    }
+}
+
+/// The digits that a text begins with, and what follows them.
+fn digits(text: &[u8]) -> (&[u8], &[u8]) {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text.split_at(count)
+}

@@ -6,18 +6,16 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from kafka.record.memory_records import MemoryRecordsBuilder
 
 from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.core.model import SplitId
 from evensplit.errors import UndecodableRecord
-from evensplit.kafka.fetch.columns import row_schema, to_record_batch
 from evensplit.kafka.fetch.problems import refused_by_kernel
-from evensplit.typed.decoding import STRING_FORMAT, Decoding
+from evensplit.typed.decoding import STRING_FORMAT, Decoding, Decodings
 from evensplit.typed.schema import parse_struct
 from evensplit.typed.types import STRING
+from tests.support.decoded import decoded, frame_of
 
 EVERY = (
     "b BOOLEAN, y TINYINT, h SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, x BINARY, "
@@ -43,36 +41,9 @@ OF_EVERY = {
 }
 
 
-def frame_of(*values: bytes | None) -> bytearray:
-    builder: Any = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 20)
-    for value in values:
-        builder.append(timestamp=0, key=value, value=value)
-    builder.close()
-    return bytearray(builder.buffer())
-
-
-def rows_of(
-    frame: bytearray, columns: tuple[str, ...], key: Decoding | None, value: Decoding | None, *, null_faults: bool
-) -> tuple[pa.RecordBatch, int]:
-    """The rows, and how many keys and values could not be decoded."""
-    builder = ColumnBuilder(
-        columns=columns,
-        rows_max=100,
-        bytes_max=1 << 20,
-        uncompressed_bytes_max=1 << 20,
-        key=None if key is None else key.tree,
-        value=None if value is None else value.tree,
-        null_faults=null_faults,
-    )
-    builder.append(frame, 0, len(frame), cluster="c", topic="t", partition=0, offset_start=0, offset_end=100)
-    batch = to_record_batch(builder.finish(), row_schema(columns, key, value))
-    batch.validate(full=True)
-    return batch, builder.faults
-
-
 def test_a_value_of_every_type_is_what_arrow_makes_of_it() -> None:
     value = Decoding("json", parse_struct(EVERY))
-    batch, faults = rows_of(frame_of(json.dumps(OF_EVERY).encode(), None), ("value",), None, value, null_faults=False)
+    batch, faults = decoded(frame_of([json.dumps(OF_EVERY).encode(), None]), ("value",), Decodings(value=value))
     (found, nothing) = batch.column("value").to_pylist()
     assert (found["t"], found["u"]) == (datetime(2024, 2, 29, 12, tzinfo=UTC), datetime(2024, 2, 29, 12))  # noqa: DTZ001
     assert found["x"] == b"ABC"
@@ -88,7 +59,9 @@ def test_a_value_of_every_type_is_what_arrow_makes_of_it() -> None:
 def test_what_cannot_be_decoded_is_null_and_says_why() -> None:
     key, value = Decoding(STRING_FORMAT, STRING), Decoding("json", parse_struct("id BIGINT"))
     columns = ("key", "value", "value_error", "value_raw")
-    batch, faults = rows_of(frame_of(b'{"id":1}', b'{"id":"x"}', None), columns, key, value, null_faults=True)
+    batch, faults = decoded(
+        frame_of([b'{"id":1}', b'{"id":"x"}', None]), columns, Decodings(key, value, null_faults=True)
+    )
     assert batch.to_pylist() == [
         {"key": '{"id":1}', "value": {"id": 1}, "value_error": None, "value_raw": None},
         {
@@ -103,10 +76,10 @@ def test_what_cannot_be_decoded_is_null_and_says_why() -> None:
 
 
 def test_an_error_names_the_record_and_what_to_do() -> None:
-    frame = frame_of(b'{"id":1}', b'{"id":1.5}')
+    frame = frame_of([b'{"id":1}', b'{"id":1.5}'])
     value = Decoding("json", parse_struct("id BIGINT"))
     with pytest.raises(KernelError) as refused:
-        rows_of(frame, ("value",), None, value, null_faults=False)
+        decoded(frame, ("value",), Decodings(value=value))
     with pytest.raises(UndecodableRecord) as caught:
         raise refused_by_kernel(SplitId("east", "orders", 3), 0, frame, 0, refused.value, 1 << 20)
     said = str(caught.value)

@@ -218,10 +218,8 @@ impl<'a> Walk<'a, '_> {
                 }
                 None => self.scan.skip_value()?,
             }
-            match self.scan.next() {
-                Some(b',') => self.scan.skip(),
-                Some(b'}') => break,
-                _ => return Err(self.scan.expected("',' or '}'")),
+            if self.scan.is_last(b'}')? {
+                break;
             }
         }
         self.scan.leave();
@@ -256,45 +254,36 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn array(&mut self, next: Option<u8>, list: &mut ListColumn) -> Decoded<()> {
-        if next != Some(b'[') {
-            return Err(self.scan.expected("an array"));
+        match next {
+            Some(b'[') => self.items(b']', list, Self::value),
+            _ => Err(self.scan.expected("an array")),
         }
-        self.scan.enter(b']')?;
-        let item_bytes = list.item_bytes();
-        if self.scan.next() == Some(b']') {
-            self.scan.leave();
-            return Ok(list.push()?);
-        }
-        loop {
-            self.budget.take(item_bytes)?;
-            self.value(list.items())?;
-            match self.scan.next() {
-                Some(b',') => self.scan.skip(),
-                Some(b']') => break,
-                _ => return Err(self.scan.expected("',' or ']'")),
-            }
-        }
-        self.scan.leave();
-        Ok(list.push()?)
     }
 
     fn map(&mut self, next: Option<u8>, list: &mut ListColumn) -> Decoded<()> {
-        if next != Some(b'{') {
-            return Err(self.scan.expected("an object"));
+        match next {
+            Some(b'{') => self.items(b'}', list, Self::entry),
+            _ => Err(self.scan.expected("an object")),
         }
-        self.scan.enter(b'}')?;
+    }
+
+    /// A list of what `item` reads, up to `closing`; its beginning is next.
+    #[inline(always)]
+    fn items(
+        &mut self,
+        closing: u8,
+        list: &mut ListColumn,
+        item: impl Fn(&mut Self, &mut Column) -> Decoded<()>,
+    ) -> Decoded<()> {
+        self.scan.enter(closing)?;
         let item_bytes = list.item_bytes();
-        if self.scan.next() == Some(b'}') {
-            self.scan.leave();
-            return Ok(list.push()?);
-        }
-        loop {
-            self.budget.take(item_bytes)?;
-            self.entry(list.items())?;
-            match self.scan.next() {
-                Some(b',') => self.scan.skip(),
-                Some(b'}') => break,
-                _ => return Err(self.scan.expected("',' or '}'")),
+        if self.scan.next() != Some(closing) {
+            loop {
+                self.budget.take(item_bytes)?;
+                item(self, list.items())?;
+                if self.scan.is_last(closing)? {
+                    break;
+                }
             }
         }
         self.scan.leave();

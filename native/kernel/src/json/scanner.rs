@@ -92,11 +92,6 @@ impl<'a, 's> Scanner<'a, 's> {
         self.bytes.get(self.at).copied()
     }
 
-    #[inline(always)]
-    pub(crate) fn skip(&mut self) {
-        self.at += 1;
-    }
-
     /// The next character that is no white space; it is not passed over.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<u8> {
@@ -110,7 +105,7 @@ impl<'a, 's> Scanner<'a, 's> {
 
     #[cold]
     pub(crate) fn expected(&self, what: &str) -> Fault {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         let found = match rest {
             [] => "the end".to_owned(),
             _ => format!("{:?}", String::from_utf8_lossy(rest.get(..20.min(rest.len())).unwrap_or_default())),
@@ -176,7 +171,7 @@ impl<'a, 's> Scanner<'a, 's> {
     /// Passes over an escape.
     #[cold]
     fn escape(&mut self) -> Decoded<()> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         let length = match rest {
             [_, b'"' | b'\'' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
             [_, b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => 6,
@@ -189,7 +184,7 @@ impl<'a, 's> Scanner<'a, 's> {
     /// Passes over a word, which has been recognised by its first letter.
     #[inline]
     pub(crate) fn word(&mut self, word: &str) -> Decoded<()> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         let after = rest.get(word.len()).copied().unwrap_or(b' ');
         if !rest.starts_with(word.as_bytes()) || after.is_ascii_alphanumeric() || matches!(after, b'_' | b'$' | 0x80..)
         {
@@ -202,7 +197,7 @@ impl<'a, 's> Scanner<'a, 's> {
     /// A number, whose sign or first digit is next. `NaN` and infinities are `None`: their text is `since` it began.
     #[inline(always)]
     pub(crate) fn number(&mut self) -> Decoded<Option<Number<'a>>> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         match Number::read(rest) {
             Some(number) if number.text.len() > NUMBER_BYTES_MAX => {
                 Err(self.expected(&format!("a number of at most {NUMBER_BYTES_MAX} characters")))
@@ -259,6 +254,19 @@ impl<'a, 's> Scanner<'a, 's> {
         Ok(())
     }
 
+    /// Whether what ended was the last in an array or object that `closing` ends; passes over the comma after it.
+    #[inline(always)]
+    pub(crate) fn is_last(&mut self, closing: u8) -> Decoded<bool> {
+        match self.next() {
+            Some(b',') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(byte) if byte == closing => Ok(true),
+            _ => Err(self.expected(if closing == b'}' { "',' or '}'" } else { "',' or ']'" })),
+        }
+    }
+
     /// Passes over the end of an array or object.
     #[inline]
     pub(crate) fn leave(&mut self) {
@@ -307,18 +315,12 @@ impl<'a, 's> Scanner<'a, 's> {
                     return Ok(());
                 }
                 let closing = self.open.last().copied().unwrap_or_default();
-                match self.next() {
-                    Some(b',') => {
-                        sink.mark(b',');
-                        self.at += 1;
-                        break;
-                    }
-                    Some(byte) if byte == closing => {
-                        sink.mark(closing);
-                        self.leave();
-                    }
-                    _ => return Err(self.expected(if closing == b'}' { "',' or '}'" } else { "',' or ']'" })),
+                if !self.is_last(closing)? {
+                    sink.mark(b',');
+                    break;
                 }
+                sink.mark(closing);
+                self.leave();
             }
         }
     }

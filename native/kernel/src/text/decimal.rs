@@ -1,16 +1,14 @@
 //! Decimals: exact, rounded half up.
 
+use crate::text::{digits, sign};
+
 /// The most digits that a decimal has.
-pub(crate) const DIGITS_MAX: usize = 38;
+const DIGITS_MAX: usize = 38;
 
 /// The digits without the point of what `text` says, with `scale` digits after the point; `None` if it is no number in
 /// the grammar of Java's `BigDecimal`, or needs more than `precision` digits.
 pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
-    let (negative, rest) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
+    let (negative, rest) = sign(text);
     let (whole, rest) = digits(rest);
     let (fraction, rest) = match rest {
         [b'.', rest @ ..] => digits(rest),
@@ -30,37 +28,31 @@ pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
 }
 
 /// `unscaled` if it has at most `precision` digits.
-pub(crate) fn fitting(unscaled: i128, precision: u8) -> Option<i128> {
+fn fitting(unscaled: i128, precision: u8) -> Option<i128> {
     (unscaled.unsigned_abs() < power(precision)?.unsigned_abs()).then_some(unscaled)
 }
 
 /// 10 to the power of `exponent`, up to 38.
-pub(crate) fn power(exponent: u8) -> Option<i128> {
+fn power(exponent: u8) -> Option<i128> {
     10_i128.checked_pow(u32::from(exponent))
-}
-
-fn digits(text: &[u8]) -> (&[u8], &[u8]) {
-    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    text.split_at(count)
 }
 
 /// An exponent, which has to fit into 32 bits.
 fn exponent(text: &[u8]) -> Option<i64> {
-    let unsigned = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    let (negative, unsigned) = sign(text);
     let (found, rest) = digits(unsigned);
     let significant = std::str::from_utf8(found).ok()?.trim_start_matches('0');
     if found.is_empty() || !rest.is_empty() || significant.len() > 10 {
         return None;
     }
     let value = if significant.is_empty() { 0 } else { significant.parse::<i64>().ok()? };
-    let signed = if text.first() == Some(&b'-') { -value } else { value };
+    let signed = if negative { -value } else { value };
     i32::try_from(signed).ok().map(i64::from)
 }
 
 /// The digits, times 10 to the power of `shift`, rounded half up.
 fn rescaled(whole: &[u8], fraction: &[u8], shift: i64) -> Option<i128> {
-    let significant = |&&byte: &&u8| byte == b'0';
-    let zeros = whole.iter().chain(fraction).take_while(significant).count();
+    let zeros = whole.iter().chain(fraction).take_while(|digit| **digit == b'0').count();
     let count = whole.len() + fraction.len() - zeros;
     let kept = i64::try_from(count).ok()?.saturating_add(shift);
     // Beyond so many digits, nothing fits.

@@ -1,6 +1,6 @@
 //! Dates and times, as Spark reads them without a format.
 
-use crate::text::calendar;
+use crate::text::{calendar, digits, sign};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: i128 = 86_400 * MICROS_PER_SECOND as i128;
@@ -21,7 +21,7 @@ pub(crate) fn date(text: &[u8]) -> Option<i32> {
             return Some(found);
         }
     }
-    let unsigned = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    let (_, unsigned) = sign(text);
     if unsigned.is_empty() || !unsigned.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -75,17 +75,16 @@ fn without_gmt(text: &[u8]) -> Option<Vec<u8>> {
 
 /// A number of `least` to `most` digits, and what follows it.
 fn number(text: &[u8], least: usize, most: usize) -> Option<(u32, &[u8])> {
-    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if count < least || count > most {
+    let (digits, rest) = digits(text);
+    if digits.len() < least || digits.len() > most {
         return None;
     }
-    let (digits, rest) = text.split_at(count);
     Some((digits.iter().fold(0, |value, digit| value * 10 + u32::from(digit - b'0')), rest))
 }
 
 /// The date that a text begins with, whether it has a day, and what follows it.
 fn leading_date(text: &[u8], year_digits_max: usize) -> Option<(i32, bool, &[u8])> {
-    let unsigned = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    let (negative, unsigned) = sign(text);
     let (year, mut rest) = number(unsigned, 4, year_digits_max)?;
     let (mut month, mut day, mut whole) = (1, 1, false);
     if let Some(after) = rest.strip_prefix(b"-") {
@@ -95,7 +94,7 @@ fn leading_date(text: &[u8], year_digits_max: usize) -> Option<(i32, bool, &[u8]
             whole = true;
         }
     }
-    let signed = if text.first() == Some(&b'-') { -i64::from(year) } else { i64::from(year) };
+    let signed = if negative { -i64::from(year) } else { i64::from(year) };
     Some((calendar::days(signed, month, day)?, whole, rest))
 }
 
@@ -144,8 +143,7 @@ fn moment(text: &[u8]) -> Option<(i128, Option<&[u8]>)> {
 
 /// Microseconds from any number of digits, and what follows them.
 fn fraction(text: &[u8]) -> (i64, &[u8]) {
-    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (digits, rest) = text.split_at(count);
+    let (digits, rest) = digits(text);
     let micros = (0..6).fold(0, |value, at| value * 10 + digits.get(at).map_or(0, |digit| i64::from(digit - b'0')));
     (micros, rest)
 }

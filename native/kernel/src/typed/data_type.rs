@@ -56,19 +56,6 @@ pub struct Field {
     pub data_type: DataType,
 }
 
-impl DataType {
-    /// How many levels are nested in it, itself included.
-    pub fn depth(&self) -> usize {
-        let inner = match self {
-            DataType::Struct(fields) => fields.iter().map(|field| field.data_type.depth()).max(),
-            DataType::Array(element) => Some(element.depth()),
-            DataType::Map(key, value) => Some(key.depth().max(value.depth())),
-            _ => None,
-        };
-        1 + inner.unwrap_or_default()
-    }
-}
-
 impl fmt::Display for DataType {
     /// As Spark writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

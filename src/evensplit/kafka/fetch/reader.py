@@ -15,7 +15,7 @@ for `progress_timeout_ms` of such time is an error, which says what the reader w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -122,7 +122,7 @@ def read_ranges(
         batch_bytes_max=limits.batch_bytes_max,
     )
     builder = _builder(columns, limits, null_timestamps, decodings)
-    return _read(fetcher, builder, _finishing(builder, columns, decodings), limits.batch_bytes_max)
+    return _read(fetcher, builder, row_schema(columns, decodings.key, decodings.value), limits.batch_bytes_max)
 
 
 def _builder(
@@ -140,11 +140,6 @@ def _builder(
     )
 
 
-def _finishing(builder: ColumnBuilder, columns: tuple[str, ...], decodings: Decodings) -> Callable[[], pa.RecordBatch]:
-    schema = row_schema(columns, decodings.key, decodings.value)
-    return lambda: to_record_batch(builder.finish(), schema)
-
-
 def _reads(
     ranges: Sequence[Range], clusters: Mapping[str, ClientSettings], epochs: Mapping[SplitId, RangeEpochs] | None
 ) -> list[PartitionRead]:
@@ -156,18 +151,18 @@ def _reads(
 
 
 def _read(
-    fetcher: Fetcher, builder: ColumnBuilder, finish: Callable[[], pa.RecordBatch], batch_bytes_max: int
+    fetcher: Fetcher, builder: ColumnBuilder, schema: pa.Schema, batch_bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
     try:
         for data, spans in fetcher.responses():
             for span in spans:
-                yield from _decode(data, span, builder, finish, fetcher, batch_bytes_max)
+                yield from _decode(data, span, builder, schema, fetcher, batch_bytes_max)
             if builder.full:
                 fetcher.compare_names(if_done=True)
-                yield finish()
+                yield to_record_batch(builder.finish(), schema)
         fetcher.compare_names()
         if builder.rows:
-            yield finish()
+            yield to_record_batch(builder.finish(), schema)
     finally:
         fetcher.close()
 
@@ -176,7 +171,7 @@ def _decode(
     data: bytearray,
     span: Span,
     builder: ColumnBuilder,
-    finish: Callable[[], pa.RecordBatch],
+    schema: pa.Schema,
     fetcher: Fetcher,
     batch_bytes_max: int,
 ) -> Iterator[pa.RecordBatch]:
@@ -202,7 +197,7 @@ def _decode(
         if not appended.stopped:
             break
         aborted = appended.aborted
-        yield finish()
+        yield to_record_batch(builder.finish(), schema)
     if span.position is None:
         fetcher.advance(span.read, offset)
     elif offset != span.position:

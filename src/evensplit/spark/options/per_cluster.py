@@ -25,12 +25,11 @@ from evensplit.spark.options.start_stop import (
     NoRecord,
     ParsedOffsets,
     by_group,
-    file_of,
     parse_end,
     parse_start,
     undemanding,
 )
-from evensplit.spark.options.values import TOPIC, RawOptions, is_whole, shown
+from evensplit.spark.options.values import TOPIC, RawOptions, file_of, is_whole, shown
 
 DEFAULT_CLUSTER = "default"
 """The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
@@ -16,12 +15,11 @@ from evensplit.spark.options.spec.formats import (
     VALUE_SCHEMA,
 )
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
-from evensplit.spark.options.values import RawOptions, shown
+from evensplit.spark.options.values import RawOptions, read_file, shown
 from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, STRING_FORMAT, Decoding
 from evensplit.typed.projection import Path, parse_names, prune
 from evensplit.typed.types import STRING, Struct
 
-FILE = "file:"
 _FILE_BYTES_MAX = 10_000_000
 _EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
 _SIDES = (("key", KEY_FORMAT, KEY_SCHEMA), ("value", VALUE_FORMAT, VALUE_SCHEMA))
@@ -103,33 +101,26 @@ def _side(given: RawOptions, name: str, format_option: Option, schema_option: Op
 def _struct(given: RawOptions, option: Option) -> Struct | None:
     from evensplit.typed.schema import parse_struct
 
-    text = given.value(option.name)
+    read = read_file(given, option, "schema.ddl", _FILE_BYTES_MAX)
+    if read is None:
+        return None
+    text = read.value(option.name)
     try:
         if not isinstance(text, str) or not text.strip():
             raise ValueError("it is empty" if text == "" else "it is not text")
-        return parse_struct(_contents(text.strip()))
+        return parse_struct(text)
     except ModuleNotFoundError as error:
         given.problems.append(f"{option.name} needs {error.name}; run pip install 'evensplit[typed]'")
-    except (ValueError, OSError) as error:
-        given.wrong(option, str(error))
+    except ValueError as error:
+        read.wrong(option, str(error))
     return None
 
 
-def _contents(text: str) -> str:
-    """The schema that an option says: its text, or what is in a file. Raises OSError and ValueError."""
-    if not text.lower().startswith(FILE):
-        return text
-    path = FilePath(text[len(FILE) :].removeprefix("//"))
-    with path.open("rb") as file:
-        found = file.read(_FILE_BYTES_MAX + 1)
-    if len(found) > _FILE_BYTES_MAX:
-        raise ValueError(f"the file has more than {_FILE_BYTES_MAX:,} bytes")
-    return found.decode()
-
-
 def _named(given: RawOptions, known: Sequence[str], *, fields: bool) -> Mapping[str, Sequence[Path]]:
-    """Column -> the fields of it, that `columns` names; none, and one sentence about all that is wrong, for a wrong
-    value. A column that is named whole has the empty path."""
+    """Column -> the paths of its fields that `columns` names, the empty path where it is named whole.
+
+    A wrong value names none, and is one sentence about all that is wrong.
+    """
     by_lower = {name.lower(): name for name in known}
     try:
         written = parse_names(str(given.value(COLUMNS_OPTION.name)))

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal
 
 from evensplit.core.state.offset_strategies import (
@@ -47,14 +46,13 @@ from evensplit.spark.options.spec.clusters import (
     STARTING_TIMESTAMP,
     STOP,
 )
-from evensplit.spark.options.values import PARTITION, TOPIC, RawOptions, is_whole, shown
+from evensplit.spark.options.values import PARTITION, TOPIC, RawOptions, is_whole, read_file, shown
 
 NoRecord = Literal["latest", "error"]
 
 STARTS = (*SPARK_STARTS, START)
 OFFSET_OPTIONS = (*STARTS, NO_RECORD, GROUP, *SPARK_ENDS, STOP)
 
-_FILE = "file:"
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _WORDS: Mapping[str, Strategy] = {"earliest": Earliest(), "latest": Latest()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -125,12 +123,6 @@ def by_group(strategy: Strategy | None, group: str) -> Strategy:
     if isinstance(strategy, Specific | ByTopic):
         return dataclasses.replace(strategy, otherwise=by_group(strategy.otherwise, group))
     return Committed(group, strategy)
-
-
-def file_of(value: object) -> str | None:
-    """The path in a value `file:/path`; None for another value."""
-    text = value.strip() if isinstance(value, str) else ""
-    return text.removeprefix(_FILE) if text.startswith(_FILE) else None
 
 
 def undemanding(said: ParsedOffsets | None) -> ParsedOffsets | None:
@@ -208,7 +200,7 @@ def _position(given: RawOptions, option: Option, otherwise: Strategy, form: str)
 
     In Spark's form, all partitions have to be named; of topics that have some, where others are named as a whole.
     """
-    read = _read_file(given, option)
+    read = read_file(given, option, "positions.json")
     if read is None:
         return None
     given = read
@@ -273,27 +265,6 @@ def _named_time(strategy: Strategy, key: TopicPartition) -> int | None:
     """The time that `strategy` names for `key` itself."""
     one = strategy.partitions.get(key) if isinstance(strategy, ByTopic) else None
     return one.timestamp_ms if isinstance(one, AtTime) else None
-
-
-def _read_file(given: RawOptions, option: Option) -> RawOptions | None:
-    """`given`, with the content of the file in the place of `file:/path`; None: it cannot be read.
-
-    It is read on the driver, when the query starts. Sentences about wrong values in it name its path.
-    """
-    file = file_of(given.value(option.name))
-    if file is None:
-        return given
-    path = Path(file)
-    try:
-        if not path.is_absolute():
-            raise ValueError("the path does not begin with /")
-        # Some editors put a mark of their own at the beginning.
-        text = path.read_bytes().decode("utf-8-sig").strip()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        given.wrong(option, reason, expected="the path of a file on the driver, as file:/path/positions.json")
-        return None
-    return RawOptions({**given.options, option.name.lower(): text}, given.problems, f"{given.where} (in {path})")
 
 
 def _offsets(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from evensplit.core.json_text import parse_json
@@ -16,6 +17,7 @@ from evensplit.core.text import shown as in_quotes
 from evensplit.kafka.options.option import LONG_MAX, Option
 
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_FILE = "file:"
 PARTITION = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
@@ -85,6 +87,38 @@ class RawOptions:
         """Whether `rules.refuse_unknown` has asked on this level whether `name` was meant, or said to use it."""
         asked = tuple(f" is not an option{self.where}; {hint} {name}" for hint in ("did you mean", "use"))
         return any(one in problem for problem in self.problems for one in asked)
+
+
+def file_of(value: object) -> str | None:
+    """The path in a value `file:/path`; None for another value."""
+    text = value.strip() if isinstance(value, str) else ""
+    return text.removeprefix(_FILE) if text.startswith(_FILE) else None
+
+
+def read_file(given: RawOptions, option: Option, example: str, bytes_max: int = -1) -> RawOptions | None:
+    """`given`, with the content of the file in the place of `file:/path`; None: it cannot be read.
+
+    It is read on the driver, when the query starts. Sentences about wrong values in it name its path. `example`: the
+    name of such a file. `bytes_max`: a longer one cannot be read; -1: however long it is.
+    """
+    file = file_of(given.value(option.name))
+    if file is None:
+        return given
+    path = Path(file)
+    try:
+        if not path.is_absolute():
+            raise ValueError("the path does not begin with /")
+        with path.open("rb") as opened:
+            content = opened.read(bytes_max + 1 if bytes_max >= 0 else -1)
+        if 0 <= bytes_max < len(content):
+            raise ValueError(f"the file has more than {bytes_max:,} bytes")
+        # Some editors put a mark of their own at the beginning.
+        text = content.decode("utf-8-sig").strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        given.wrong(option, reason, expected=f"the path of a file on the driver, as file:/path/{example}")
+        return None
+    return RawOptions({**given.options, option.name.lower(): text}, given.problems, f"{given.where} (in {path})")
 
 
 def is_whole(value: object, least: int, most: int = LONG_MAX) -> bool:

@@ -22,14 +22,14 @@ KEY_FORMAT = Option(
 )
 _SCHEMA = Form(
     "schema",
-    "a schema in DDL, such as `id BIGINT, address STRUCT<city: STRING>`, or in Spark's JSON; or file: and a path",
+    "a schema in DDL, such as `id BIGINT, address STRUCT<city: STRING>`, or in Spark's JSON; or file:/path",
 )
 VALUE_SCHEMA = Option(
     name="value.schema",
     type=_SCHEMA,
     default_text="none; `json` needs one",
-    meaning="The schema of values: DDL as in Spark, the JSON of a `StructType`, or `file:` and the path of a file with "
-    "one of them, which the driver reads. Fields that a value has beyond it are left out, and those that it lacks are "
+    meaning="The schema of values: DDL as in Spark, the JSON of a `StructType`, or `file:/path`, a file on the driver "
+    "with one of them. Fields that a value has beyond it are left out, and those that it lacks are "
     "null.",
     example="id BIGINT, amount DOUBLE, address STRUCT<city: STRING>",
     needs=VALUE_FORMAT.name,
