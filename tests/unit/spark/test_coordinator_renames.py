@@ -50,13 +50,19 @@ def test_without_discovery_a_renamed_cluster_is_read_on_at_once(clock: Clock) ->
 
 
 def test_what_was_skipped_before_a_cluster_was_renamed_is_declared_under_its_new_name(clock: Clock) -> None:
-    """Nobody has looked since it was read when the metadata begins to call it otherwise."""
+    """The first look after its records have gone is the first one under its new name."""
+
+    class Renamed(dict[str, FakeKafka]):
+        def __getitem__(self, name: str) -> FakeKafka:
+            if name == "north":
+                east.delete_records("a", 0, 7)
+            return east
+
     east = kafka("east", "a")
     service = Service(metadata(cluster("east", "a")))
-    one = host({"east": east, "north": east}, service, clock, failOnDataLoss="false", startingOffsets="earliest")
+    one = host(Renamed(), service, clock, failOnDataLoss="false", startingOffsets="earliest")
     end = one.plan(NONE, limited=False)
     one.partitions(NONE, end)
-    east.delete_records("a", 0, 7)
     service.answer = metadata(cluster("north", "a"))
     after = go_on(one, end, clock, times=3)
     assert list(after.clusters) == ["north"]

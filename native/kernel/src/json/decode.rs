@@ -234,8 +234,11 @@ impl<'a> Walk<'a, '_> {
     #[inline(never)]
     fn name(&mut self, fields: &mut StructColumn, expected: &mut usize) -> Decoded<Option<usize>> {
         let begin = self.scan.at();
-        let raw = self.raw_name()?;
-        let number = fields.number(strings::text(raw, self.key));
+        let raw = self.scan.name()?;
+        let number = match strings::has_half_a_pair(raw) {
+            true => None,
+            false => fields.number(strings::text(raw, self.key)),
+        };
         self.scan.colon()?;
         let text = self.scan.since(begin);
         // Not with blanks before the colon, which may be others the next time.
@@ -243,14 +246,6 @@ impl<'a> Walk<'a, '_> {
             *expected = fields.seen.note(text, number);
         }
         Ok(number)
-    }
-
-    #[inline(always)]
-    fn raw_name(&mut self) -> Decoded<RawString<'a>> {
-        match self.scan.next() {
-            Some(b'"' | b'\'') => self.scan.string(),
-            _ => Err(self.scan.expected("the name of a field")),
-        }
     }
 
     fn array(&mut self, next: Option<u8>, list: &mut ListColumn) -> Decoded<()> {
@@ -291,7 +286,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn entry(&mut self, items: &mut Column) -> Decoded<()> {
-        let raw = self.raw_name()?;
+        self.scan.next();
+        let raw = self.scan.name()?;
         let Column::Struct(entry) = items else { return Ok(()) };
         if let Some(Column::String(keys)) = entry.child(0) {
             self.push_text(raw, keys)?;
@@ -331,7 +327,11 @@ impl<'a> Walk<'a, '_> {
         if !matches!(next, Some(b'"' | b'\'')) {
             return Err(self.scan.expected(name));
         }
-        let raw = self.scan.string()?;
+        let raw = match column {
+            // As in Jackson, blanks of any kind may stand between the groups of base64 in double quotes.
+            Column::Binary(_) if next == Some(b'"') => self.scan.string_with_controls()?,
+            _ => self.scan.string()?,
+        };
         let text = strings::text(raw, self.text);
         let read = match column {
             Column::Decimal { digits, precision, scale } => {

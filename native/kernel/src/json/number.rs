@@ -81,6 +81,13 @@ impl<'a> Number<'a> {
         Some(number)
     }
 
+    /// How many digits it has, one less if it begins with a zero.
+    #[cold]
+    pub(crate) fn digits(&self) -> usize {
+        let digits = self.text.iter().filter(|byte| byte.is_ascii_digit());
+        digits.clone().count() - usize::from(digits.clone().next() == Some(&b'0'))
+    }
+
     /// Its value, if it is written as an integer and 64 bits can hold it.
     #[inline(always)]
     pub(crate) fn long(&self) -> Option<i64> {

@@ -2,12 +2,16 @@
 
 use crate::fault::{Decoded, Fault};
 use crate::json::number::Number;
+use crate::json::strings;
 
 /// How deep arrays and objects may be nested.
 const NESTED_MAX: usize = 1000;
 
-/// The longest number, in characters.
-const NUMBER_BYTES_MAX: usize = 1000;
+/// The most digits of a number; a zero that it begins with does not count.
+const DIGITS_MAX: usize = 1000;
+
+/// The longest name, in UTF-16 code units.
+const NAME_UNITS_MAX: usize = 50_000;
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -168,6 +172,42 @@ impl<'a, 's> Scanner<'a, 's> {
         }
     }
 
+    /// The name of a field, which has to be next.
+    #[inline(always)]
+    pub(crate) fn name(&mut self) -> Decoded<RawString<'a>> {
+        let begin = self.at;
+        let raw = match self.peek() {
+            Some(b'"' | b'\'') => self.string()?,
+            _ => return Err(self.expected("the name of a field")),
+        };
+        if raw.bytes.len() > NAME_UNITS_MAX && strings::units(raw) > NAME_UNITS_MAX {
+            return Err(Fault::new(format!("byte {begin}: expected a name of at most {NAME_UNITS_MAX} characters")));
+        }
+        Ok(raw)
+    }
+
+    /// A string whose double quote is next, in which control characters may stand.
+    pub(crate) fn string_with_controls(&mut self) -> Decoded<RawString<'a>> {
+        let begin = self.at;
+        let mut escaped = false;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                None => return Err(Fault::new(format!("byte {begin}: a string has no end"))),
+                Some(b'"') => {
+                    let bytes = self.since(begin + 1);
+                    self.at += 1;
+                    return Ok(RawString { bytes, escaped });
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
     /// Passes over an escape.
     #[cold]
     fn escape(&mut self) -> Decoded<()> {
@@ -199,8 +239,8 @@ impl<'a, 's> Scanner<'a, 's> {
     pub(crate) fn number(&mut self) -> Decoded<Option<Number<'a>>> {
         let rest = self.rest();
         match Number::read(rest) {
-            Some(number) if number.text.len() > NUMBER_BYTES_MAX => {
-                Err(self.expected(&format!("a number of at most {NUMBER_BYTES_MAX} characters")))
+            Some(number) if number.text.len() > DIGITS_MAX && number.digits() > DIGITS_MAX => {
+                Err(self.expected(&format!("a number of at most {DIGITS_MAX} digits")))
             }
             Some(number) => {
                 self.at += number.text.len();
@@ -289,7 +329,7 @@ impl<'a, 's> Scanner<'a, 's> {
             } else {
                 if closing == b'}' {
                     self.next();
-                    sink.string(self.string()?);
+                    sink.string(self.name()?);
                     self.colon()?;
                     sink.mark(b':');
                 }

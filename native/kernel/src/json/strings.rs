@@ -76,6 +76,30 @@ fn unescape(bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
+/// Whether an escape in it is half of a pair of surrogates, alone.
+#[inline(always)]
+pub(crate) fn has_half_a_pair(raw: RawString<'_>) -> bool {
+    let mut found = false;
+    if raw.escaped {
+        pieces(raw.bytes, |piece| found |= matches!(piece, Piece::Lone(_)));
+    }
+    found
+}
+
+/// Its length in UTF-16 code units.
+#[cold]
+pub(crate) fn units(raw: RawString<'_>) -> usize {
+    let mut count = 0;
+    pieces(&replaced(raw.bytes), |piece| {
+        count += match piece {
+            Piece::Plain(plain) => String::from_utf8_lossy(plain).encode_utf16().count(),
+            Piece::Character(character) => character.len_utf16(),
+            Piece::Lone(_) => 1,
+        }
+    });
+    count
+}
+
 /// Writes the string with the escapes that Jackson writes.
 pub(crate) fn write_escaped(raw: RawString<'_>, out: &mut String) {
     let valid = replaced(raw.bytes);

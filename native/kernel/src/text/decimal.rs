@@ -5,6 +5,9 @@ use crate::text::{digits, sign};
 /// The most digits that a decimal has.
 const DIGITS_MAX: usize = 38;
 
+/// Java divides by no higher power of ten.
+const POWER_MAX: i64 = 646_456_993;
+
 /// The digits without the point of what `text` says, with `scale` digits after the point; `None` if it is no number in
 /// the grammar of Java's `BigDecimal`, or needs more than `precision` digits.
 pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
@@ -22,7 +25,9 @@ pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let shift = exponent - i64::try_from(fraction.len()).ok()? + i64::from(scale);
+    let scale_given = i64::try_from(fraction.len()).ok()? - exponent;
+    i32::try_from(scale_given).ok()?;
+    let shift = i64::from(scale) - scale_given;
     let magnitude = rescaled(whole, fraction, shift)?;
     fitting(if negative { -magnitude } else { magnitude }, precision)
 }
@@ -59,6 +64,9 @@ fn rescaled(whole: &[u8], fraction: &[u8], shift: i64) -> Option<i128> {
     if count > 0 && kept > DIGITS_MAX as i64 {
         return None;
     }
+    if count > 0 && shift < -POWER_MAX {
+        return None;
+    }
     if count == 0 || kept < 0 {
         return Some(0);
     }
@@ -81,7 +89,7 @@ mod tests {
 
     #[test]
     fn rounds_half_up_and_then_looks_at_the_digits() {
-        let cases: [(&str, Option<i128>); 19] = [
+        let cases: [(&str, Option<i128>); 23] = [
             ("999.994", Some(99_999)),
             ("999.995", None),
             ("-0.005", Some(-1)),
@@ -94,6 +102,10 @@ mod tests {
             ("1e-99999999", Some(0)),
             ("0e2147483647", Some(0)),
             ("0e999999999999", None),
+            ("0e-2147483647", Some(0)),
+            ("0e-2147483648", None),
+            ("1e-646456991", Some(0)),
+            ("1e-646456996", None),
             ("+1.", Some(100)),
             (".5", Some(50)),
             (".", None),
