@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Loss, Split, SplitId, Topic
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.core.state.settings import PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
@@ -22,6 +23,10 @@ from evensplit.errors import CheckpointCorrupt, CheckpointError
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 offsets = st.integers(0, 2**63 - 1)
 revisions = st.integers(0, 9)
+
+schemas = st.just(ReaderSchema()) | st.builds(
+    ReaderSchema, st.sampled_from(["", '["long"]', '["struct",[["id",["long"]]]]']), names
+)
 
 times = st.none() | st.integers(0, 2**42)
 numbers = st.sets(st.integers(0, 40), min_size=1, max_size=9) | st.integers(1, 12).map(lambda count: set(range(count)))
@@ -123,6 +128,8 @@ def states(draw: st.DrawFn) -> EnumeratorState:
         bounded=draw(st.booleans()),
         tasks_min=draw(st.none() | st.integers(1, 10**6)),
         task_offsets_max=draw(st.none() | st.integers(1, 10**12)),
+        value_schema=draw(schemas),
+        key_schema=draw(schemas),
     )
     pinned = st.builds(SplitId, names, names, st.integers(0, 999))
     readable = st.builds(Cluster, names) | st.builds(Topic, names, names) | pinned

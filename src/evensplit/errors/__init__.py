@@ -25,7 +25,8 @@
     ├── CheckpointError              a checkpoint, or an offset in it, that cannot be used
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
     │   ├── CheckpointVersionUnknown it is one of ours, written by a newer version
-    │   └── CheckpointForeign        it is not one of ours
+    │   ├── CheckpointForeign        it is not one of ours
+    │   └── SchemaChanged            it is of a query that decoded by another schema
     ├── TransitionError              an event that cannot happen in the enumerator's state
     ├── LocalKafkaError              the broker for tests did not start or stop
     ├── SimulationFailed             a simulated run broke a law
@@ -65,6 +66,7 @@ from evensplit.errors.state import (
     CheckpointError,
     CheckpointForeign,
     CheckpointVersionUnknown,
+    SchemaChanged,
     TransitionError,
 )
 from evensplit.errors.testing import ChaosError, LocalKafkaError, SimulationFailed
@@ -103,6 +105,7 @@ __all__ = [
     "OldMessageFormat",
     "OptionError",
     "PortError",
+    "SchemaChanged",
     "SimulationFailed",
     "SubscriptionError",
     "TimestampOutOfRange",

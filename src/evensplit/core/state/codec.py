@@ -12,6 +12,8 @@ that there are. `null` stands for values that are not known yet. Usual values ar
 
     "rebalance", "scope", "retentionMs", "bounded",
     "readerOffsetsMin", "tasksMin", "taskOffsetsMax"  settings that are not the default
+    "keySchema", "valueSchema": ["…", "…"]            what they are decoded by: the type of the column as a tree in
+                                                      JSON, and the text of the schema
     "begun": false                                    before the first batch
     "dealtTo": [0, 2]                                 the readers that splits were assigned to, if not all of them
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
@@ -62,6 +64,7 @@ from typing import Any
 
 from evensplit.core.model import ClusterState, Split, SplitId
 from evensplit.core.state.codec_topics import decode_topic, encode_topic, from_version_1
+from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import READERS_MAX, EnumeratorState, new_losses
@@ -185,6 +188,8 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "readerOffsetsMin": (settings.reader_offsets_min, usual.reader_offsets_min),
         "tasksMin": (settings.tasks_min, usual.tasks_min),
         "taskOffsetsMax": (settings.task_offsets_max, usual.task_offsets_max),
+        "keySchema": (list(settings.key_schema), list(usual.key_schema)),
+        "valueSchema": (list(settings.value_schema), list(usual.value_schema)),
         "begun": (state.begun, True),
         "dealtTo": (list(state.assigned_readers), list(range(state.readers))),
         "pins": (encode_pins(state.eligible), []),
@@ -223,6 +228,8 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         reader_offsets_min=count(body.get("readerOffsetsMin", usual.reader_offsets_min), "readerOffsetsMin"),
         tasks_min=count_or_none(body.get("tasksMin"), "tasksMin"),
         task_offsets_max=count_or_none(body.get("taskOffsetsMax"), "taskOffsetsMax"),
+        key_schema=ReaderSchema(*map(word, body.get("keySchema", usual.key_schema))),
+        value_schema=ReaderSchema(*map(word, body.get("valueSchema", usual.value_schema))),
     )
     if settings.problems():
         raise ValueError("; ".join(settings.problems()))

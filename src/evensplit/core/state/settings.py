@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evensplit.core.policies import BALANCED, POLICIES
+from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema
 
 ALWAYS, ON_RESCALE, NEVER = "always", "on-rescale", "never"
 REBALANCES = (ALWAYS, ON_RESCALE, NEVER)
@@ -50,6 +51,10 @@ class Settings:
     """The least number of tasks of a batch, at least 1; see `tasks.plan_tasks`."""
     task_offsets_max: int | None = None
     """The most offsets of one task, at least 1; see `tasks.plan_tasks`."""
+    key_schema: ReaderSchema = NO_SCHEMA
+    """What keys are decoded by."""
+    value_schema: ReaderSchema = NO_SCHEMA
+    """What values are decoded by."""
 
     def problems(self) -> tuple[str, ...]:
         """Return one sentence for each invalid setting."""
@@ -75,4 +80,5 @@ class Settings:
             )
             if value is not None and value < 1
         )
+        found.extend(filter(None, (self.key_schema.problem(), self.value_schema.problem())))
         return tuple(found)

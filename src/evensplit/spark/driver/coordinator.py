@@ -34,7 +34,7 @@ from evensplit.metadata import MetadataService
 from evensplit.spark.driver.agenda import Agenda, Due, Wait
 from evensplit.spark.driver.batch_ends import BatchEnds
 from evensplit.spark.driver.change_log import say_changes
-from evensplit.spark.driver.event_feed import EventFeed, settings_changed
+from evensplit.spark.driver.event_feed import EventFeed, check_schemas, settings_changed
 from evensplit.spark.driver.foreign_checkpoint import deal
 from evensplit.spark.driver.metadata_poller import MetadataPoller, open_metadata
 from evensplit.spark.driver.notices import Notices
@@ -251,6 +251,7 @@ class Coordinator:
         Args:
             late: bounds that the tasks look up anew.
         """
+        check_schemas(end.settings, self._options)
         if not self._metadata.answers:
             try:
                 self._metadata.refresh(end, patient=False)
@@ -299,6 +300,7 @@ class Coordinator:
         events: list[Event] = []
         if not state.session.assigned:
             # First of all, so that the options of today decide how long positions are retained.
+            check_schemas(state.settings, self._options)
             events.append(settings_changed(self._options, state.settings, self._metadata.clusters))
         ranges = tuple(part for batch in repeated for part in batch_ranges(*batch))
         events.append(BatchOpened(self._durable, self._monitor.polls, ranges))

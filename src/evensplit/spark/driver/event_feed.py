@@ -26,10 +26,11 @@ from evensplit.core.machine.events import (
 from evensplit.core.model import EpochTable, Split, SplitId, StartBy
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.open_questions import unsure_clusters
+from evensplit.core.state.reader_schema import changes
 from evensplit.core.state.settings import DECLARE, DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.core.text import counted
-from evensplit.errors import CheckpointForeign, ClusterError, DataLossError, line_of
+from evensplit.errors import CheckpointForeign, ClusterError, DataLossError, SchemaChanged, line_of
 from evensplit.spark.driver.agenda import Due
 from evensplit.spark.driver.metadata_poller import MetadataPoller
 from evensplit.spark.driver.notices import raise_all
@@ -78,6 +79,26 @@ def settings_changed(options: SourceOptions, settings: Settings, clusters: Itera
         discovery_interval_ms=interval_ms if interval_ms > 0 else DISCOVERY_INTERVAL_MS_DEFAULT,
         loss=FAIL if options.reading.fail_on_data_loss else DECLARE,
     )
+
+
+def check_schemas(settings: Settings, options: SourceOptions) -> None:
+    """Raise SchemaChanged if keys or values would be decoded by another schema than `settings`, those of a checkpoint,
+    have, and the user has not accepted it. A checkpoint that knows of no schema takes any."""
+    found: list[str] = []
+    fingerprints: list[str] = []
+    for side, before, after in (
+        ("key", settings.key_schema, options.settings.key_schema),
+        ("value", settings.value_schema, options.settings.value_schema),
+    ):
+        if before.column and before != after and after.fingerprint not in options.accepted_schemas:
+            found.append(f"the schema of the column {side}: {'; '.join(changes(before, after))}")
+            fingerprints.append(after.fingerprint)
+    if found:
+        raise SchemaChanged(
+            f"another schema than the checkpoint's: {'. And '.join(found)}. A batch that is repeated would have other "
+            f"columns than before. If that is meant, set acceptSchema to {','.join(fingerprints)}; otherwise give the "
+            "former schema"
+        )
 
 
 def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:

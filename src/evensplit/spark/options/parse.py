@@ -128,6 +128,9 @@ class SourceOptions:
     unreachable_timeout_ms: int
     """How long a cluster may be away before that is an error; 0: not at all."""
 
+    accepted_schemas: tuple[str, ...]
+    """Fingerprints of schemas that may follow another one in a checkpoint."""
+
     allow_unreachable: bool
     """A run that ends reads without clusters that are away."""
 
@@ -168,8 +171,9 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         names, clusters = _clusters(given, parser)
     else:
         names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
-    settings, reading, own = Settings(**parts["settings"]), parts["reading"], parts[""]
-    rows = row_columns(given, several=CLUSTERS.name in given or metadata is not None)
+    reading, own = parts["reading"], parts[""]
+    rows, schemas = row_columns(given, several=CLUSTERS.name in given or metadata is not None)
+    settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     own["offsets_min"] = own["offsets_min"] or None
     if reading["poll_timeout_ms"] is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.spec.formats import (
@@ -36,6 +38,13 @@ class RowColumns(NamedTuple):
     """How values are decoded; None: they stay bytes."""
 
 
+class ReaderSchemas(NamedTuple):
+    """What keys and values are decoded by, with all their fields."""
+
+    key: ReaderSchema
+    value: ReaderSchema
+
+
 class _Side(NamedTuple):
     """Keys, or values, as the options say they are."""
 
@@ -45,13 +54,21 @@ class _Side(NamedTuple):
     """Whether the options are right."""
 
     @property
+    def schema(self) -> ReaderSchema:
+        """What they are decoded by."""
+        decoding = self.decoding
+        if decoding is None or decoding.tree is None:
+            return NO_SCHEMA
+        return ReaderSchema(json.dumps(decoding.type.tree, separators=(",", ":")))
+
+    @property
     def can_fail(self) -> bool:
         """Whether there can be some that cannot be decoded."""
         return not self.known or (self.decoding is not None and self.decoding.tree is not None)
 
 
-def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
-    """The columns of rows, and how keys and values become theirs, however the options were written.
+def row_columns(given: RawOptions, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
+    """The columns of rows, and how keys and values become theirs, and by which schemas, however these were written.
 
     `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
     """
@@ -59,12 +76,13 @@ def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
+    schemas = ReaderSchemas(*(side.schema for side in sides.values()))
     flags = {name: given.read(option) for option, name in _EXTRA}
     if COLUMNS_OPTION.name not in given:
         wanted = {*KAFKA_COLUMNS, *faults}
         wanted |= {"headers"} if flags["headers"] else set()
         wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
-        return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding)
+        return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding), schemas
     fields = any(side.can_fail for side in sides.values())
     named = _named(given, (*COLUMNS, *faults), fields=fields)
     for option, name in _EXTRA:
@@ -75,7 +93,7 @@ def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
                 "columns alone"
             )
     key, value = (_with_fields(given, name, side, named.get(name, ())) for name, side in sides.items())
-    return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value)
+    return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value), schemas
 
 
 def _side(given: RawOptions, name: str, format_option: Option, schema_option: Option) -> _Side:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.options.option import Choice, Form, Option, one_of
+from evensplit.kafka.options.option import Choice, Form, Names, Option, one_of
 from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, FAIL, FORMATS, NULL
 
 VALUE_FORMAT = Option(
@@ -52,6 +52,18 @@ ON_DECODE_ERROR = Option(
     example="column",
     field="reading.on_decode_error",
 )
+ACCEPT_SCHEMA = Option(
+    name="acceptSchema",
+    type=Names("fingerprints of schemas, as an error has named them"),
+    default=(),
+    default_text="none",
+    meaning="Schemas that may follow another one. A checkpoint keeps the schema by which keys and values are decoded, "
+    "since a batch that is repeated must have the same columns. If it is another one at a restart, an error says what "
+    "changes and names a fingerprint, which accepts this change when it is given here.",
+    example="5f70bf18a0860070",
+    field="accepted_schemas",
+    only="stream",
+)
 
 FORMAT_OPTIONS: tuple[Option, ...] = (
     VALUE_FORMAT,
@@ -59,4 +71,5 @@ FORMAT_OPTIONS: tuple[Option, ...] = (
     KEY_FORMAT,
     KEY_SCHEMA,
     ON_DECODE_ERROR,
+    ACCEPT_SCHEMA,
 )
