@@ -118,6 +118,9 @@ class Appended:
     - complete_batches: how many whole batches there were, including skipped ones and one that was stopped at. 0 with
       `offset_next` still at `offset_start` means that only a cut-off batch came: fetch with more bytes.
     - aborted: the aborted transactions that have not ended before `position`, for the next call.
+    - missing: the schema that the next record was written by, if nothing is known of it: "key" or "value", its id, and
+      where in its file the message is. It has stopped then, and goes on after `add_writer`; the builder need not be
+      finished.
     """
 
     offset_next: Final[int]
@@ -126,6 +129,7 @@ class Appended:
     stopped: Final[bool]
     complete_batches: Final[int]
     aborted: Final[list[tuple[int, int]]]
+    missing: Final[tuple[str, int, list[int]] | None]
 
 # Rows, nulls, the buffers of the type in Arrow's order (a validity bitmap, None without nulls, first), columns inside.
 _Array = tuple[int, int, list[Buffer | None], list[_Array]]
@@ -167,8 +171,8 @@ class ColumnBuilder:
         bytes_max: int,
         uncompressed_bytes_max: int,
         null_timestamps: bool = False,
-        key: tuple[str, _DataType] | None = None,
-        value: tuple[str, _DataType] | None = None,
+        key: tuple[str | None, _DataType, str] | None = None,
+        value: tuple[str | None, _DataType, str] | None = None,
         null_faults: bool = False,
     ) -> None:
         """
@@ -180,9 +184,11 @@ class ColumnBuilder:
         batch that decompresses to more is an error; memory grows with the data that is really there. `null_timestamps`:
         a timestamp that microseconds in 64 bits cannot hold is null, rather than an error.
 
-        `key`, `value`: the format that they are decoded from, "json", and the type of their column. A value of JSON is
-        decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or value_error
-        says why, and key_raw or value_raw has its bytes; otherwise it is an error.
+        `key`, `value`: the format that they are decoded from, "json", the type of their column, and what is before each
+        of them: "none", "id" (a zero byte, and the id of the writer's schema in a registry) or "id and indexes" (after
+        that, the place of the message in its file). The format is None where it depends on the writer's schema. A value
+        of JSON is decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or
+        value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
         Raises `ValueError` for other columns, formats and types, and for a limit of 0, `OverflowError` for a negative
         one.
@@ -246,6 +252,20 @@ class ColumnBuilder:
         Raises `KernelError`; the builder then holds what it held before the call. Raises `ValueError` if
         `frame[begin:end]` is not a part of the frame or not `0 <= offset_start <= offset_end`; `BufferError` or
         `TypeError` for a frame that is not contiguous bytes.
+        """
+
+    def add_writer(
+        self,
+        cluster: str,
+        missing: tuple[str, int, Sequence[int]],
+        *,
+        written_in: str | None = None,
+        refused: str = "",
+    ) -> None:
+        """Says what becomes of all that `Appended.missing` has written in a cluster: it is decoded from the
+        format `written_in`; or it cannot be decoded, for the reason `refused`, a clause.
+
+        Raises `ValueError` for another format.
         """
 
     def finish(self) -> Columns:

@@ -1,7 +1,7 @@
 //! The column builder for Python.
 
 use crate::buffer::{with_bytes, Buffer};
-use crate::data_type::decoding;
+use crate::data_type::{decoding, format};
 use crate::error::raised;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
@@ -17,6 +17,7 @@ pub struct Appended {
     stopped: bool,
     complete_batches: usize,
     aborted: Vec<kernel::Aborted>,
+    missing: Option<(&'static str, u32, Vec<i32>)>,
 }
 
 #[pymethods]
@@ -149,7 +150,29 @@ impl ColumnBuilder {
             stopped: done.stopped,
             complete_batches: done.complete_batches,
             aborted: done.aborted,
+            missing: done.missing.map(|missing| {
+                let side = if missing.key { "key" } else { "value" };
+                (side, missing.writer.id, missing.writer.indexes)
+            }),
         })
+    }
+
+    #[pyo3(signature = (cluster, missing, *, written_in=None, refused=""))]
+    fn add_writer(
+        &mut self,
+        cluster: &str,
+        missing: (String, u32, Vec<i32>),
+        written_in: Option<&str>,
+        refused: &str,
+    ) -> PyResult<()> {
+        let (side, id, indexes) = missing;
+        let written = match written_in {
+            Some(name) => kernel::Written::In(self::format(name)?),
+            None => kernel::Written::Refused(refused.to_owned()),
+        };
+        let missing = kernel::MissingWriter { key: side == "key", writer: kernel::Writer { id, indexes } };
+        self.inner.add_writer(cluster, missing, written);
+        Ok(())
     }
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<Columns> {

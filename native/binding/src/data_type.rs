@@ -52,12 +52,26 @@ fn data_type(given: &Bound<'_, PyAny>, depth_left: usize) -> PyResult<DataType> 
     })
 }
 
-/// A decoding: `(format, type)`.
+/// A format, by its name.
+pub(crate) fn format(name: &str) -> PyResult<kernel::Format> {
+    match name {
+        "json" => Ok(kernel::Format::Json),
+        other => Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
+    }
+}
+
+/// A decoding: `(format, type, framing)`; the format is None where it depends on the writer's schema.
 pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
-    let (format, of): (String, Bound<'_, PyAny>) = given.extract()?;
-    let format = match format.as_str() {
-        "json" => kernel::Format::Json,
-        other => return Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
+    let (name, of, framing): (Option<String>, Bound<'_, PyAny>, String) = given.extract()?;
+    let framing = match framing.as_str() {
+        "none" => kernel::Framing::None,
+        "id" => kernel::Framing::Id,
+        "id and indexes" => kernel::Framing::IdAndIndexes,
+        other => return Err(PyValueError::new_err(format!("there is no framing {other:?}"))),
     };
-    Ok(kernel::Decoding { format, data_type: data_type(&of, kernel::DEPTH_MAX)? })
+    let format = name.as_deref().map(format).transpose()?;
+    if format.is_none() && framing == kernel::Framing::None {
+        return Err(PyValueError::new_err("without a format, a frame has to name the writer's schema"));
+    }
+    Ok(kernel::Decoding { format, framing, data_type: data_type(&of, kernel::DEPTH_MAX)? })
 }

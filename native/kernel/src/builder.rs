@@ -8,13 +8,14 @@ use crate::decoding::{Decoding, OnFault, Typed, TypedColumn};
 use crate::error::{Error, Result};
 use crate::headers::HeaderColumn;
 use crate::record::Record;
-use crate::rows::Rows;
+use crate::rows::{MissingWriter, Rows};
 use crate::runs::{Labels, Runs};
 use crate::selection::Selection;
-use crate::taking::{Cursor, Range, Taking};
+use crate::taking::{Cursor, Range, Stopped, Taking};
 use crate::times::Times;
 use crate::typed::{Array, Memory};
 use crate::wire::Reader;
+use crate::writers::Written;
 
 /// A record batch that fills the builder is still finished, but not beyond this many times `bytes_max`.
 const HARD_FACTOR: usize = 4;
@@ -43,8 +44,10 @@ pub struct Appended {
     pub position: usize,
     /// The rows that were added.
     pub rows: usize,
-    /// Whether there is more in the bytes, and only the builder's limits kept it out.
+    /// Whether there is more in the bytes, and only the builder's limits, or a schema that is not known, kept it out.
     pub stopped: bool,
+    /// The schema that is not known, for [`ColumnBuilder::add_writer`].
+    pub missing: Option<MissingWriter>,
     /// How many whole record batches there were, including skipped ones and one that was stopped at.
     pub complete_batches: usize,
     /// The aborted transactions that have not ended before `position`, for the next call.
@@ -172,6 +175,12 @@ impl ColumnBuilder {
         self.rows.faults()
     }
 
+    /// Says what becomes of all keys, or values, that `missing` has written in `cluster`.
+    pub fn add_writer(&mut self, cluster: &str, missing: MissingWriter, written: Written) {
+        self.rows.select(cluster);
+        self.rows.add_writer(missing, written);
+    }
+
     /// The rows so far.
     pub fn rows(&self) -> usize {
         self.rows.count()
@@ -213,6 +222,7 @@ impl ColumnBuilder {
         aborted: &[Aborted],
     ) -> Result<Appended> {
         let labels = Labels::new(self.runs.last(), cluster, topic, partition)?;
+        self.rows.select(cluster);
         let (rows, runs) = (self.rows.mark(), self.runs.mark());
         let result = self.append_batches(bytes, &labels, range, Transactions::new(aborted));
         if result.is_err() {
@@ -237,6 +247,7 @@ impl ColumnBuilder {
             position: 0,
             rows: 0,
             stopped: false,
+            missing: None,
             complete_batches: 0,
             aborted: Vec::new(),
         };
@@ -265,10 +276,11 @@ impl ColumnBuilder {
             let batch = batch.map_err(at_batch)?;
             let left_out = self.is_left_out(&batch, &mut transactions).map_err(at_batch)?;
             if batch.last_offset >= range.start && !left_out {
-                if let Some(open) = self.append_batch(&batch, labels, range, open).map_err(at_batch)? {
+                if let Some((open, missing)) = self.append_batch(&batch, labels, range, open).map_err(at_batch)? {
                     done.offset_next = open.rest.offset;
                     self.open = Some(open);
-                    self.overflowing = true;
+                    self.overflowing = missing.is_none();
+                    done.missing = missing;
                     done.stopped = true;
                     break;
                 }
@@ -319,14 +331,15 @@ impl ColumnBuilder {
 
     /// Adds the records of one batch, and also checks those that it does not add.
     ///
-    /// `open`: the rest of the batch, if it was begun before. Returns the rest that memory does not allow yet.
+    /// `open`: the rest of the batch, if it was begun before. Returns the rest that cannot be added yet, and the schema
+    /// that is missing for that; without one, memory does not allow more.
     fn append_batch(
         &mut self,
         batch: &Batch<'_>,
         labels: &Labels,
         range: Range,
         open: Option<Open>,
-    ) -> Result<Option<Open>> {
+    ) -> Result<Option<(Open, Option<MissingWriter>)>> {
         if batch.records_count == 0 && batch.payload.is_empty() {
             return Ok(None);
         }
@@ -344,11 +357,13 @@ impl ColumnBuilder {
             headers_wanted: self.selection.headers,
             null_timestamps: self.null_timestamps,
         };
-        let rest = taking.append(records, from, &mut self.rows)?;
+        let stopped = taking.append(records, from, &mut self.rows)?;
         let timestamp_type =
             if batch.log_append_time { TimestampType::LogAppendTime } else { TimestampType::CreateTime };
         self.runs.push(labels, timestamp_type, self.rows.count() - rows_before);
-        Ok(rest.map(|rest| Open { header: *batch.header, labels: labels.clone(), records_bytes, rest }))
+        Ok(stopped.map(|Stopped { at, missing }| {
+            (Open { header: *batch.header, labels: labels.clone(), records_bytes, rest: at }, missing)
+        }))
     }
 
     /// Returns the rows and starts over, with room for as many rows.

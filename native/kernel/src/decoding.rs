@@ -2,24 +2,21 @@
 
 use crate::binary::{Binary, BinaryColumn};
 use crate::error::Result;
-use crate::fault::{Budget, Fault};
-use crate::json::JsonDecoder;
+use crate::fault::{Budget, Decoded, Fault};
+use crate::format::{Decoders, Format};
+use crate::framing::{Framing, Writer};
 use crate::typed::{Array, Column, DataType};
+use crate::writers::{Writers, Written};
 
 /// How keys, or values, are decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoding {
-    /// The format that they are written in.
-    pub format: Format,
+    /// The format that all of them are written in; `None`: it depends on the schema that a frame names.
+    pub format: Option<Format>,
+    /// What is before each of them.
+    pub framing: Framing,
     /// The type of the column.
     pub data_type: DataType,
-}
-
-/// A format that keys and values can be written in.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Format {
-    /// JSON, as `from_json` of Spark reads it.
-    Json,
 }
 
 /// What becomes of a record whose key or value cannot be decoded.
@@ -46,7 +43,10 @@ pub struct Typed {
 /// A column that keys or values are decoded into.
 pub(crate) struct TypedColumn {
     column: Column,
-    decoder: JsonDecoder,
+    format: Option<Format>,
+    framing: Framing,
+    writers: Writers,
+    decoders: Decoders,
     on_fault: OnFault,
     row_bytes: usize,
     /// The bytes of lists and texts in all rows.
@@ -64,6 +64,8 @@ pub(crate) enum Outcome {
     TooLong,
     /// There is no row of it, since it cannot be decoded.
     Refused(Fault),
+    /// There is no row of it, since the schema that it was written by is not known.
+    Unknown(Writer),
 }
 
 impl TypedColumn {
@@ -73,7 +75,10 @@ impl TypedColumn {
         TypedColumn {
             row_bytes: column.row_bytes() + 4 * (usize::from(error) + usize::from(raw)),
             column,
-            decoder: JsonDecoder::default(),
+            format: decoding.format.clone(),
+            framing: decoding.framing,
+            writers: Writers::default(),
+            decoders: Decoders::default(),
             on_fault,
             bytes: 0,
             error: error.then(BinaryColumn::default),
@@ -98,6 +103,36 @@ impl TypedColumn {
         self.faults
     }
 
+    /// Notes that what comes next is from this cluster.
+    #[inline]
+    pub(crate) fn select(&mut self, cluster: &str) {
+        self.writers.select(cluster);
+    }
+
+    /// Notes what becomes of all that `writer` has written in the cluster that is selected.
+    pub(crate) fn add_writer(&mut self, writer: Writer, written: Written) {
+        self.writers.add(writer, written);
+    }
+
+    /// Adds the row that `value` is. Returns the writer's schema instead, if that is not known.
+    #[inline(always)]
+    fn decode(&mut self, value: &[u8], budget: &mut Budget) -> Decoded<Option<Writer>> {
+        let (column, decoders) = (&mut self.column, &mut self.decoders);
+        if let (Some(format), Framing::None) = (&self.format, self.framing) {
+            return decoders.decode(format, value, column, budget).map(|()| None);
+        }
+        let framed = self.framing.split(value)?;
+        let format = match &self.format {
+            Some(format) => format,
+            None => match self.writers.find(&framed)? {
+                Some(Written::In(format)) => format,
+                Some(Written::Refused(why)) => return Err(Fault::new(why.clone())),
+                None => return framed.writer().map(Some),
+            },
+        };
+        decoders.decode(format, framed.payload, column, budget).map(|()| None)
+    }
+
     /// Adds a row that needs at most `bytes_max` beyond `row_bytes`. `first`: there is no other row, so the bound holds
     /// only for a value that grows by being decoded.
     #[inline]
@@ -110,8 +145,9 @@ impl TypedColumn {
         };
         let bytes_max = if first { bytes_max.max(value.len().saturating_mul(GROWTH_MAX)) } else { bytes_max };
         let mut budget = Budget::new(bytes_max);
-        match self.decoder.decode(value, &mut self.column, &mut budget) {
-            Ok(()) => {
+        match self.decode(value, &mut budget) {
+            Ok(Some(writer)) => Ok(Outcome::Unknown(writer)),
+            Ok(None) => {
                 self.bytes += budget.taken();
                 self.push_fault(None)?;
                 Ok(Outcome::Pushed)

@@ -3,10 +3,12 @@
 use crate::binary::{Binary, BinaryColumn};
 use crate::decoding::{Outcome, Typed, TypedColumn};
 use crate::error::{Error, Kind, Result};
+use crate::framing::Writer;
 use crate::headers::{HeaderColumn, HeaderColumnBuilder};
 use crate::record::Record;
 use crate::selection::Selection;
 use crate::times::{TimeColumn, Times};
+use crate::writers::Written;
 
 /// The column of keys, or of values.
 enum Cells {
@@ -34,6 +36,25 @@ pub(crate) struct Rows {
     offset: Option<Vec<i64>>,
     timestamp: Option<TimeColumn>,
     headers: Option<HeaderColumnBuilder>,
+}
+
+/// What there is to do before a record can be a row.
+pub(crate) enum Decode {
+    /// Nothing: it was decoded, and its row is to be pushed.
+    Done,
+    /// It does not fit beside the others.
+    Full,
+    /// Somebody has to say what becomes of values with this schema.
+    Unknown(MissingWriter),
+}
+
+/// A writer's schema that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingWriter {
+    /// Whether it is of a key; otherwise of a value.
+    pub key: bool,
+    /// The schema.
+    pub writer: Writer,
 }
 
 /// A state of the columns, to roll back to.
@@ -213,8 +234,24 @@ impl Rows {
         Ok(())
     }
 
-    /// Decodes what is to be decoded of a record, for the row that is added next. Returns whether it may be added: not
-    /// if all rows would then need more than `bytes_hard_max`, unless it is the first one.
+    /// Notes that what comes next is from this cluster.
+    pub(crate) fn select(&mut self, cluster: &str) {
+        for cells in [&mut self.key, &mut self.value] {
+            if let Cells::Typed(column) = cells {
+                column.select(cluster);
+            }
+        }
+    }
+
+    /// Notes what becomes of all that `missing` has written in the cluster that is selected.
+    pub(crate) fn add_writer(&mut self, missing: MissingWriter, written: Written) {
+        if let Cells::Typed(column) = if missing.key { &mut self.key } else { &mut self.value } {
+            column.add_writer(missing.writer, written);
+        }
+    }
+
+    /// Decodes what is to be decoded of a record, for the row that is added next. It is full if all rows would then
+    /// need more than `bytes_hard_max`, unless it is the first one.
     #[inline]
     pub(crate) fn decode(
         &mut self,
@@ -222,31 +259,38 @@ impl Rows {
         offset: i64,
         bytes_elsewhere: usize,
         bytes_hard_max: usize,
-    ) -> Result<bool> {
+    ) -> Result<Decode> {
         let first = self.count == 0;
         let mark = self.mark();
         let known = self.bytes().saturating_add(self.bytes_of(record)).saturating_add(bytes_elsewhere);
         let mut left = bytes_hard_max.saturating_sub(known);
         if !first && left == 0 {
-            return Ok(false);
+            return Ok(Decode::Full);
         }
-        let mut fits = true;
+        let mut done = Decode::Done;
         for (what, cells, cell) in [("key", &mut self.key, record.key), ("value", &mut self.value, record.value)] {
             let Cells::Typed(column) = cells else { continue };
             let before = column.data_bytes();
             match column.push(cell, left, first)? {
                 Outcome::Pushed => left = left.saturating_sub(column.data_bytes() - before),
-                Outcome::TooLong => fits = false,
+                Outcome::TooLong => {
+                    done = Decode::Full;
+                    break;
+                }
+                Outcome::Unknown(writer) => {
+                    done = Decode::Unknown(MissingWriter { key: what == "key", writer });
+                    break;
+                }
                 Outcome::Refused(fault) => {
                     let detail = format!("its {what} cannot be decoded: {}", fault.text());
                     return Err(Error::new(Kind::Undecodable, detail).at(offset));
                 }
             }
         }
-        if !fits {
+        if !matches!(done, Decode::Done) {
             self.roll_back(mark);
         }
-        Ok(fits)
+        Ok(done)
     }
 
     pub(crate) fn mark(&self) -> Mark {

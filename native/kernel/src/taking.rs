@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::error::{Error, Kind, Result};
 use crate::record::Record;
-use crate::rows::Rows;
+use crate::rows::{Decode, MissingWriter, Rows};
 use crate::wire::Reader;
 
 const MICROS_PER_MILLI: i64 = 1000;
@@ -34,6 +34,13 @@ impl Cursor {
     }
 }
 
+/// Where and why a batch was left before its end.
+pub(crate) struct Stopped {
+    pub(crate) at: Cursor,
+    /// The schema that is not known; `None`: memory does not allow more.
+    pub(crate) missing: Option<MissingWriter>,
+}
+
 /// Which records of a batch become rows.
 pub(crate) struct Taking<'a> {
     pub(crate) batch: &'a Batch<'a>,
@@ -49,8 +56,8 @@ pub(crate) struct Taking<'a> {
 impl Taking<'_> {
     /// Adds the records after `from`, and checks those that are not wanted.
     ///
-    /// Returns the place of the first wanted record that memory does not allow. The records after it were not read.
-    pub(crate) fn append(&self, records: &[u8], from: Cursor, rows: &mut Rows) -> Result<Option<Cursor>> {
+    /// Returns the place of the first wanted record that cannot be a row yet. The records after it were not read.
+    pub(crate) fn append(&self, records: &[u8], from: Cursor, rows: &mut Rows) -> Result<Option<Stopped>> {
         if rows.typed() {
             return self.append_records::<true, true>(records, from, rows);
         }
@@ -70,24 +77,31 @@ impl Taking<'_> {
         records: &[u8],
         from: Cursor,
         rows: &mut Rows,
-    ) -> Result<Option<Cursor>> {
+    ) -> Result<Option<Stopped>> {
         let mut reader = Reader::new(records.get(from.position..).unwrap_or_default());
         let mut offset_min = from.offset;
         for records_left in (1..=from.records_left).rev() {
             let before = reader;
             let (record, offset) = self.next(&mut reader, offset_min)?;
             if offset >= self.range.start && offset < self.range.end {
-                let full = if TYPED {
-                    !rows.decode(&record, offset, self.bytes_elsewhere, self.bytes_hard_max)?
+                let decode = if TYPED {
+                    rows.decode(&record, offset, self.bytes_elsewhere, self.bytes_hard_max)?
+                } else if BOUNDED && rows.count() > 0 && {
+                    let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
+                    rows.bytes().saturating_add(bytes) > self.bytes_hard_max
+                } {
+                    Decode::Full
                 } else {
-                    BOUNDED && rows.count() > 0 && {
-                        let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
-                        rows.bytes().saturating_add(bytes) > self.bytes_hard_max
-                    }
+                    Decode::Done
                 };
-                if full {
+                let missing = match decode {
+                    Decode::Done => None,
+                    Decode::Full => Some(None),
+                    Decode::Unknown(missing) => Some(Some(missing)),
+                };
+                if let Some(missing) = missing {
                     let position = records.len() - before.left();
-                    return Ok(Some(Cursor { position, records_left, offset }));
+                    return Ok(Some(Stopped { at: Cursor { position, records_left, offset }, missing }));
                 }
                 rows.push(&record, offset, self.bytes_elsewhere, || self.micros(&record, offset))?;
             }

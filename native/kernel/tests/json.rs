@@ -7,7 +7,7 @@ mod common;
 use common::typed::{cell, check};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::{
-    Array, ColumnBuilder, DataType, Decoding, Field, Format, Kind, Limits, OnFault, Selection, Typed,
+    Array, ColumnBuilder, DataType, Decoding, Field, Format, Framing, Kind, Limits, OnFault, Selection, Typed,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn fields(of: &[(&str, DataType)]) -> DataType {
 }
 
 fn builder(of: &DataType, limits: Limits, on_fault: OnFault) -> ColumnBuilder {
-    let decoding = Decoding { format: Format::Json, data_type: of.clone() };
+    let decoding = Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of.clone() };
     ColumnBuilder::new(VALUE, limits).with_decoding(None, Some(&decoding), on_fault)
 }
 

@@ -19,7 +19,7 @@ fn refused(bytes: &[u8]) -> (Kind, i64, String) {
 }
 
 fn did(offset_next: i64, position: usize, rows: usize, stopped: bool, complete_batches: usize) -> Appended {
-    Appended { offset_next, position, rows, stopped, complete_batches, aborted: Vec::new() }
+    Appended { offset_next, position, rows, stopped, missing: None, complete_batches, aborted: Vec::new() }
 }
 
 fn abc(base_offset: i64) -> Batch {

@@ -75,6 +75,7 @@ fn nothing_but_aborted_records_moves_the_offset() {
         position: bytes.len(),
         rows: 0,
         stopped: false,
+        missing: None,
         complete_batches: 3,
         aborted: vec![],
     };

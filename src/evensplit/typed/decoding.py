@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from evensplit.typed.types import DataType
 
 BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
 """What keys and values may be written in."""
+
+UNFRAMED, CONFLUENT = "none", "confluent"
+FRAMINGS = (UNFRAMED, CONFLUENT)
+"""What is before each key or value: nothing; or the frame of a schema registry, a zero byte and 4 bytes of an id."""
 
 FAIL, NULL, COLUMN = "fail", "null", "column"
 """What becomes of keys and values that cannot be decoded: they are an error; null; null, and columns say why."""
@@ -25,10 +30,30 @@ class Decoding:
     type: DataType
     """The type of their column: of a struct, the fields that are wanted."""
 
+    framed: bool = False
+    """A schema registry's frame is before each of them."""
+
     @property
-    def tree(self) -> tuple[str, tuple[Any, ...]] | None:
+    def tree(self) -> tuple[str, tuple[Any, ...], str] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
-        return None if self.format == STRING_FORMAT else (self.format, self.type.tree)
+        return None if self.format == STRING_FORMAT else (self.format, self.type.tree, "id" if self.framed else "none")
+
+
+class Written(NamedTuple):
+    """What becomes of all that one schema has written."""
+
+    format: str | None
+    """What it is decoded from, as the kernel takes it; None: it cannot be decoded."""
+    refused: str = ""
+    """Why not: a clause."""
+
+
+Missing: TypeAlias = tuple[str, int, Sequence[int]]
+"""A writer's schema of which nothing is known: of "key" or "value", its id, and where in its file the message is."""
+
+
+def _refuse(cluster: str, missing: Missing) -> Written:
+    return Written(None, f"nothing is known of the schema with id {missing[1]}")
 
 
 class Decodings(NamedTuple):
@@ -41,6 +66,8 @@ class Decodings(NamedTuple):
     null_faults: bool = False
     """Those that cannot be decoded are null, and the columns of `kafka.columns.FAULT_COLUMNS` say why; else they are an
     error."""
+    writers: Callable[[str, Missing], Written] = _refuse
+    """Says what becomes of what a schema has written, by cluster."""
 
 
 AS_THEY_ARE = Decodings()

@@ -99,7 +99,15 @@ def test_an_error_names_the_record_and_what_to_do() -> None:
 )
 def test_a_decoding_that_there_is_not(wrong: tuple[str, tuple[Any, ...]]) -> None:
     with pytest.raises(ValueError):
-        ColumnBuilder(columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=wrong)
+        ColumnBuilder(columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=(*wrong, "none"))
+
+
+def test_what_is_framed_by_a_schema_that_nobody_knows() -> None:
+    values = [b"\x00\x00\x00\x00\x07{}", b'{"id":1}']
+    value = Decoding("json", parse_struct("id BIGINT"), framed=True)
+    batch, _ = decoded(frame_of(values), ("value", "value_error"), Decodings(value=value, null_faults=True))
+    assert batch.column("value").to_pylist() == [{"id": None}, None]
+    assert "expected the frame of a schema registry" in str(batch.column("value_error")[1])
 
 
 def test_types_that_are_nested_too_deep() -> None:
@@ -107,4 +115,6 @@ def test_types_that_are_nested_too_deep() -> None:
     for _ in range(100):
         deep = ("array", deep)
     with pytest.raises(ValueError, match="more than 64 levels"):
-        ColumnBuilder(columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=("json", deep))
+        ColumnBuilder(
+            columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=("json", deep, "none")
+        )

@@ -42,12 +42,22 @@ from evensplit.spark.options.spec.clusters import (
     STARTING_TIMESTAMP,
     SUBSCRIPTIONS,
 )
-from evensplit.spark.options.spec.formats import KEY_FORMAT, KEY_SCHEMA, ON_DECODE_ERROR, VALUE_FORMAT, VALUE_SCHEMA
+from evensplit.spark.options.spec.formats import (
+    KEY_FORMAT,
+    KEY_FRAMING,
+    KEY_SCHEMA,
+    ON_DECODE_ERROR,
+    VALUE_FORMAT,
+    VALUE_FRAMING,
+    VALUE_SCHEMA,
+)
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, MIN_OFFSETS, POLL_TIMEOUT
 from tests.support.options import problems_of
 
 ONE_CLUSTER = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
 FLEET = {METADATA.name: "/etc/fleet.yaml"}
+
+SIDES = ((VALUE_FORMAT, VALUE_SCHEMA, VALUE_FRAMING), (KEY_FORMAT, KEY_SCHEMA, KEY_FRAMING))
 
 BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
@@ -76,8 +86,8 @@ def beside(option: Option) -> dict[str, str]:
         del found[name]
     if option is NO_RECORD:
         found[STARTING_TIMESTAMP.name] = STARTING_TIMESTAMP.example
-    for form, schema in ((VALUE_FORMAT, VALUE_SCHEMA), (KEY_FORMAT, KEY_SCHEMA)):
-        if option in (schema, ON_DECODE_ERROR):
+    for form, schema, framing in SIDES:
+        if option in (schema, framing, ON_DECODE_ERROR):
             found |= {form.name: "json", schema.name: "another DOUBLE"}
     if option.useless_without:
         found[option.useless_without] = BY_NAME[option.useless_without.lower()].example

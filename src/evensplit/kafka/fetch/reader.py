@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -78,10 +79,10 @@ def read_ranges(
     a cluster's settings say `read_committed`: then aborted ones are left out, and open transactions are waited for, as
     long as for a leader.
 
-    `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the ranges' topic. If
-    it is empty or missing, any topic of that name is read, but only one for each partition. Brokers before Kafka 3.1
-    give records by the name: each that gave some is asked for the id before the last batch is handed out. Another id
-    is a `DataLossError`, also with `skip_lost`, since earlier rows may be of the new topic.
+    `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the ranges' topic. If it is empty or
+    missing, any topic of that name is read, but only one for each partition. Brokers before Kafka 3.1 give records by
+    the name: each that gave some is asked for the id before the last batch is handed out. Another id is a
+    `DataLossError`, also with `skip_lost`, since earlier rows may be of the new topic.
 
     `cluster_ids` has, by cluster, Kafka's cluster id; if it is empty or missing, any cluster that the bootstrap servers
     lead to is read. It is compared before topic ids are: from another cluster no record is read, and none counts as
@@ -121,14 +122,24 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    builder = _builder(columns, limits, null_timestamps, decodings)
-    return _read(fetcher, builder, row_schema(columns, decodings.key, decodings.value), limits.batch_bytes_max)
+    return _read(fetcher, _rows(columns, limits, null_timestamps, decodings))
 
 
-def _builder(
-    columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, decodings: Decodings
-) -> ColumnBuilder:
-    return ColumnBuilder(
+class _Rows(NamedTuple):
+    """What the records become."""
+
+    builder: ColumnBuilder
+    schema: pa.Schema
+    decodings: Decodings
+    batch_bytes_max: int
+
+    def handed_out(self) -> pa.RecordBatch:
+        """The rows so far; begins anew."""
+        return to_record_batch(self.builder.finish(), self.schema)
+
+
+def _rows(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, decodings: Decodings) -> _Rows:
+    builder = ColumnBuilder(
         columns=columns,
         rows_max=limits.rows_max,
         bytes_max=limits.bytes_max,
@@ -138,6 +149,8 @@ def _builder(
         value=None if decodings.value is None else decodings.value.tree,
         null_faults=decodings.null_faults,
     )
+    schema = row_schema(columns, decodings.key, decodings.value)
+    return _Rows(builder, schema, decodings, limits.batch_bytes_max)
 
 
 def _reads(
@@ -150,32 +163,25 @@ def _reads(
     return reads
 
 
-def _read(
-    fetcher: Fetcher, builder: ColumnBuilder, schema: pa.Schema, batch_bytes_max: int
-) -> Iterator[pa.RecordBatch]:
+def _read(fetcher: Fetcher, rows: _Rows) -> Iterator[pa.RecordBatch]:
+    builder = rows.builder
     try:
         for data, spans in fetcher.responses():
             for span in spans:
-                yield from _decode(data, span, builder, schema, fetcher, batch_bytes_max)
+                yield from _decode(data, span, rows, fetcher)
             if builder.full:
                 fetcher.compare_names(if_done=True)
-                yield to_record_batch(builder.finish(), schema)
+                yield rows.handed_out()
         fetcher.compare_names()
         if builder.rows:
-            yield to_record_batch(builder.finish(), schema)
+            yield rows.handed_out()
     finally:
         fetcher.close()
 
 
-def _decode(
-    data: bytearray,
-    span: Span,
-    builder: ColumnBuilder,
-    schema: pa.Schema,
-    fetcher: Fetcher,
-    batch_bytes_max: int,
-) -> Iterator[pa.RecordBatch]:
+def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Iterator[pa.RecordBatch]:
     """Append the records of one span; yields a batch whenever the builder is full before all of them are in it."""
+    builder = rows.builder
     cluster, topic, partition = span.read.split
     begin, offset, aborted = span.begin, span.start, span.aborted
     while True:
@@ -192,12 +198,16 @@ def _decode(
                 aborted=aborted,
             )
         except KernelError as error:
-            raise refused_by_kernel(span.read.split, offset, data, begin, error, batch_bytes_max) from error
+            raise refused_by_kernel(span.read.split, offset, data, begin, error, rows.batch_bytes_max) from error
         begin, offset = appended.position, appended.offset_next
         if not appended.stopped:
             break
         aborted = appended.aborted
-        yield to_record_batch(builder.finish(), schema)
+        if appended.missing is None:
+            yield rows.handed_out()
+        else:
+            written = rows.decodings.writers(cluster, appended.missing)
+            builder.add_writer(cluster, appended.missing, written_in=written.format, refused=written.refused)
     if span.position is None:
         fetcher.advance(span.read, offset)
     elif offset != span.position:

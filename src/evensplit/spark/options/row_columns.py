@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema
+from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
-from evensplit.kafka.options.option import Option
-from evensplit.spark.options.spec.formats import (
-    KEY_FORMAT,
-    KEY_SCHEMA,
-    ON_DECODE_ERROR,
-    VALUE_FORMAT,
-    VALUE_SCHEMA,
-)
+from evensplit.spark.options.sides import Side, parse_sides
+from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
-from evensplit.spark.options.values import RawOptions, read_file, shown
-from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, STRING_FORMAT, Decoding
+from evensplit.spark.options.values import RawOptions, shown
+from evensplit.typed.decoding import COLUMN, Decoding
 from evensplit.typed.projection import Path, parse_names, prune
-from evensplit.typed.types import STRING, Struct
+from evensplit.typed.types import Struct
 
-_FILE_BYTES_MAX = 10_000_000
 _EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
-_SIDES = (("key", KEY_FORMAT, KEY_SCHEMA), ("value", VALUE_FORMAT, VALUE_SCHEMA))
 
 
 class RowColumns(NamedTuple):
@@ -45,34 +37,12 @@ class ReaderSchemas(NamedTuple):
     value: ReaderSchema
 
 
-class _Side(NamedTuple):
-    """Keys, or values, as the options say they are."""
-
-    decoding: Decoding | None
-    """How they are decoded, with all their fields; None: they stay bytes, or an option is wrong."""
-    known: bool = True
-    """Whether the options are right."""
-
-    @property
-    def schema(self) -> ReaderSchema:
-        """What they are decoded by."""
-        decoding = self.decoding
-        if decoding is None or decoding.tree is None:
-            return NO_SCHEMA
-        return ReaderSchema(json.dumps(decoding.type.tree, separators=(",", ":")))
-
-    @property
-    def can_fail(self) -> bool:
-        """Whether there can be some that cannot be decoded."""
-        return not self.known or (self.decoding is not None and self.decoding.tree is not None)
-
-
 def row_columns(given: RawOptions, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
     """The columns of rows, and how keys and values become theirs, and by which schemas, however these were written.
 
     `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
     """
-    sides = {side: _side(given, side, *options) for side, *options in _SIDES}
+    sides = parse_sides(given)
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
@@ -94,44 +64,6 @@ def row_columns(given: RawOptions, *, several: bool) -> tuple[RowColumns, Reader
             )
     key, value = (_with_fields(given, name, side, named.get(name, ())) for name, side in sides.items())
     return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value), schemas
-
-
-def _side(given: RawOptions, name: str, format_option: Option, schema_option: Option) -> _Side:
-    said = given.read(format_option)
-    schema = schema_option.name in given
-    if said in (BINARY_FORMAT, STRING_FORMAT):
-        if schema and format_option.name in given:
-            given.problems.append(
-                f"{schema_option.name} is given and {format_option.name} is {said}, which has no schema; expected "
-                f"another format, or leave {schema_option.name} out"
-            )
-        return _Side(None if said == BINARY_FORMAT else Decoding(STRING_FORMAT, STRING))
-    if not schema:
-        given.problems.append(
-            f"{format_option.name} is {said} and {schema_option.name} is not given; expected the fields that a {name} "
-            f"has, such as {schema_option.example}"
-        )
-        return _Side(None, known=False)
-    struct = _struct(given, schema_option)
-    return _Side(None, known=False) if struct is None else _Side(Decoding(said, struct))
-
-
-def _struct(given: RawOptions, option: Option) -> Struct | None:
-    from evensplit.typed.schema import parse_struct
-
-    read = read_file(given, option, "schema.ddl", _FILE_BYTES_MAX)
-    if read is None:
-        return None
-    text = read.value(option.name)
-    try:
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError("it is empty" if text == "" else "it is not text")
-        return parse_struct(text)
-    except ModuleNotFoundError as error:
-        given.problems.append(f"{option.name} needs {error.name}; run pip install 'evensplit[typed]'")
-    except ValueError as error:
-        read.wrong(option, str(error))
-    return None
 
 
 def _named(given: RawOptions, known: Sequence[str], *, fields: bool) -> Mapping[str, Sequence[Path]]:
@@ -168,7 +100,7 @@ def _expected(known: Sequence[str], *, fields: bool) -> str:
     return f"{named}; or fields of key and value, as in value.id" if fields else named
 
 
-def _with_fields(given: RawOptions, name: str, side: _Side, paths: Sequence[Path]) -> Decoding | None:
+def _with_fields(given: RawOptions, name: str, side: Side, paths: Sequence[Path]) -> Decoding | None:
     """How `side` is decoded, with only the fields at `paths`."""
     whole = side.decoding
     inner = [path for path in paths if path]
@@ -184,7 +116,7 @@ def _with_fields(given: RawOptions, name: str, side: _Side, paths: Sequence[Path
     pruned, problems = prune(whole.type, inner)
     if problems:
         given.wrong(COLUMNS_OPTION, "; ".join(f"{name}.{problem}" for problem in problems))
-    return Decoding(whole.format, pruned)
+    return replace(whole, type=pruned)
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evensplit.kafka.options.option import Choice, Form, Names, Option, one_of
-from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, FAIL, FORMATS, NULL
+from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, CONFLUENT, FAIL, FORMATS, FRAMINGS, NULL, UNFRAMED
 
 VALUE_FORMAT = Option(
     name="value.format",
@@ -42,6 +42,23 @@ KEY_SCHEMA = Option(
     example="id BIGINT",
     needs=KEY_FORMAT.name,
 )
+VALUE_FRAMING = Option(
+    name="value.framing",
+    type=one_of(*FRAMINGS),
+    default=UNFRAMED,
+    meaning="What is before each value: `none`, nothing; or `confluent`, the frame that clients of a schema registry "
+    "write: a zero byte and the id of the schema. The frame is checked and passed over.",
+    example=CONFLUENT,
+    needs=VALUE_FORMAT.name,
+)
+KEY_FRAMING = Option(
+    name="key.framing",
+    type=one_of(*FRAMINGS),
+    default=UNFRAMED,
+    meaning="The same for keys.",
+    example=CONFLUENT,
+    needs=KEY_FORMAT.name,
+)
 ON_DECODE_ERROR = Option(
     name="onDecodeError",
     type=Choice({one: one for one in (FAIL, NULL, COLUMN)}),
@@ -68,8 +85,10 @@ ACCEPT_SCHEMA = Option(
 FORMAT_OPTIONS: tuple[Option, ...] = (
     VALUE_FORMAT,
     VALUE_SCHEMA,
+    VALUE_FRAMING,
     KEY_FORMAT,
     KEY_SCHEMA,
+    KEY_FRAMING,
     ON_DECODE_ERROR,
     ACCEPT_SCHEMA,
 )
