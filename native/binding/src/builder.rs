@@ -3,6 +3,7 @@
 use crate::buffer::{with_bytes, Buffer};
 use crate::data_type::decoding;
 use crate::error::raised;
+use crate::expression::condition;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -66,7 +67,7 @@ fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
 impl ColumnBuilder {
     #[new]
     #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max, null_timestamps=false, key=None,
-                        value=None, null_faults=false))]
+                        value=None, null_faults=false, where_=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         columns: Vec<String>,
@@ -77,6 +78,7 @@ impl ColumnBuilder {
         key: Option<Bound<'_, PyAny>>,
         value: Option<Bound<'_, PyAny>>,
         null_faults: bool,
+        where_: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let selection = kernel::Selection::of(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let limits = kernel::Limits {
@@ -87,7 +89,12 @@ impl ColumnBuilder {
         let key = key.as_ref().map(decoding).transpose()?;
         let value = value.as_ref().map(decoding).transpose()?;
         let on_fault = if null_faults { kernel::OnFault::Null } else { kernel::OnFault::Fail };
+        let condition = where_.as_ref().map(condition).transpose()?;
         let inner = kernel::ColumnBuilder::new(selection, limits).with_decoding(key.as_ref(), value.as_ref(), on_fault);
+        let inner = match condition {
+            Some(condition) => inner.with_condition(condition, on_fault),
+            None => inner,
+        };
         Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner } })
     }
 
@@ -109,6 +116,11 @@ impl ColumnBuilder {
     #[getter]
     fn faults(&self) -> u64 {
         self.inner.faults()
+    }
+
+    #[getter]
+    fn filtered(&self) -> u64 {
+        self.inner.filtered()
     }
 
     #[getter]

@@ -52,6 +52,11 @@ fn data_type(given: &Bound<'_, PyAny>, depth_left: usize) -> PyResult<DataType> 
     })
 }
 
+/// A type.
+pub(crate) fn data_type_of(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
+    data_type(given, kernel::DEPTH_MAX)
+}
+
 /// A decoding: `(format, type)`.
 pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
     let (format, of): (String, Bound<'_, PyAny>) = given.extract()?;
@@ -59,5 +64,5 @@ pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
         "json" => kernel::Format::Json,
         other => return Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
     };
-    Ok(kernel::Decoding { format, data_type: data_type(&of, kernel::DEPTH_MAX)? })
+    Ok(kernel::Decoding { format, data_type: data_type_of(&of)? })
 }

@@ -1,11 +1,12 @@
 //! Record batches in, Arrow columns out.
 
 use crate::aborted::{Aborted, Transactions};
-use crate::batch::{Batch, Frame, TimestampType, HEADER_BYTES};
+use crate::batch::{Batch, Frame, HEADER_BYTES};
 use crate::binary::Binary;
 use crate::codec::Decompressor;
 use crate::decoding::{Decoding, OnFault, Typed, TypedColumn};
 use crate::error::{Error, Result};
+use crate::filter::{Condition, Filter};
 use crate::headers::HeaderColumn;
 use crate::record::Record;
 use crate::rows::Rows;
@@ -132,6 +133,7 @@ pub struct ColumnBuilder {
     overflowing: bool,
     rows: Rows,
     runs: Runs,
+    filter: Option<Filter>,
 }
 
 impl ColumnBuilder {
@@ -148,6 +150,7 @@ impl ColumnBuilder {
             overflowing: false,
             rows: Rows::new(selection, None, None),
             runs: Runs::default(),
+            filter: None,
         }
     }
 
@@ -167,9 +170,23 @@ impl ColumnBuilder {
         ColumnBuilder { rows: Rows::new(selection, key, value), ..self }
     }
 
-    /// How many keys and values could not be decoded so far, and became null.
+    /// Leaves out the records of which `condition` is not true. `on_fault`: what becomes of a record where a key or a
+    /// value cannot be decoded for it; null counts as in [`ColumnBuilder::with_decoding`], whichever of the two finds it.
+    pub fn with_condition(self, condition: Condition, on_fault: OnFault) -> Self {
+        let filter = Filter::new(condition, on_fault, self.bytes_hard_max);
+        ColumnBuilder { filter: Some(filter), ..self }
+    }
+
+    /// How many keys and values could not be decoded so far, and became null; those that were found in records that the
+    /// condition left out count, too.
     pub fn faults(&self) -> u64 {
-        self.rows.faults()
+        let rows = self.rows.faults();
+        rows.key + rows.value + self.filter.as_ref().map_or(0, Filter::faulty)
+    }
+
+    /// How many records the condition left out so far.
+    pub fn filtered(&self) -> u64 {
+        self.filter.as_ref().map_or(0, Filter::filtered)
     }
 
     /// The rows so far.
@@ -341,13 +358,12 @@ impl ColumnBuilder {
             range,
             bytes_elsewhere: labels.row_bytes(self.selection),
             bytes_hard_max: self.bytes_hard_max,
-            headers_wanted: self.selection.headers,
+            headers_wanted: self.selection.headers || self.filter.as_ref().is_some_and(Filter::headers_wanted),
             null_timestamps: self.null_timestamps,
+            labels,
         };
-        let rest = taking.append(records, from, &mut self.rows)?;
-        let timestamp_type =
-            if batch.log_append_time { TimestampType::LogAppendTime } else { TimestampType::CreateTime };
-        self.runs.push(labels, timestamp_type, self.rows.count() - rows_before);
+        let rest = taking.append(records, from, &mut self.rows, self.filter.as_mut())?;
+        self.runs.push(labels, batch.timestamp_type(), self.rows.count() - rows_before);
         Ok(rest.map(|rest| Open { header: *batch.header, labels: labels.clone(), records_bytes, rest }))
     }
 
