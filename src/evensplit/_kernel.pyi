@@ -134,8 +134,9 @@ class Appended:
 # Rows, nulls, the buffers of the type in Arrow's order (a validity bitmap, None without nulls, first), columns inside.
 _Array = tuple[int, int, list[Buffer | None], list[_Array]]
 
-# Its first part says which it is; see `evensplit.typed.types`.
+# Their first part says which they are; see `evensplit.typed.types` and `evensplit.typed.decoding`.
 _DataType = tuple[Any, ...]
+_Format = tuple[Any, ...]
 
 @final
 class Columns:
@@ -171,8 +172,8 @@ class ColumnBuilder:
         bytes_max: int,
         uncompressed_bytes_max: int,
         null_timestamps: bool = False,
-        key: tuple[str | None, _DataType, str] | None = None,
-        value: tuple[str | None, _DataType, str] | None = None,
+        key: tuple[_Format | None, _DataType, str] | None = None,
+        value: tuple[_Format | None, _DataType, str] | None = None,
         null_faults: bool = False,
     ) -> None:
         """
@@ -184,10 +185,10 @@ class ColumnBuilder:
         batch that decompresses to more is an error; memory grows with the data that is really there. `null_timestamps`:
         a timestamp that microseconds in 64 bits cannot hold is null, rather than an error.
 
-        `key`, `value`: the format that they are decoded from, "json", the type of their column, and what is before each
-        of them: "none", "id" (a zero byte, and the id of the writer's schema in a registry) or "id and indexes" (after
-        that, the place of the message in its file). The format is None where it depends on the writer's schema. A value
-        of JSON is decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or
+        `key`, `value`: the format that they are decoded from, `("json",)`, the type of their column, and what is before
+        each of them: "none", "id" (a zero byte, and the id of the writer's schema in a registry) or "id and indexes"
+        (after that, the place of the message in its file). The format is None where it depends on the writer's schema.
+        A value of JSON is decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or
         value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
         Raises `ValueError` for other columns, formats and types, and for a limit of 0, `OverflowError` for a negative
@@ -258,12 +259,11 @@ class ColumnBuilder:
         self,
         cluster: str,
         missing: tuple[str, int, Sequence[int]],
-        *,
-        written_in: str | None = None,
-        refused: str = "",
+        in_rows: _Format | tuple[str, str],
+        in_condition: _Format | tuple[str, str],
     ) -> None:
-        """Says what becomes of all that `Appended.missing` has written in a cluster: it is decoded from the
-        format `written_in`; or it cannot be decoded, for the reason `refused`, a clause.
+        """Says what becomes of all that `Appended.missing` has written in a cluster, in rows and for the condition: it
+        is decoded from a format; or `("refused", why)`, a clause, if it cannot be decoded.
 
         Raises `ValueError` for another format.
         """

@@ -1,8 +1,9 @@
 //! The column builder for Python.
 
 use crate::buffer::{with_bytes, Buffer};
-use crate::data_type::{decoding, format};
+use crate::data_type::{decoding, written};
 use crate::error::raised;
+use crate::expression::condition;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -67,7 +68,7 @@ fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
 impl ColumnBuilder {
     #[new]
     #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max, null_timestamps=false, key=None,
-                        value=None, null_faults=false))]
+                        value=None, null_faults=false, where_=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         columns: Vec<String>,
@@ -78,6 +79,7 @@ impl ColumnBuilder {
         key: Option<Bound<'_, PyAny>>,
         value: Option<Bound<'_, PyAny>>,
         null_faults: bool,
+        where_: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let selection = kernel::Selection::of(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let limits = kernel::Limits {
@@ -88,7 +90,12 @@ impl ColumnBuilder {
         let key = key.as_ref().map(decoding).transpose()?;
         let value = value.as_ref().map(decoding).transpose()?;
         let on_fault = if null_faults { kernel::OnFault::Null } else { kernel::OnFault::Fail };
+        let condition = where_.as_ref().map(condition).transpose()?;
         let inner = kernel::ColumnBuilder::new(selection, limits).with_decoding(key.as_ref(), value.as_ref(), on_fault);
+        let inner = match condition {
+            Some(condition) => inner.with_condition(condition, on_fault),
+            None => inner,
+        };
         Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner } })
     }
 
@@ -110,6 +117,11 @@ impl ColumnBuilder {
     #[getter]
     fn faults(&self) -> u64 {
         self.inner.faults()
+    }
+
+    #[getter]
+    fn filtered(&self) -> u64 {
+        self.inner.filtered()
     }
 
     #[getter]
@@ -157,21 +169,16 @@ impl ColumnBuilder {
         })
     }
 
-    #[pyo3(signature = (cluster, missing, *, written_in=None, refused=""))]
     fn add_writer(
         &mut self,
         cluster: &str,
         missing: (String, u32, Vec<i32>),
-        written_in: Option<&str>,
-        refused: &str,
+        in_rows: &Bound<'_, PyAny>,
+        in_condition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (side, id, indexes) = missing;
-        let written = match written_in {
-            Some(name) => kernel::Written::In(self::format(name)?),
-            None => kernel::Written::Refused(refused.to_owned()),
-        };
         let missing = kernel::MissingWriter { key: side == "key", writer: kernel::Writer { id, indexes } };
-        self.inner.add_writer(cluster, missing, written);
+        self.inner.add_writer(cluster, missing, written(in_rows)?, written(in_condition)?);
         Ok(())
     }
 

@@ -52,26 +52,44 @@ fn data_type(given: &Bound<'_, PyAny>, depth_left: usize) -> PyResult<DataType> 
     })
 }
 
-/// A format, by its name.
-pub(crate) fn format(name: &str) -> PyResult<kernel::Format> {
-    match name {
+/// A type.
+pub(crate) fn data_type_of(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
+    data_type(given, kernel::DEPTH_MAX)
+}
+
+/// A format, such as `("json",)`.
+fn format(given: &Bound<'_, PyAny>) -> PyResult<kernel::Format> {
+    let parts = given.cast::<PyTuple>()?;
+    let kind: String = parts.get_item(0)?.extract()?;
+    match kind.as_str() {
         "json" => Ok(kernel::Format::Json),
         other => Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
     }
 }
 
+/// What becomes of all that one schema has written: a format, or `("refused", why)`.
+pub(crate) fn written(given: &Bound<'_, PyAny>) -> PyResult<kernel::Written> {
+    if let Ok((kind, why)) = given.extract::<(String, String)>() {
+        if kind == "refused" {
+            return Ok(kernel::Written::Refused(why));
+        }
+    }
+    format(given).map(kernel::Written::In)
+}
+
 /// A decoding: `(format, type, framing)`; the format is None where it depends on the writer's schema.
 pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
-    let (name, of, framing): (Option<String>, Bound<'_, PyAny>, String) = given.extract()?;
+    type Given<'py> = (Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, String);
+    let (name, of, framing): Given<'_> = given.extract()?;
     let framing = match framing.as_str() {
         "none" => kernel::Framing::None,
         "id" => kernel::Framing::Id,
         "id and indexes" => kernel::Framing::IdAndIndexes,
         other => return Err(PyValueError::new_err(format!("there is no framing {other:?}"))),
     };
-    let format = name.as_deref().map(format).transpose()?;
+    let format = name.as_ref().map(format).transpose()?;
     if format.is_none() && framing == kernel::Framing::None {
         return Err(PyValueError::new_err("without a format, a frame has to name the writer's schema"));
     }
-    Ok(kernel::Decoding { format, framing, data_type: data_type(&of, kernel::DEPTH_MAX)? })
+    Ok(kernel::Decoding { format, framing, data_type: data_type_of(&of)? })
 }

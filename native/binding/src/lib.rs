@@ -4,6 +4,7 @@ mod buffer;
 mod builder;
 mod data_type;
 mod error;
+mod expression;
 mod fetch;
 
 use pyo3::prelude::*;

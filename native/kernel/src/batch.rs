@@ -99,6 +99,14 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    pub(crate) fn timestamp_type(&self) -> TimestampType {
+        if self.log_append_time {
+            TimestampType::LogAppendTime
+        } else {
+            TimestampType::CreateTime
+        }
+    }
+
     /// Verifies the checksum. `bytes` is exactly one record batch.
     pub(crate) fn check(bytes: &[u8]) -> Result<()> {
         let mut reader = Reader::new(bytes);

@@ -77,6 +77,13 @@ impl BinaryColumn {
         self.offsets.push(self.offsets.last().copied().unwrap_or_default());
     }
 
+    /// The bytes in `row`; `None` for null.
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> Option<&[u8]> {
+        let place = |at: usize| self.offsets.get(at).and_then(|&place| usize::try_from(place).ok());
+        self.data.get(place(row)?..place(row + 1)?).filter(|_| self.validity.is_valid(row))
+    }
+
     /// Removes every row from `rows` on.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.validity.truncate(rows, self.rows());

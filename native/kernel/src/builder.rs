@@ -1,11 +1,12 @@
 //! Record batches in, Arrow columns out.
 
 use crate::aborted::{Aborted, Transactions};
-use crate::batch::{Batch, Frame, TimestampType, HEADER_BYTES};
+use crate::batch::{Batch, Frame, HEADER_BYTES};
 use crate::binary::Binary;
 use crate::codec::Decompressor;
 use crate::decoding::{Decoding, OnFault, Typed, TypedColumn};
 use crate::error::{Error, Result};
+use crate::filter::{Condition, Filter};
 use crate::headers::HeaderColumn;
 use crate::record::Record;
 use crate::rows::{MissingWriter, Rows};
@@ -135,6 +136,7 @@ pub struct ColumnBuilder {
     overflowing: bool,
     rows: Rows,
     runs: Runs,
+    filter: Option<Filter>,
 }
 
 impl ColumnBuilder {
@@ -151,6 +153,7 @@ impl ColumnBuilder {
             overflowing: false,
             rows: Rows::new(selection, None, None),
             runs: Runs::default(),
+            filter: None,
         }
     }
 
@@ -170,15 +173,40 @@ impl ColumnBuilder {
         ColumnBuilder { rows: Rows::new(selection, key, value), ..self }
     }
 
-    /// How many keys and values could not be decoded so far, and became null.
-    pub fn faults(&self) -> u64 {
-        self.rows.faults()
+    /// Leaves out the records of which `condition` is not true. `on_fault`: what becomes of a record where a key or a
+    /// value cannot be decoded for it; null counts as in [`ColumnBuilder::with_decoding`], whichever of the two finds it.
+    pub fn with_condition(self, condition: Condition, on_fault: OnFault) -> Self {
+        let filter = Filter::new(condition, on_fault, self.bytes_hard_max);
+        ColumnBuilder { filter: Some(filter), ..self }
     }
 
-    /// Says what becomes of all keys, or values, that `missing` has written in `cluster`.
-    pub fn add_writer(&mut self, cluster: &str, missing: MissingWriter, written: Written) {
+    /// How many keys and values could not be decoded so far, and became null; those that were found in records that the
+    /// condition left out count, too.
+    pub fn faults(&self) -> u64 {
+        let rows = self.rows.faults();
+        rows.key + rows.value + self.filter.as_ref().map_or(0, Filter::faulty)
+    }
+
+    /// How many records the condition left out so far.
+    pub fn filtered(&self) -> u64 {
+        self.filter.as_ref().map_or(0, Filter::filtered)
+    }
+
+    /// Says what becomes of all keys, or values, that `missing` has written in `cluster`: in rows, and for the condition,
+    /// which needs other fields.
+    pub fn add_writer(&mut self, cluster: &str, missing: MissingWriter, in_rows: Written, in_condition: Written) {
+        self.select(cluster);
+        if let Some(filter) = &mut self.filter {
+            filter.add_writer(missing.clone(), in_condition);
+        }
+        self.rows.add_writer(missing, in_rows);
+    }
+
+    fn select(&mut self, cluster: &str) {
         self.rows.select(cluster);
-        self.rows.add_writer(missing, written);
+        if let Some(filter) = &mut self.filter {
+            filter.select(cluster);
+        }
     }
 
     /// The rows so far.
@@ -222,7 +250,7 @@ impl ColumnBuilder {
         aborted: &[Aborted],
     ) -> Result<Appended> {
         let labels = Labels::new(self.runs.last(), cluster, topic, partition)?;
-        self.rows.select(cluster);
+        self.select(cluster);
         let (rows, runs) = (self.rows.mark(), self.runs.mark());
         let result = self.append_batches(bytes, &labels, range, Transactions::new(aborted));
         if result.is_err() {
@@ -354,13 +382,12 @@ impl ColumnBuilder {
             range,
             bytes_elsewhere: labels.row_bytes(self.selection),
             bytes_hard_max: self.bytes_hard_max,
-            headers_wanted: self.selection.headers,
+            headers_wanted: self.selection.headers || self.filter.as_ref().is_some_and(Filter::headers_wanted),
             null_timestamps: self.null_timestamps,
+            labels,
         };
-        let stopped = taking.append(records, from, &mut self.rows)?;
-        let timestamp_type =
-            if batch.log_append_time { TimestampType::LogAppendTime } else { TimestampType::CreateTime };
-        self.runs.push(labels, timestamp_type, self.rows.count() - rows_before);
+        let stopped = taking.append(records, from, &mut self.rows, self.filter.as_mut())?;
+        self.runs.push(labels, batch.timestamp_type(), self.rows.count() - rows_before);
         Ok(stopped.map(|Stopped { at, missing }| {
             (Open { header: *batch.header, labels: labels.clone(), records_bytes, rest: at }, missing)
         }))

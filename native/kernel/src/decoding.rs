@@ -134,9 +134,15 @@ impl TypedColumn {
     }
 
     /// Adds a row that needs at most `bytes_max` beyond `row_bytes`. `first`: there is no other row, so the bound holds
-    /// only for a value that grows by being decoded.
+    /// only for a value that grows by being decoded. `known`: why the value cannot be decoded, if that is known.
     #[inline]
-    pub(crate) fn push(&mut self, value: Option<&[u8]>, bytes_max: usize, first: bool) -> Result<Outcome> {
+    pub(crate) fn push(
+        &mut self,
+        value: Option<&[u8]>,
+        bytes_max: usize,
+        first: bool,
+        known: Option<Fault>,
+    ) -> Result<Outcome> {
         let row = self.column.rows();
         let Some(value) = value else {
             self.column.push_null();
@@ -145,7 +151,11 @@ impl TypedColumn {
         };
         let bytes_max = if first { bytes_max.max(value.len().saturating_mul(GROWTH_MAX)) } else { bytes_max };
         let mut budget = Budget::new(bytes_max);
-        match self.decode(value, &mut budget) {
+        let decoded = match known {
+            None => self.decode(value, &mut budget),
+            Some(fault) => Err(fault),
+        };
+        match decoded {
             Ok(Some(writer)) => Ok(Outcome::Unknown(writer)),
             Ok(None) => {
                 self.bytes += budget.taken();
@@ -181,6 +191,11 @@ impl TypedColumn {
             column.push(fault.map(|(_, value)| value))?;
         }
         Ok(())
+    }
+
+    /// The rows, to be read.
+    pub(crate) fn column(&self) -> &Column {
+        &self.column
     }
 
     /// The bytes of lists and texts in all rows, to cut them back to.

@@ -19,6 +19,8 @@ pub enum Kind {
     Timestamp,
     /// A key or a value that cannot be decoded.
     Undecodable,
+    /// A condition that cannot be evaluated on a record.
+    Condition,
 }
 
 impl Kind {
@@ -33,6 +35,7 @@ impl Kind {
             Kind::UnsupportedMagic => "unsupported_magic",
             Kind::Timestamp => "timestamp",
             Kind::Undecodable => "undecodable",
+            Kind::Condition => "condition",
         }
     }
 }
@@ -42,8 +45,8 @@ impl Kind {
 pub struct Error {
     /// The kind of the error.
     pub kind: Kind,
-    /// The base offset of the record batch in question, or -1 if not known; with [`Kind::Timestamp`] and
-    /// [`Kind::Undecodable`] the offset of the record.
+    /// The base offset of the record batch in question, or -1 if not known; with [`Kind::Timestamp`],
+    /// [`Kind::Undecodable`] and [`Kind::Condition`] the offset of the record.
     pub offset: i64,
     /// A clause that says what was expected and what was found.
     pub detail: String,

@@ -3,6 +3,7 @@
 use crate::binary::{Binary, BinaryColumn};
 use crate::decoding::{Outcome, Typed, TypedColumn};
 use crate::error::{Error, Kind, Result};
+use crate::fault::Fault;
 use crate::framing::Writer;
 use crate::headers::{HeaderColumn, HeaderColumnBuilder};
 use crate::record::Record;
@@ -55,6 +56,13 @@ pub struct MissingWriter {
     pub key: bool,
     /// The schema.
     pub writer: Writer,
+}
+
+/// Something of keys, and of values.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sides<T> {
+    pub(crate) key: T,
+    pub(crate) value: T,
 }
 
 /// A state of the columns, to roll back to.
@@ -174,14 +182,14 @@ impl Rows {
         self.count
     }
 
-    /// Whether keys or values are decoded.
-    pub(crate) fn typed(&self) -> bool {
-        matches!(self.key, Cells::Typed(_)) || matches!(self.value, Cells::Typed(_))
+    /// Whether keys and values are decoded.
+    pub(crate) fn typed(&self) -> Sides<bool> {
+        Sides { key: matches!(self.key, Cells::Typed(_)), value: matches!(self.value, Cells::Typed(_)) }
     }
 
     /// How many keys and values could not be decoded so far, and became null.
-    pub(crate) fn faults(&self) -> u64 {
-        self.key.faults() + self.value.faults()
+    pub(crate) fn faults(&self) -> Sides<u64> {
+        Sides { key: self.key.faults(), value: self.value.faults() }
     }
 
     /// The bytes of all rows, including those pushed as `bytes_elsewhere`.
@@ -251,7 +259,8 @@ impl Rows {
     }
 
     /// Decodes what is to be decoded of a record, for the row that is added next. It is full if all rows would then
-    /// need more than `bytes_hard_max`, unless it is the first one.
+    /// need more than `bytes_hard_max`, unless it is the first one. `known`: why its key and its value cannot be
+    /// decoded, if that is known.
     #[inline]
     pub(crate) fn decode(
         &mut self,
@@ -259,19 +268,22 @@ impl Rows {
         offset: i64,
         bytes_elsewhere: usize,
         bytes_hard_max: usize,
+        known: Sides<Option<Fault>>,
     ) -> Result<Decode> {
         let first = self.count == 0;
         let mark = self.mark();
-        let known = self.bytes().saturating_add(self.bytes_of(record)).saturating_add(bytes_elsewhere);
-        let mut left = bytes_hard_max.saturating_sub(known);
+        let needed = self.bytes().saturating_add(self.bytes_of(record)).saturating_add(bytes_elsewhere);
+        let mut left = bytes_hard_max.saturating_sub(needed);
         if !first && left == 0 {
             return Ok(Decode::Full);
         }
         let mut done = Decode::Done;
-        for (what, cells, cell) in [("key", &mut self.key, record.key), ("value", &mut self.value, record.value)] {
+        for (what, cells, cell, known) in
+            [("key", &mut self.key, record.key, known.key), ("value", &mut self.value, record.value, known.value)]
+        {
             let Cells::Typed(column) = cells else { continue };
             let before = column.data_bytes();
-            match column.push(cell, left, first)? {
+            match column.push(cell, left, first, known)? {
                 Outcome::Pushed => left = left.saturating_sub(column.data_bytes() - before),
                 Outcome::TooLong => {
                     done = Decode::Full;

@@ -32,6 +32,18 @@ impl Labels {
         Ok(Labels { cluster: shared(cluster, |l| &l.cluster), topic: shared(topic, |l| &l.topic), partition })
     }
 
+    pub(crate) fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    pub(crate) fn partition(&self) -> i32 {
+        self.partition
+    }
+
     /// The bytes that the string columns need for one row, their offsets included.
     pub(crate) fn row_bytes(&self, selection: Selection) -> usize {
         let topic = if selection.topic { 4 + self.topic.len() } else { 0 };

@@ -2,8 +2,10 @@
 
 use crate::batch::Batch;
 use crate::error::{Error, Kind, Result};
+use crate::filter::{Facts, Filter, Verdict};
 use crate::record::Record;
-use crate::rows::{Decode, MissingWriter, Rows};
+use crate::rows::{Decode, MissingWriter, Rows, Sides};
+use crate::runs::Labels;
 use crate::wire::Reader;
 
 const MICROS_PER_MILLI: i64 = 1000;
@@ -51,32 +53,63 @@ pub(crate) struct Taking<'a> {
     pub(crate) headers_wanted: bool,
     /// Whether a timestamp that cannot be held is null rather than an error.
     pub(crate) null_timestamps: bool,
+    pub(crate) labels: &'a Labels,
 }
 
 impl Taking<'_> {
     /// Adds the records after `from`, and checks those that are not wanted.
     ///
     /// Returns the place of the first wanted record that cannot be a row yet. The records after it were not read.
-    pub(crate) fn append(&self, records: &[u8], from: Cursor, rows: &mut Rows) -> Result<Option<Stopped>> {
-        if rows.typed() {
-            return self.append_records::<true, true>(records, from, rows);
+    pub(crate) fn append(
+        &self,
+        records: &[u8],
+        from: Cursor,
+        rows: &mut Rows,
+        filter: Option<&mut Filter>,
+    ) -> Result<Option<Stopped>> {
+        if let Some(filter) = filter {
+            return self
+                .append_each(records, from, rows, |record, offset, rows| self.append_if(filter, record, offset, rows));
+        }
+        let typed = rows.typed();
+        if typed.key || typed.value {
+            return self.append_each(records, from, rows, |record, offset, rows| {
+                let done = rows.decode(record, offset, self.bytes_elsewhere, self.bytes_hard_max, Sides::default())?;
+                if let Decode::Done = done {
+                    self.push(record, offset, rows)?;
+                }
+                Ok(done)
+            });
         }
         let elsewhere = from.records_left.saturating_mul(self.bytes_elsewhere);
         let left = records.len().saturating_sub(from.position);
         let bytes = rows.bytes_max(from.records_left, left).saturating_add(elsewhere);
         if rows.bytes().saturating_add(bytes) <= self.bytes_hard_max {
-            self.append_records::<false, false>(records, from, rows)
+            self.append_each(records, from, rows, |record, offset, rows| {
+                self.push(record, offset, rows)?;
+                Ok(Decode::Done)
+            })
         } else {
-            self.append_records::<true, false>(records, from, rows)
+            self.append_each(records, from, rows, |record, offset, rows| {
+                let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(record));
+                let fits = rows.count() == 0 || rows.bytes().saturating_add(bytes) <= self.bytes_hard_max;
+                if !fits {
+                    return Ok(Decode::Full);
+                }
+                self.push(record, offset, rows)?;
+                Ok(Decode::Done)
+            })
         }
     }
 
-    /// `BOUNDED`: the bound on bytes can be reached, so every row is measured. `TYPED`: keys or values are decoded.
-    fn append_records<const BOUNDED: bool, const TYPED: bool>(
+    /// `one` adds a record that is in the range, if it can be a row yet.
+    #[inline(always)]
+    fn append_each(
         &self,
         records: &[u8],
         from: Cursor,
         rows: &mut Rows,
+        mut one: impl FnMut(&Record<'_>, i64, &mut Rows) -> Result<Decode>,
     ) -> Result<Option<Stopped>> {
         let mut reader = Reader::new(records.get(from.position..).unwrap_or_default());
         let mut offset_min = from.offset;
@@ -84,17 +117,7 @@ impl Taking<'_> {
             let before = reader;
             let (record, offset) = self.next(&mut reader, offset_min)?;
             if offset >= self.range.start && offset < self.range.end {
-                let decode = if TYPED {
-                    rows.decode(&record, offset, self.bytes_elsewhere, self.bytes_hard_max)?
-                } else if BOUNDED && rows.count() > 0 && {
-                    let bytes = self.bytes_elsewhere.saturating_add(rows.bytes_of(&record));
-                    rows.bytes().saturating_add(bytes) > self.bytes_hard_max
-                } {
-                    Decode::Full
-                } else {
-                    Decode::Done
-                };
-                let missing = match decode {
+                let missing = match one(&record, offset, rows)? {
                     Decode::Done => None,
                     Decode::Full => Some(None),
                     Decode::Unknown(missing) => Some(Some(missing)),
@@ -103,7 +126,6 @@ impl Taking<'_> {
                     let position = records.len() - before.left();
                     return Ok(Some(Stopped { at: Cursor { position, records_left, offset }, missing }));
                 }
-                rows.push(&record, offset, self.bytes_elsewhere, || self.micros(&record, offset))?;
             }
             offset_min = offset + 1;
         }
@@ -114,6 +136,53 @@ impl Taking<'_> {
                 self.batch.records_count
             ))),
         }
+    }
+
+    #[inline(always)]
+    fn push(&self, record: &Record<'_>, offset: i64, rows: &mut Rows) -> Result<()> {
+        rows.push(record, offset, self.bytes_elsewhere, || self.micros(record, offset))
+    }
+
+    /// Adds a record if the condition is true of it, and if it can be a row yet.
+    ///
+    /// A key or a value that cannot be decoded is null in the condition, too. Most records that are left out are not
+    /// decoded to the row's fields for that: only if the condition would be true of a null.
+    fn append_if(&self, filter: &mut Filter, record: &Record<'_>, offset: i64, rows: &mut Rows) -> Result<Decode> {
+        let micros = self.micros(record, offset);
+        let timestamp_type = self.batch.timestamp_type();
+        let facts = Facts { record, labels: self.labels, offset, micros: &micros, timestamp_type };
+        let verdict = match filter.judge(&facts, rows.typed())? {
+            Verdict::Unwanted => {
+                filter.leave_out();
+                return Ok(Decode::Done);
+            }
+            Verdict::Unknown(missing) => return Ok(Decode::Unknown(missing)),
+            verdict => verdict,
+        };
+        let (mark, before) = (rows.mark(), rows.faults());
+        let known = filter.faults();
+        match rows.decode(record, offset, self.bytes_elsewhere, self.bytes_hard_max, known.clone())? {
+            Decode::Done => {}
+            stopped => return Ok(stopped),
+        }
+        let after = rows.faults();
+        let faulty = Sides {
+            key: known.key.is_some() || after.key > before.key,
+            value: known.value.is_some() || after.value > before.value,
+        };
+        let known = Sides { key: known.key.is_some(), value: known.value.is_some() };
+        let wanted = match verdict {
+            Verdict::Wanted if faulty == known => true,
+            Verdict::IfFaulty if faulty == known => false,
+            _ => filter.is_true(&facts, faulty)?,
+        };
+        if wanted {
+            self.push(record, offset, rows)?;
+        } else {
+            rows.roll_back(mark);
+            filter.leave_out();
+        }
+        Ok(Decode::Done)
     }
 
     /// The next record, and its offset.

@@ -38,10 +38,6 @@ fn framed(id: u32, rest: &str) -> Vec<u8> {
     [&[0][..], &id.to_be_bytes(), rest.as_bytes()].concat()
 }
 
-fn value(writer: Writer) -> MissingWriter {
-    MissingWriter { key: false, writer }
-}
-
 /// All rows, with the schemas that were asked for, each in turn answered by `answer`.
 fn read(
     builder: &mut ColumnBuilder,
@@ -55,7 +51,8 @@ fn read(
         if let Some(missing) = done.missing {
             assert!(done.stopped);
             asked.push(missing.writer.clone());
-            builder.add_writer("east", missing.clone(), answer(&missing.writer));
+            let written = answer(&missing.writer);
+            builder.add_writer("east", missing, written.clone(), written);
             continue;
         }
         let columns = builder.finish();
@@ -68,6 +65,11 @@ fn read(
             return (rows, asked);
         }
     }
+}
+
+fn add(builder: &mut ColumnBuilder, cluster: &str, number: u32, written: Written) {
+    let missing = MissingWriter { key: false, writer: id(number) };
+    builder.add_writer(cluster, missing, written.clone(), written);
 }
 
 fn id(id: u32) -> Writer {
@@ -120,13 +122,13 @@ fn ids_of_one_cluster_say_nothing_of_another() {
     let value_1 = framed(1, r#"{"id":1}"#);
     let frame = Batch::plain(0, Codec::None, &[&value_1]).encode();
     let mut builder = builder(None, Framing::Id, LIMITS, OnFault::Null);
-    builder.add_writer("east", value(id(1)), Written::In(Format::Json));
+    add(&mut builder, "east", 1, Written::In(Format::Json));
     let append = |builder: &mut ColumnBuilder, cluster| {
         builder.append(&frame, cluster, "t", 0, EVERYTHING, &[]).unwrap().missing.map(|missing| missing.writer)
     };
     assert_eq!(append(&mut builder, "east"), None);
     assert_eq!(append(&mut builder, "west"), Some(id(1)));
-    builder.add_writer("west", value(id(1)), Written::Refused("no".to_owned()));
+    add(&mut builder, "west", 1, Written::Refused("no".to_owned()));
     assert_eq!(append(&mut builder, "west"), None);
     assert_eq!(append(&mut builder, "east"), None);
     let Some(Typed { values: Some(values), .. }) = builder.finish().typed_value else { panic!("no values") };
@@ -148,8 +150,8 @@ fn what_a_schema_refuses_is_an_error_where_nothing_is_null() {
     let values = [framed(1, r#"{"id":1}"#), framed(2, r#"{"id":2}"#)];
     let frame = Batch::plain(5, Codec::None, &values.each_ref().map(Vec::as_slice)).encode();
     let mut builder = builder(None, Framing::Id, LIMITS, OnFault::Fail);
-    builder.add_writer("east", value(id(1)), Written::In(Format::Json));
-    builder.add_writer("east", value(id(2)), Written::Refused("nobody has it".to_owned()));
+    add(&mut builder, "east", 1, Written::In(Format::Json));
+    add(&mut builder, "east", 2, Written::Refused("nobody has it".to_owned()));
     let error = builder.append(&frame, "east", "t", 0, EVERYTHING, &[]).unwrap_err();
     assert_eq!((error.kind, error.offset), (Kind::Undecodable, 6));
     assert!(error.detail.contains("nobody has it"));

@@ -34,26 +34,23 @@ class Decoding:
     """A schema registry's frame is before each of them."""
 
     @property
-    def tree(self) -> tuple[str, tuple[Any, ...], str] | None:
+    def tree(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], str] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
-        return None if self.format == STRING_FORMAT else (self.format, self.type.tree, "id" if self.framed else "none")
+        if self.format == STRING_FORMAT:
+            return None
+        return (self.format,), self.type.tree, "id" if self.framed else "none"
 
 
-class Written(NamedTuple):
-    """What becomes of all that one schema has written."""
-
-    format: str | None
-    """What it is decoded from, as the kernel takes it; None: it cannot be decoded."""
-    refused: str = ""
-    """Why not: a clause."""
-
+Written: TypeAlias = tuple[Any, ...]
+"""What becomes of all that one schema has written, as the kernel takes it: a format; or `("refused", why)`."""
 
 Missing: TypeAlias = tuple[str, int, Sequence[int]]
 """A writer's schema of which nothing is known: of "key" or "value", its id, and where in its file the message is."""
 
 
-def _refuse(cluster: str, missing: Missing) -> Written:
-    return Written(None, f"nothing is known of the schema with id {missing[1]}")
+def _refuse(cluster: str, missing: Missing) -> tuple[Written, Written]:
+    refused = ("refused", f"nothing is known of the schema with id {missing[1]}")
+    return refused, refused
 
 
 class Decodings(NamedTuple):
@@ -66,8 +63,8 @@ class Decodings(NamedTuple):
     null_faults: bool = False
     """Those that cannot be decoded are null, and the columns of `kafka.columns.FAULT_COLUMNS` say why; else they are an
     error."""
-    writers: Callable[[str, Missing], Written] = _refuse
-    """Says what becomes of what a schema has written, by cluster."""
+    writers: Callable[[str, Missing], tuple[Written, Written]] = _refuse
+    """Says what becomes of what a schema has written, by cluster: in rows, and for the condition."""
 
 
 AS_THEY_ARE = Decodings()

@@ -99,7 +99,9 @@ def test_an_error_names_the_record_and_what_to_do() -> None:
 )
 def test_a_decoding_that_there_is_not(wrong: tuple[str, tuple[Any, ...]]) -> None:
     with pytest.raises(ValueError):
-        ColumnBuilder(columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=(*wrong, "none"))
+        ColumnBuilder(
+            columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=((wrong[0],), wrong[1], "none")
+        )
 
 
 def test_what_is_framed_by_a_schema_that_nobody_knows() -> None:

@@ -33,12 +33,46 @@ pub(crate) fn parse(text: &[u8], precision: u8, scale: u8) -> Option<i128> {
 }
 
 /// `unscaled` if it has at most `precision` digits.
-fn fitting(unscaled: i128, precision: u8) -> Option<i128> {
+pub(crate) fn fitting(unscaled: i128, precision: u8) -> Option<i128> {
     (unscaled.unsigned_abs() < power(precision)?.unsigned_abs()).then_some(unscaled)
 }
 
+/// `unscaled`, which has `from` digits after the point, with `scale` of them, rounded half up.
+pub(crate) fn rescale(unscaled: i128, from: u8, precision: u8, scale: u8) -> Option<i128> {
+    let made = match scale.checked_sub(from) {
+        Some(more) => unscaled.checked_mul(power(more)?)?,
+        None => {
+            let unit = power(from - scale)?;
+            let (whole, rest) = (unscaled.checked_div(unit)?, unscaled.checked_rem(unit)?);
+            let away = i128::from(rest.unsigned_abs() >= unit.unsigned_abs() / 2);
+            whole + if unscaled < 0 { -away } else { away }
+        }
+    };
+    fitting(made, precision)
+}
+
+/// The nearest floating point number.
+pub(crate) fn double(unscaled: i128, scale: u8) -> Option<f64> {
+    const EXACT_MAX: u128 = 1 << f64::MANTISSA_DIGITS;
+    if unscaled.unsigned_abs() < EXACT_MAX && scale <= 22 {
+        return Some(unscaled as f64 / power(scale)? as f64);
+    }
+    format!("{unscaled}e-{scale}").parse().ok()
+}
+
+/// As text, without an exponent.
+pub(crate) fn text(unscaled: i128, scale: u8) -> String {
+    let sign = if unscaled < 0 { "-" } else { "" };
+    let digits = format!("{:0>width$}", unscaled.unsigned_abs(), width = usize::from(scale) + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - usize::from(scale));
+    match fraction {
+        "" => format!("{sign}{whole}"),
+        _ => format!("{sign}{whole}.{fraction}"),
+    }
+}
+
 /// 10 to the power of `exponent`, up to 38.
-fn power(exponent: u8) -> Option<i128> {
+pub(crate) fn power(exponent: u8) -> Option<i128> {
     10_i128.checked_pow(u32::from(exponent))
 }
 

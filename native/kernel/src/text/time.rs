@@ -29,17 +29,24 @@ pub(crate) fn date(text: &[u8]) -> Option<i32> {
     (days >= FIRST_GREGORIAN_DAY).then_some(days)
 }
 
+/// The days since 1970 that a text says which is cast.
+pub(crate) fn cast_date(text: &[u8]) -> Option<i32> {
+    date_of(trimmed(text))
+}
+
+/// The microseconds since 1970 in UTC that a text says which is cast; one without a zone is in UTC.
+pub(crate) fn cast_timestamp(text: &[u8]) -> Option<i64> {
+    let (micros, zone) = moment(trimmed(text))?;
+    let offset = match zone {
+        Some(zone) => offset_seconds(zone)?,
+        None => 0,
+    };
+    i64::try_from(micros - i128::from(offset) * i128::from(MICROS_PER_SECOND)).ok()
+}
+
 /// The microseconds since 1970 in UTC that a text says; one without a zone is in UTC.
 pub(crate) fn timestamp(text: &[u8]) -> Option<i64> {
-    let found = |text: &[u8]| {
-        let (micros, zone) = moment(trimmed(text))?;
-        let offset = match zone {
-            Some(zone) => offset_seconds(zone)?,
-            None => 0,
-        };
-        i64::try_from(micros - i128::from(offset) * i128::from(MICROS_PER_SECOND)).ok()
-    };
-    found(text).or_else(|| found(&without_gmt(text)?))
+    cast_timestamp(text).or_else(|| cast_timestamp(&without_gmt(text)?))
 }
 
 /// The microseconds since 1970 that a text says which has no zone.
@@ -50,7 +57,7 @@ pub(crate) fn timestamp_ntz(text: &[u8]) -> Option<i64> {
     }
 }
 
-fn trimmed(text: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
     let begin = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());
     let end = text.iter().rposition(|byte| !blank(byte)).map_or(begin, |last| last + 1);

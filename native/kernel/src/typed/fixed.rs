@@ -33,6 +33,12 @@ impl<T: Copy + Default> Fixed<T> {
         self.values.push(T::default());
     }
 
+    /// The number in `row`; `None` for null.
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> Option<T> {
+        self.values.get(row).copied().filter(|_| self.validity.is_valid(row))
+    }
+
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.validity.truncate(rows, self.values.len());
         self.values.truncate(rows);
@@ -72,6 +78,13 @@ impl BitColumn {
     pub(crate) fn push_null(&mut self) {
         self.validity.push_null(self.rows);
         self.push_bit(false);
+    }
+
+    /// The flag in `row`; `None` for null.
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> Option<bool> {
+        let byte = self.bits.get(row / 8).filter(|_| self.validity.is_valid(row))?;
+        Some(byte >> (row % 8) & 1 == 1)
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use crate::typed::column::Column;
 use crate::typed::data_type::Field;
 use crate::validity::Validity;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Up to so many names are compared one by one, which is faster than to look one up.
 const COMPARED_MAX: usize = 12;
@@ -62,6 +63,18 @@ impl StructColumn {
     #[inline]
     pub(crate) fn child(&mut self, number: usize) -> Option<&mut Column> {
         self.children.get_mut(number)
+    }
+
+    /// The column of a field, to be read.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<&Column> {
+        self.children.get(number)
+    }
+
+    /// Whether there is such a row that is not null.
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        row < self.rows && self.validity.is_valid(row)
     }
 
     /// Ends a row; fields that were not written are null.
@@ -144,6 +157,19 @@ impl ListColumn {
     #[inline]
     pub(crate) fn items(&mut self) -> &mut Column {
         &mut self.items
+    }
+
+    /// The column of all items, to be read.
+    #[inline]
+    pub(crate) fn items_read(&self) -> &Column {
+        &self.items
+    }
+
+    /// Which items a row has; `None` for null.
+    #[inline]
+    pub(crate) fn range(&self, row: usize) -> Option<Range<usize>> {
+        let place = |at: usize| self.offsets.get(at).and_then(|&place| usize::try_from(place).ok());
+        Some(place(row)?..place(row + 1)?).filter(|_| self.validity.is_valid(row))
     }
 
     /// The first of the items that no finished row has.

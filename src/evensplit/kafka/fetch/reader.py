@@ -206,8 +206,7 @@ def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Itera
         if appended.missing is None:
             yield rows.handed_out()
         else:
-            written = rows.decodings.writers(cluster, appended.missing)
-            builder.add_writer(cluster, appended.missing, written_in=written.format, refused=written.refused)
+            builder.add_writer(cluster, appended.missing, *rows.decodings.writers(cluster, appended.missing))
     if span.position is None:
         fetcher.advance(span.read, offset)
     elif offset != span.position:
