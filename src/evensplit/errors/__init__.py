@@ -31,7 +31,7 @@
     │   ├── CheckpointVersionUnknown it is one of ours, written by a newer version
     │   └── CheckpointForeign        it is not one of ours
     ├── TransitionError              an event that cannot happen in the enumerator's state
-    ├── LocalKafkaError              the broker for tests did not start or stop
+    ├── LocalKafkaError              the broker or registry for tests did not start or stop
     ├── SimulationFailed             a simulated run broke a law
     └── ChaosError                   a run with faults could not be made or read
 

@@ -153,7 +153,7 @@ class Asker:
                 f"{what}: TLS failed: {reason_of(reason)}{f' ({detail})' if detail else ''}; check {PREFIX}url and "
                 f"{PREFIX}ssl.truststore.*, and {PREFIX}ssl.keystore.* if it wants a certificate",
             )
-        problem = failure(error, time_s, ANSWER_BYTES_MAX)
+        problem = failure(error, max(round(time_s, 1), 0.1), ANSWER_BYTES_MAX)
         return RegistryError(at, f"{what}: {problem}") if isinstance(reason, AnswerTooLong) else _Again(problem)
 
 

@@ -82,6 +82,8 @@ class _Question:
         self._asker = asker
         self._deadline = deadline
         self._found: dict[tuple[str, int], Schema] = {}
+        # How many schemas stand above each other there, itself included.
+        self._heights: dict[tuple[str, int], int] = {}
         self._characters = 0
 
     def by_id(self, schema_id: int) -> Schema:
@@ -110,17 +112,22 @@ class _Question:
         key = pointer.subject, pointer.version
         if key in above:
             raise self._wrong(what, f"it refers to {shown(pointer.subject)}, version {pointer.version}, which needs it")
-        if len(above) >= DEPTH_MAX:
+        if len(above) + self._heights.get(key, 1) > DEPTH_MAX:
             raise self._wrong(what, f"expected schemas at most {DEPTH_MAX} deep in each other, found more")
         schema = self._found.get(key)
         if schema is None:
-            if len(self._found) >= REFERENCES_MAX:
-                raise self._wrong(what, f"expected at most {REFERENCES_MAX} schemas that one is made of, found more")
-            place, named = _place_of(*key)
-            path, whose = f"{place}?{_DELETED_TOO}", f"{named}, to which {what} refers"
-            answer = self._parsed(self._asker.ask(path, whose, self._deadline), named, version=pointer.version)
-            schema = self._found[key] = self._schema(answer, path, named, (*above, key))
+            schema = self._found[key] = self._referred(key, what, above)
+            heights = (self._heights[one.subject, one.version] for one in schema.references)
+            self._heights[key] = 1 + max(heights, default=0)
         return Reference(pointer.name, schema, *key)
+
+    def _referred(self, key: tuple[str, int], what: str, above: tuple[tuple[str, int], ...]) -> Schema:
+        if len(self._found) >= REFERENCES_MAX:
+            raise self._wrong(what, f"expected at most {REFERENCES_MAX} schemas that one is made of, found more")
+        place, named = _place_of(*key)
+        path = f"{place}?{_DELETED_TOO}"
+        found = self._asker.ask(path, f"{named}, to which {what} refers", self._deadline)
+        return self._schema(self._parsed(found, named, version=key[1]), path, named, (*above, key))
 
     def _descriptor(self, answer: Answer, path: str, what: str) -> bytes:
         """What the registry's own compiler made of a `.proto` file; empty where it does not give that."""

@@ -35,7 +35,7 @@ class Schema:
     id: int
     kind: Kind
     text: str = field(repr=False)
-    """The source: JSON, or that of a `.proto` file, where the registry has it; else what `descriptor` has, in base64."""
+    """The source: JSON, or that of a `.proto` file; where the registry has none, what `descriptor` has, in base64."""
 
     references: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
     """The schemas that this one needs; not those that they need in turn."""
