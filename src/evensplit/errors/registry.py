@@ -69,8 +69,8 @@ class SchemaUnknown(RegistryError):
     id = "ES-703"
     cause = (
         "The schema registry does not have the schema with this id, the subject, or this version of it: it was "
-        "deleted, the records were written with another registry, or the bytes are not framed as Confluent's serializers "
-        "do."
+        "deleted, the records were written with another registry, or their bytes do not have the frame of Confluent's "
+        "serializers."
     )
     cure = (
         "Check that `schema.registry.url` is the registry that the producers use, and that the subject exists there. "

@@ -31,6 +31,9 @@ TRIES_MIN = 3
 PAUSE_FIRST_S = 0.1
 PAUSE_MAX_S = 5.0
 
+TIME_LEFT_MIN_S = 0.05
+"""With less time left there is no other try."""
+
 _HEADERS = {
     "Accept": "application/vnd.schemaregistry.v1+json, application/json",
     "Accept-Encoding": "identity",
@@ -95,14 +98,15 @@ class Asker:
                 else:
                     self._first = number
                     return found
-            # Spread, so that the tasks of a query do not all come back at one moment.
-            wait_s = max(pause_s * random.uniform(0.5, 1.0), min(waits, default=0.0))  # noqa: S311
-            if wait_s >= deadline.remaining_s:
+            left_s, asked_s = deadline.remaining_s, min(waits, default=0.0)
+            if left_s <= max(asked_s, TIME_LEFT_MIN_S):
                 how = "; ".join(f"{url}: {problem}" for url, problem in failed.items()) or "no time was left to ask"
                 raise RegistryUnreachable(
                     self._settings.shown, f"{what}: no answer within {self._timeout_s:g} s ({tries} tries): {how}"
                 )
-            deadline.pause(wait_s)
+            # Spread, so that the tasks of a query do not all come back at one moment.
+            own_s = min(pause_s * random.uniform(0.5, 1.0), left_s / 2)  # noqa: S311
+            deadline.pause(max(own_s, asked_s))
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     @property

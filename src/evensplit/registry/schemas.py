@@ -101,7 +101,8 @@ def parse_answer(found: Mapping[str, Any], *, schema_id: int | None = None, vers
     Raises:
         ValueError: it is none; the message says what was expected and found.
     """
-    kind = found.get("schemaType") or "AVRO"
+    # Registries that are older than the other kinds do not say it.
+    kind = "AVRO" if found.get("schemaType") is None else found["schemaType"]
     if kind not in KINDS:
         raise ValueError(f"expected a schemaType of {', '.join(KINDS)}, found {_said(kind)}")
     text = found.get("schema")
