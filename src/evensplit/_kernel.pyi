@@ -188,8 +188,8 @@ class ColumnBuilder:
         `key`, `value`: the format that they are decoded from, `("json",)`, the type of their column, and what is before
         each of them: "none", "id" (a zero byte, and the id of the writer's schema in a registry) or "id and indexes"
         (after that, the place of the message in its file). The format is None where it depends on the writer's schema.
-        A value of JSON is decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or
-        value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
+        A value of JSON is decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error
+        or value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
         Raises `ValueError` for other columns, formats and types, and for a limit of 0, `OverflowError` for a negative
         one.

@@ -19,6 +19,7 @@ class Exchange(BaseHTTPRequestHandler):
     """One request, and how to answer it."""
 
     server: Server
+    body = b""
 
     def answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         """A whole answer. A Content-Length among `headers` is sent instead of the right one."""
@@ -44,8 +45,12 @@ class Exchange(BaseHTTPRequestHandler):
             self.server.left.set()
 
     def do_POST(self) -> None:
-        self.server.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
+        self.body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.server.bodies.append(self.body)
         self.do_GET()
+
+    def do_PUT(self) -> None:
+        self.do_POST()
 
     def log_message(self, *_: Any) -> None:
         return

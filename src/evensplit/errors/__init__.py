@@ -21,6 +21,10 @@
     │   ├── OldMessageFormat         records in the format of before Kafka 0.11
     │   ├── TimestampOutOfRange      a timestamp that a column of microseconds cannot hold
     │   └── UndecodableRecord        a key or value that does not fit its format or schema
+    ├── RegistryError                a schema registry's answer cannot be used
+    │   ├── RegistryUnreachable      no answer within the deadline
+    │   ├── RegistryRefused          a login, or a certificate, that is not accepted
+    │   └── SchemaUnknown            a schema that it does not have
     ├── DataLossError                records that were to be read no longer exist
     ├── CheckpointError              a checkpoint, or an offset in it, that cannot be used
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
@@ -28,7 +32,7 @@
     │   ├── CheckpointForeign        it is not one of ours
     │   └── SchemaChanged            it is of a query that decoded by another schema
     ├── TransitionError              an event that cannot happen in the enumerator's state
-    ├── LocalKafkaError              the broker for tests did not start or stop
+    ├── LocalKafkaError              the broker or registry for tests did not start or stop
     ├── SimulationFailed             a simulated run broke a law
     └── ChaosError                   a run with faults could not be made or read
 
@@ -61,6 +65,7 @@ from evensplit.errors.records import (
     TimestampOutOfRange,
     UndecodableRecord,
 )
+from evensplit.errors.registry import RegistryError, RegistryRefused, RegistryUnreachable, SchemaUnknown
 from evensplit.errors.state import (
     CheckpointCorrupt,
     CheckpointError,
@@ -105,7 +110,11 @@ __all__ = [
     "OldMessageFormat",
     "OptionError",
     "PortError",
+    "RegistryError",
+    "RegistryRefused",
+    "RegistryUnreachable",
     "SchemaChanged",
+    "SchemaUnknown",
     "SimulationFailed",
     "SubscriptionError",
     "TimestampOutOfRange",

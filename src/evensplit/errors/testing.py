@@ -6,14 +6,14 @@ from evensplit.errors.base import EvenSplitError
 
 
 class LocalKafkaError(EvenSplitError):
-    """A broker for tests did not start, stop, or do what it was asked."""
+    """A broker or a schema registry for tests did not start, stop, or do what it was asked."""
 
     id = "ES-601"
     cause = (
-        "The broker for tests did not start or stop: no Java, jars that cannot be downloaded, a wrong setting, a "
-        "directory that another broker uses or that cannot be written, or a broker that died."
+        "The broker or the schema registry for tests did not start or stop: no Java, jars that cannot be downloaded, a "
+        "wrong setting, a directory that another broker uses or that cannot be written, or a broker that died."
     )
-    cure = "Install or correct what the message names. It ends with the broker's last log lines if there are any."
+    cure = "Install or correct what the message names. It ends with the last log lines if there are any."
 
 
 class SimulationFailed(EvenSplitError):

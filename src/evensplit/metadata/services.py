@@ -78,7 +78,7 @@ def shown_location(location: str) -> str:
             before, _, place = location.rpartition("@")
             location = re.sub(r"([?#]).*", r"\1…", f"…@{place}" if before else place, flags=re.DOTALL)
         return location if location.isprintable() and len(location) <= 250 else shown(location)
-    from evensplit.metadata.web import shown_url
+    from evensplit.http.urls import shown_url
 
     return shown_url(location)
 

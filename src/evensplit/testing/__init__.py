@@ -1,4 +1,5 @@
-"""What this package tests itself with, for you to test your own jobs with: a real Kafka on this machine."""
+"""What this package tests itself with, for you to test your own jobs with: a real Kafka on this machine,
+and a real schema registry."""
 
 from evensplit.testing.admin.topics import TopicHelpers
 from evensplit.testing.broker.existing_kafka import ExistingKafka
@@ -8,6 +9,7 @@ from evensplit.testing.broker.prepared import Prepared, prepare
 from evensplit.testing.fake_kafka import FakeKafka
 from evensplit.testing.network.proxy import NetworkProxy, Trouble
 from evensplit.testing.process.jars import Progress, resolve_jars
+from evensplit.testing.registry.local_registry import LocalRegistry
 from evensplit.testing.secured.certificates import Certificates
 from evensplit.testing.secured.security import Secured, unsecured_token
 
@@ -17,6 +19,7 @@ __all__ = [
     "FakeKafka",
     "LocalBroker",
     "LocalKafka",
+    "LocalRegistry",
     "NetworkProxy",
     "Prepared",
     "Progress",

@@ -118,5 +118,5 @@ def test_types_that_are_nested_too_deep() -> None:
         deep = ("array", deep)
     with pytest.raises(ValueError, match="more than 64 levels"):
         ColumnBuilder(
-            columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=("json", deep, "none")
+            columns=("value",), rows_max=1, bytes_max=1, uncompressed_bytes_max=1, value=(("json",), deep, "none")
         )

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.errors import MetadataError
+from evensplit.http.urls import shown_url
 from evensplit.metadata import open_service
 from evensplit.metadata.nodes import DOCUMENT_BYTES_MAX
-from evensplit.metadata.web import shown_url
 from tests.support.metadata_answers import SECRET, answer, document, problem, refused
 from tests.support.metadata_server import CERTIFICATE, Exchange, Respond, Server
 from tests.support.peers import Server as PeerServer

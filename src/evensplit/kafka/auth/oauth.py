@@ -23,6 +23,7 @@ from urllib.request import url2pathname
 from evensplit.core.json_text import parse_json
 from evensplit.core.text import short
 from evensplit.errors import AuthenticationError, ClusterUnreachable
+from evensplit.http.requests import open_in_time
 from evensplit.kafka.auth.tls_socket import tls_context
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.options.local_access import plain_address
@@ -38,7 +39,6 @@ from evensplit.kafka.options.sasl import (
 )
 from evensplit.kafka.options.secrets import SecretError, read_file
 from evensplit.kafka.options.tls import TlsOptions
-from evensplit.metadata.http import open_in_time
 
 ANSWER_BYTES_MAX = 256 * 1024
 LIFE_USED = 0.8

@@ -67,11 +67,13 @@ class _Handler(urllib.request.HTTPHandler):
 class _TlsHandler(urllib.request.HTTPSHandler):
     def __init__(self, bounds: _Bounds, context: ssl.SSLContext | None) -> None:
         super().__init__()
-        context = context or ssl.create_default_context()
-        self._connect = partial(_TlsConnection, bounds=bounds, context=context)
+        self._bounds = bounds
+        self._context = context
 
     def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(self._connect, req)
+        # Not before it is needed: the certificates that the system trusts take ten milliseconds to load.
+        context = self._context or ssl.create_default_context()
+        return self.do_open(partial(_TlsConnection, bounds=self._bounds, context=context), req)
 
 
 class _InTime:
