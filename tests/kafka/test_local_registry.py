@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from evensplit.errors import LocalKafkaError, RegistryUnreachable
-from evensplit.registry import Registry, RegistrySettings
+from evensplit.registry.client import Registry
 from evensplit.registry.kept import KEPT
+from evensplit.registry.settings import RegistrySettings
 from evensplit.testing import LocalRegistry
 from evensplit.testing.process.ports import HOST, free_ports
 from evensplit.testing.registry import local_registry

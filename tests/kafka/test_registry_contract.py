@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from evensplit.errors import LocalKafkaError, RegistryError, RegistryRefused, SchemaUnknown
-from evensplit.registry import Registry, RegistrySettings, Schema
+from evensplit.registry.client import Registry
 from evensplit.registry.kept import KEPT
+from evensplit.registry.schemas import Schema
+from evensplit.registry.settings import RegistrySettings
 from evensplit.testing import LocalRegistry
 from evensplit.testing.registry.helpers import RegistryHelpers
 from tests.support.metadata_server import Exchange, Server

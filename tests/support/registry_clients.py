@@ -10,7 +10,8 @@ import pytest
 
 from evensplit.errors import RegistryError
 from evensplit.kafka.deadline import Clock
-from evensplit.registry import Registry, RegistrySettings
+from evensplit.registry.client import Registry
+from evensplit.registry.settings import RegistrySettings
 from tests.support.registry_server import FakeRegistry
 
 SECRET = "hunter2"

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.errors import RegistryError, SchemaUnknown
-from evensplit.registry import RegistrySettings, Schema, kept, schemas
+from evensplit.registry import kept, schemas
 from evensplit.registry.asking import ANSWER_BYTES_MAX
-from evensplit.registry.schemas import descriptor_of, parse_answer
+from evensplit.registry.schemas import Schema, descriptor_of, parse_answer
+from evensplit.registry.settings import RegistrySettings
 from tests.support.registry_clients import client, refusal
 from tests.support.registry_server import FakeRegistry, nonsense, status
 

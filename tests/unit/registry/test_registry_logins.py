@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evensplit.errors import RegistryRefused, RegistryUnreachable
-from evensplit.registry import Registry, RegistrySettings
+from evensplit.registry.client import Registry
+from evensplit.registry.settings import RegistrySettings
 from tests.support.authority import make_certificates, serving
 from tests.support.metadata_server import CERTIFICATE, Server
 from tests.support.registry_clients import SECRET, client, refusal

@@ -11,8 +11,9 @@ import pytest
 from evensplit.errors import RegistryError, RegistryUnreachable
 from evensplit.http.requests import HEAD_BYTES_MAX
 from evensplit.kafka.deadline import CLOCK
-from evensplit.registry import Registry, RegistrySettings
 from evensplit.registry.asking import ANSWER_BYTES_MAX, PAUSE_FIRST_S, PAUSE_MAX_S
+from evensplit.registry.client import Registry
+from evensplit.registry.settings import RegistrySettings
 from evensplit.testing.process.ports import free_ports
 from tests.support.metadata_server import Exchange
 from tests.support.registry_clients import Skipping, client, refusal

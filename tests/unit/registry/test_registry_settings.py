@@ -8,7 +8,7 @@ import pytest
 
 from evensplit.kafka.options.local_access import EVERYTHING, NOTHING
 from evensplit.kafka.options.secrets import Secret, SecretError
-from evensplit.registry import SETTING_NAMES, RegistrySettings, registry_problems
+from evensplit.registry.settings import SETTING_NAMES, RegistrySettings, registry_problems
 from tests.support.registry_clients import SECRET
 
 URL = "https://registry:8081"

@@ -20,11 +20,13 @@ from evensplit.errors import OptionError
 from evensplit.kafka.options.local_access import NOTHING, Allowed, parse_allowed
 from evensplit.kafka.options.option import INT_MAX
 from evensplit.metadata.checks import PROBLEMS_MAX
+from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options import rules
 from evensplit.spark.options.per_cluster import (
     BOOTSTRAP,
     DEFAULT_CLUSTER,
     KAFKA,
+    REGISTRY,
     ClusterOptions,
     ClusterParser,
     cluster_name_problem,
@@ -107,6 +109,9 @@ class SourceOptions:
     readers: int | None
     """How many readers there are; None: as in the checkpoint, or the default of the session."""
 
+    registry: RegistrySettings | None
+    """The schema registry of clusters that have none of their own; None: none is given."""
+
     pins: Mapping[int, tuple[Readable, ...]]
     """Reader -> what it may read; empty: all may read everything."""
 
@@ -158,7 +163,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         OptionError: options are missing, unknown, contradictory or malformed; it lists them all.
     """
     given = RawOptions(options, [])
-    rules.refuse_unknown(given, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, _OWN_PREFIX))
+    rules.refuse_unknown(given, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, REGISTRY, _OWN_PREFIX))
     rules.check_together(given)
     parts = _read_declared(given)
     metadata = _metadata(given, parts.pop("metadata"))
@@ -185,6 +190,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         common=_common(given.options),
         settings=settings,
         reading=ReadOptions(**rows._asdict(), **reading),
+        registry=parser.registry,
         pins=parse_pins(given, own["readers"], names),
         ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows)})),
         ignored_in_batch=rules.for_streams(given, refused=False),
@@ -329,14 +335,20 @@ def _cluster(
             problems.append(f"{key}{where} is given twice; expected it once (case does not matter)")
         own[key] = value
     given = RawOptions(own, problems, where)
-    rules.refuse_unknown(given, CLUSTER_OPTIONS, (KAFKA,), elsewhere=SOURCE_OPTIONS)
+    if in_metadata:
+        # Whoever writes the metadata shall not say where the user's login goes.
+        theirs = tuple(one for one in CLUSTER_OPTIONS if not one.startswith(REGISTRY))
+        others = tuple(one for one in given.options if one.startswith(REGISTRY))
+        rules.refuse_unknown(given, theirs, (KAFKA,), elsewhere=(*SOURCE_OPTIONS, *others))
+    else:
+        rules.refuse_unknown(given, CLUSTER_OPTIONS, (KAFKA, REGISTRY), elsewhere=SOURCE_OPTIONS)
     rules.check_together(given)
     return parser.parse(name, given.options, where=where, in_metadata=in_metadata, place=place)
 
 
 def _common(options: Mapping[str, Any]) -> dict[str, Any]:
     names = frozenset(name.lower() for name in CLUSTER_OPTIONS)
-    return {name: options[name] for name in sorted(options) if name in names or name.startswith(KAFKA)}
+    return {name: options[name] for name in sorted(options) if name in names or name.startswith((KAFKA, REGISTRY))}
 
 
 def _of(cluster: ClusterOptions) -> str:

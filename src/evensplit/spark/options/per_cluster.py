@@ -16,7 +16,10 @@ from evensplit.kafka.options.local_access import EVERYTHING, Allowed
 from evensplit.kafka.options.metadata_limits import refusals, theirs_of
 from evensplit.kafka.options.option import INT_MAX, NAME_CHARACTERS_MAX, is_name
 from evensplit.kafka.options.security import without_unused
+from evensplit.registry.settings import PREFIX as REGISTRY_PREFIX
+from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.hints import sought
+from evensplit.spark.options.registries import parse_registry
 from evensplit.spark.options.spec import clusters as spec
 from evensplit.spark.options.spec.clusters import ASSIGN, GROUP, NO_RECORD, STOP, SUBSCRIBE, SUBSCRIBE_PATTERN
 from evensplit.spark.options.start_stop import (
@@ -35,6 +38,7 @@ DEFAULT_CLUSTER = "default"
 """The id of the cluster when there is one only, given by `kafka.bootstrap.servers`."""
 
 KAFKA = PREFIX
+REGISTRY = REGISTRY_PREFIX
 BOOTSTRAP = BOOTSTRAP_SERVERS.name
 SUBSCRIPTIONS = tuple(one.name for one in spec.SUBSCRIPTIONS)
 
@@ -58,6 +62,9 @@ class ClusterOptions:
 
     ends_stream: bool = False
     """Its end is from `stop` or from the metadata, so it ends streaming queries, too."""
+
+    registry: RegistrySettings | None = None
+    """The schema registry of its producers; None: none is given."""
 
     where: str = ""
     """Its place in the metadata, for messages."""
@@ -85,6 +92,8 @@ class ClusterParser:
         self._outside_starts: dict[NoRecord, ParsedOffsets | None] = {}
         self._outside_end = parse_end(outside, ours=False)
         self.ignored: list[str] = []
+        self.registry = parse_registry(outside)
+        """That of clusters that have none of their own."""
 
     def parse(
         self, name: str, own: Mapping[str, Any], *, where: str, in_metadata: bool = False, place: str = ""
@@ -102,6 +111,9 @@ class ClusterParser:
         start = self._start(given, in_metadata=in_metadata)
         end = parse_end(given, ours=in_metadata)
         ends_by_itself = end is not None
+        # A registry is one with its login: of what stands outside, nothing goes to that of a cluster.
+        its_own = any(one.startswith(REGISTRY) for one in given.options) and not in_metadata
+        registry = parse_registry(given) if its_own else self.registry
         end = end or (undemanding(self._outside_end) if in_metadata else self._outside_end)
         if settings is None or subscription is None:
             return None
@@ -113,6 +125,7 @@ class ClusterParser:
             end.strategy if end else None,
             starts_by_itself=bool(given.among([one.name for one in (*STARTS, GROUP)])),
             ends_stream=end is not None and (end.option == STOP.name or (in_metadata and ends_by_itself)),
+            registry=registry,
             where=place,
             starting_option=start.option if start else "",
             ending_option=end.option if end else "",

@@ -1,6 +1,6 @@
 """Every option of `format("evensplit")`, by heading and by name.
 
-The declarations are in `spec.clusters`, `spec.query`, `spec.formats` and, for Kafka's client,
+The declarations are in `spec.clusters`, `spec.query`, `spec.formats`, `spec.registry` and, for Kafka's client,
 `evensplit.kafka.options.client_options`.
 """
 
@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from evensplit.kafka.options.client_options import CLIENT_OPTIONS, PREFIX
 from evensplit.kafka.options.option import CLUSTER, Option
-from evensplit.spark.options.spec.clusters import METADATA_OWN, STARTS_AND_ENDS, WHAT_TO_READ
+from evensplit.spark.options.spec.clusters import STARTS_AND_ENDS, WHAT_TO_READ
 from evensplit.spark.options.spec.formats import FORMAT_OPTIONS
 from evensplit.spark.options.spec.query import BATCHES, CHANGES, IGNORED, POLL_TIMEOUT, ROWS
+from evensplit.spark.options.spec.registry import REGISTRY_OPTIONS
 
 _ELSEWHERE = (*WHAT_TO_READ, *ROWS)
 
@@ -23,6 +24,7 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "When clusters and topics change": CHANGES,
     "Columns and records": ROWS,
     "Formats of keys and values": FORMAT_OPTIONS,
+    "Schema registry": REGISTRY_OPTIONS,
     "The client of Kafka": (*(one for one in CLIENT_OPTIONS if one not in _ELSEWHERE), POLL_TIMEOUT),
     "Understood and ignored": IGNORED,
 }
@@ -33,7 +35,7 @@ DECLARED: tuple[Option, ...] = tuple(one for options in OPTIONS.values() for one
 BY_NAME: Mapping[str, Option] = {one.name.lower(): one for one in DECLARED}
 """The same by their names in lower case."""
 
-_OURS = tuple(one for one in DECLARED if not one.name.startswith(PREFIX) and one is not METADATA_OWN)
+_OURS = tuple(one for one in DECLARED if not one.name.startswith(PREFIX) and not one.name.endswith("<name>"))
 CLUSTER_OPTIONS = tuple(one.name for one in _OURS if CLUSTER in one.places)
 SOURCE_OPTIONS = tuple(one.name for one in _OURS if CLUSTER not in one.places)
 """The names of options that a cluster may have, and of those that hold for all clusters; without `kafka.*`."""

@@ -1,0 +1,72 @@
+"""Options declared: the schema registry, and which of its schemas keys and values are decoded by."""
+
+from __future__ import annotations
+
+from evensplit.kafka.options.option import CLUSTER, SOURCE, Form, Option, SecretForm, Text
+from evensplit.registry.settings import PREFIX, TOKEN, URL, USER_INFO
+from evensplit.spark.options.spec.formats import KEY_FORMAT, VALUE_FORMAT
+
+_PLACES = (SOURCE, CLUSTER)
+_SUBJECT = Form("subject", "a subject, or one of its versions, such as orders-value:3")
+
+REGISTRY_URL = Option(
+    name=f"{PREFIX}{URL}",
+    type=Form("URL", "a URL such as https://registry:8081, or several, separated by commas"),
+    meaning="The schema registry, with the API of Confluent's. Several URLs are tried in turn. See [Schema registry]"
+    "(../howto/schema-registry.md).",
+    example="https://registry:8081",
+    places=_PLACES,
+)
+REGISTRY_LOGIN = Option(
+    name=f"{PREFIX}{USER_INFO}",
+    type=SecretForm("text", "user:password, or a placeholder for it"),
+    meaning="Who asks it: `user:password`. It may be a placeholder, as in [Secrets](../security.md).",
+    example="${file:/etc/registry.properties:login}",
+    places=_PLACES,
+    needs=REGISTRY_URL.name,
+)
+REGISTRY_TOKEN = Option(
+    name=f"{PREFIX}{TOKEN}",
+    type=SecretForm("text", "a token, or a placeholder for it"),
+    meaning="The same by a bearer token.",
+    example="${env:REGISTRY_TOKEN}",
+    places=_PLACES,
+    needs=REGISTRY_URL.name,
+    excludes=(REGISTRY_LOGIN.name,),
+)
+REGISTRY_OTHER = Option(
+    name=f"{PREFIX}<name>",
+    type=Text(),
+    meaning="The other settings of Confluent's clients: `ssl.*`, with the names and meanings of `kafka.ssl.*`, "
+    "`basic.auth.credentials.source` and `bearer.auth.credentials.source`.",
+    example="/etc/registry.pem",
+    places=_PLACES,
+    needs=REGISTRY_URL.name,
+)
+VALUE_SUBJECT = Option(
+    name="value.subject",
+    type=_SUBJECT,
+    default_text="`<topic>-value`, if one topic is read",
+    meaning="Where in the registry the schema is that values are decoded by, if not in `value.schema`: a subject, of "
+    "which the latest version is taken when the query starts, or one of its versions, as `subject:3`. Each value is "
+    "read by the schema that has written it, and becomes what this one says.",
+    example="orders-value:3",
+    needs=VALUE_FORMAT.name,
+)
+KEY_SUBJECT = Option(
+    name="key.subject",
+    type=_SUBJECT,
+    default_text="`<topic>-key`, if one topic is read",
+    meaning="The same for keys.",
+    example="orders-key",
+    needs=KEY_FORMAT.name,
+)
+
+REGISTRY_OPTIONS: tuple[Option, ...] = (
+    REGISTRY_URL,
+    REGISTRY_LOGIN,
+    REGISTRY_TOKEN,
+    REGISTRY_OTHER,
+    VALUE_SUBJECT,
+    KEY_SUBJECT,
+)
