@@ -1,5 +1,6 @@
 //! Types and decodings from Python's tuples.
 
+use crate::protobuf::program;
 use evensplit_kernel as kernel;
 use kernel::DataType;
 use pyo3::exceptions::PyValueError;
@@ -52,12 +53,14 @@ fn data_type(given: &Bound<'_, PyAny>, depth_left: usize) -> PyResult<DataType> 
     })
 }
 
-/// A decoding: `(format, type)`.
+/// A decoding: `("json", type)`, or `("protobuf", type, program)`.
 pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
-    let (format, of): (String, Bound<'_, PyAny>) = given.extract()?;
-    let format = match format.as_str() {
+    let parts = given.cast::<PyTuple>()?;
+    let data_type = data_type(&parts.get_item(1)?, kernel::DEPTH_MAX)?;
+    let format = match parts.get_item(0)?.extract::<String>()?.as_str() {
         "json" => kernel::Format::Json,
-        other => return Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
+        "protobuf" => kernel::Format::Protobuf(program(&parts.get_item(2)?, &data_type)?),
+        other => return Err(PyValueError::new_err(format!("there is no format {other:?}, expected json or protobuf"))),
     };
-    Ok(kernel::Decoding { format, data_type: data_type(&of, kernel::DEPTH_MAX)? })
+    Ok(kernel::Decoding { format, data_type })
 }

@@ -5,6 +5,7 @@ mod builder;
 mod data_type;
 mod error;
 mod fetch;
+mod protobuf;
 
 use pyo3::prelude::*;
 

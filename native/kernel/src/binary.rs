@@ -77,6 +77,11 @@ impl BinaryColumn {
         self.offsets.push(self.offsets.last().copied().unwrap_or_default());
     }
 
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.validity.is_valid(row)
+    }
+
     /// Removes every row from `rows` on.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.validity.truncate(rows, self.rows());

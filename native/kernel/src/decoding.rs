@@ -2,8 +2,9 @@
 
 use crate::binary::{Binary, BinaryColumn};
 use crate::error::Result;
-use crate::fault::{Budget, Fault};
+use crate::fault::{Budget, Decoded, Fault};
 use crate::json::JsonDecoder;
+use crate::protobuf::{Program, ProtobufDecoder};
 use crate::typed::{Array, Column, DataType};
 
 /// How keys, or values, are decoded.
@@ -20,6 +21,8 @@ pub struct Decoding {
 pub enum Format {
     /// JSON, as `from_json` of Spark reads it.
     Json,
+    /// Messages of Protocol Buffers, as `from_protobuf` of Spark reads them.
+    Protobuf(Program),
 }
 
 /// What becomes of a record whose key or value cannot be decoded.
@@ -43,10 +46,34 @@ pub struct Typed {
     pub raw: Option<Binary>,
 }
 
+/// The decoder of a format.
+enum Decoder {
+    Json(JsonDecoder),
+    Protobuf(Program, ProtobufDecoder),
+}
+
+impl Decoder {
+    fn new(format: &Format) -> Self {
+        match format {
+            Format::Json => Decoder::Json(JsonDecoder::default()),
+            Format::Protobuf(program) => Decoder::Protobuf(program.clone(), ProtobufDecoder::default()),
+        }
+    }
+
+    /// Adds the row that `value` is. After a fault, `column` may have a row that was begun.
+    #[inline]
+    fn decode(&mut self, value: &[u8], column: &mut Column, budget: &mut Budget) -> Decoded<()> {
+        match self {
+            Decoder::Json(decoder) => decoder.decode(value, column, budget),
+            Decoder::Protobuf(program, decoder) => decoder.decode(program, value, column, budget),
+        }
+    }
+}
+
 /// A column that keys or values are decoded into.
 pub(crate) struct TypedColumn {
     column: Column,
-    decoder: JsonDecoder,
+    decoder: Decoder,
     on_fault: OnFault,
     row_bytes: usize,
     /// The bytes of lists and texts in all rows.
@@ -73,7 +100,7 @@ impl TypedColumn {
         TypedColumn {
             row_bytes: column.row_bytes() + 4 * (usize::from(error) + usize::from(raw)),
             column,
-            decoder: JsonDecoder::default(),
+            decoder: Decoder::new(&decoding.format),
             on_fault,
             bytes: 0,
             error: error.then(BinaryColumn::default),
