@@ -167,8 +167,8 @@ class ColumnBuilder:
         bytes_max: int,
         uncompressed_bytes_max: int,
         null_timestamps: bool = False,
-        key: tuple[str, _DataType] | None = None,
-        value: tuple[str, _DataType] | None = None,
+        key: _Decoding | None = None,
+        value: _Decoding | None = None,
         null_faults: bool = False,
     ) -> None:
         """
@@ -180,12 +180,13 @@ class ColumnBuilder:
         batch that decompresses to more is an error; memory grows with the data that is really there. `null_timestamps`:
         a timestamp that microseconds in 64 bits cannot hold is null, rather than an error.
 
-        `key`, `value`: the format that they are decoded from, "json", and the type of their column. A value of JSON is
-        decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or value_error
+        `key`, `value`: the format that they are decoded from, "json" or "protobuf", and the type of their column; for
+        "protobuf" also the program, of `evensplit.typed.protobuf.programs`. A value is decoded as by Spark's
+        `from_json` or `from_protobuf`. `null_faults`: one that cannot be decoded is null, key_error or value_error
         says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
-        Raises `ValueError` for other columns, formats and types, and for a limit of 0, `OverflowError` for a negative
-        one.
+        Raises `ValueError` for other columns, formats, types and programs, and for a limit of 0, `OverflowError` for a
+        negative one.
         """
 
     @property

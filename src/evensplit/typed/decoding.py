@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from evensplit.typed.types import DataType
 
-BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
+BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT, PROTOBUF_FORMAT = "binary", "string", "json", "protobuf"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
 """What keys and values may be written in."""
 
@@ -20,15 +20,20 @@ class Decoding:
     """What is to become of keys, or of values."""
 
     format: str
-    """STRING_FORMAT: they are text already. JSON_FORMAT."""
+    """STRING_FORMAT: they are text already. JSON_FORMAT, PROTOBUF_FORMAT."""
 
     type: DataType
     """The type of their column: of a struct, the fields that are wanted."""
 
+    program: tuple[Any, ...] | None = None
+    """With PROTOBUF_FORMAT, how messages become this type: see `typed.protobuf.programs`."""
+
     @property
-    def tree(self) -> tuple[str, tuple[Any, ...]] | None:
+    def tree(self) -> tuple[Any, ...] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
-        return None if self.format == STRING_FORMAT else (self.format, self.type.tree)
+        if self.format == STRING_FORMAT:
+            return None
+        return (self.format, self.type.tree) if self.program is None else (self.format, self.type.tree, self.program)
 
 
 class Decodings(NamedTuple):

@@ -70,7 +70,6 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// As in Java, bits beyond the 64th do not count.
     #[inline(always)]
     pub(super) fn varint(&mut self) -> Decoded<u64> {
         match self.rest {
@@ -89,7 +88,8 @@ impl<'a> Wire<'a> {
             value |= u64::from(byte & 0x7f) << (7 * at);
             if byte < 0x80 {
                 self.rest = self.rest.get(at + 1..).unwrap_or_default();
-                return Ok(value);
+                // As in Java, a tenth byte is the 64th bit, whatever it is.
+                return Ok(value | u64::from(at + 1 == VARINT_BYTES_MAX) << 63);
             }
         }
         Err(match self.rest.len() {
