@@ -2,8 +2,8 @@
 
 mod decode;
 mod program;
-mod required;
 mod text;
+mod whole;
 mod wire;
 
 pub(crate) use decode::ProtobufDecoder;

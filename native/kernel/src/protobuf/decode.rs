@@ -2,9 +2,13 @@
 
 use crate::fault::{Budget, Decoded, Fault};
 use crate::protobuf::program::{Enum, Field, Kind, Label, Message, Program};
+use crate::protobuf::text;
+use crate::protobuf::whole::{self, UnfitTime};
 use crate::protobuf::wire::{Tag, Wire, LENGTH, VARINT};
-use crate::protobuf::{required, text};
 use crate::typed::{Column, ListColumn, StructColumn};
+
+/// A value with more times that do not fit is not worth a look whether they are replaced.
+const UNFIT_TIMES_MAX: usize = 64;
 
 /// Seconds and nanoseconds.
 type Time = (i64, i32);
@@ -14,6 +18,7 @@ type Time = (i64, i32);
 pub(crate) struct ProtobufDecoder {
     /// The last value of each time, to which another occurrence of it adds.
     times: Vec<Time>,
+    unfit_times: Vec<UnfitTime>,
 }
 
 impl ProtobufDecoder {
@@ -28,10 +33,12 @@ impl ProtobufDecoder {
         let Column::Struct(columns) = column else { return Err(unfit()) };
         self.times.resize(program.times, (0, 0));
         let row = columns.rows();
-        let mut walk = Walk { times: &mut self.times, budget, depth: 0 };
+        self.unfit_times.clear();
+        let (times, unfit_times) = (&mut self.times, &mut self.unfit_times);
+        let mut walk = Walk { times, unfit_times, budget, depth: 0 };
         walk.message(&program.message, &mut Wire::new(bytes), columns, None)?;
-        match program.message.demanding {
-            true => required::check(&program.message, columns, row..row + 1),
+        match program.message.demanding || !self.unfit_times.is_empty() {
+            true => whole::check(&program.message, columns, row..row + 1, &self.unfit_times),
             false => Ok(()),
         }
     }
@@ -45,6 +52,7 @@ fn unfit() -> Fault {
 
 struct Walk<'d> {
     times: &'d mut [Time],
+    unfit_times: &'d mut Vec<UnfitTime>,
     budget: &'d mut Budget,
     /// How many messages it is in.
     depth: usize,
@@ -197,7 +205,7 @@ impl Walk<'_> {
                 if let Some(last) = self.times.get_mut(field.time) {
                     *last = time;
                 }
-                push_time(time, column)
+                self.push_time(field, time, column)
             }
             (kind, column) => {
                 if again {
@@ -251,7 +259,10 @@ impl Walk<'_> {
                 let number = wire.varint()? as i32;
                 return self.enum_name(of, number, column);
             }
-            (Kind::Timestamp, column) => return push_time(self.time(wire, (0, 0))?, column),
+            (Kind::Timestamp, column) => {
+                let time = self.time(wire, (0, 0))?;
+                return self.push_time(field, time, column);
+            }
             (Kind::Bytes, Column::Binary(binaries)) => {
                 let bytes = wire.bytes()?;
                 if !implicit || !bytes.is_empty() {
@@ -337,16 +348,26 @@ impl Walk<'_> {
         }
         Ok((seconds, nanos))
     }
-}
 
-/// As in Spark, milliseconds go on from the other end beyond 64 bits, and microseconds do not.
-fn push_time((seconds, nanos): Time, column: &mut Column) -> Decoded<()> {
-    let Column::Timestamp(times) = column else { return Err(unfit()) };
-    match seconds.wrapping_mul(1000).checked_mul(1000) {
-        Some(micros) => {
-            times.push(micros.wrapping_add(i64::from(nanos / 1000)));
-            Ok(())
+    /// As in Spark, milliseconds go on from the other end beyond 64 bits, and microseconds do not. What does not fit is
+    /// no fault if it is replaced.
+    fn push_time(&mut self, field: &Field, (seconds, nanos): Time, column: &mut Column) -> Decoded<()> {
+        let Column::Timestamp(times) = column else { return Err(unfit()) };
+        let row = times.rows();
+        if !self.unfit_times.is_empty() {
+            self.unfit_times.retain(|noted| (noted.time, noted.row) != (field.time, row));
         }
-        None => Err(Fault::new(format!("expected a time in 64 bits of microseconds, found {seconds} seconds"))),
+        match seconds.wrapping_mul(1000).checked_mul(1000) {
+            Some(micros) => times.push(micros.wrapping_add(i64::from(nanos / 1000))),
+            None => {
+                let noted = UnfitTime { time: field.time, row, seconds };
+                if self.unfit_times.len() == UNFIT_TIMES_MAX {
+                    return Err(noted.fault());
+                }
+                self.unfit_times.push(noted);
+                times.push(0);
+            }
+        }
+        Ok(())
     }
 }
