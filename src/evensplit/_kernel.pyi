@@ -137,6 +137,7 @@ _Array = tuple[int, int, list[Buffer | None], list[_Array]]
 # Their first part says which they are; see `evensplit.typed.types` and `evensplit.typed.decoding`.
 _DataType = tuple[Any, ...]
 _Format = tuple[Any, ...]
+_Decoding = tuple[_Format | None, _DataType, str]
 
 @final
 class Columns:
@@ -172,8 +173,8 @@ class ColumnBuilder:
         bytes_max: int,
         uncompressed_bytes_max: int,
         null_timestamps: bool = False,
-        key: tuple[_Format | None, _DataType, str] | None = None,
-        value: tuple[_Format | None, _DataType, str] | None = None,
+        key: _Decoding | None = None,
+        value: _Decoding | None = None,
         null_faults: bool = False,
     ) -> None:
         """
@@ -185,14 +186,15 @@ class ColumnBuilder:
         batch that decompresses to more is an error; memory grows with the data that is really there. `null_timestamps`:
         a timestamp that microseconds in 64 bits cannot hold is null, rather than an error.
 
-        `key`, `value`: the format that they are decoded from, `("json",)`, the type of their column, and what is before
-        each of them: "none", "id" (a zero byte, and the id of the writer's schema in a registry) or "id and indexes"
-        (after that, the place of the message in its file). The format is None where it depends on the writer's schema.
-        A value of JSON is decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error
-        or value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
+        `key`, `value`: the format that they are decoded from, `("json",)` or `("protobuf", program)`, the type of their
+        column, and what is before each of them: "none", "id" (a zero byte, and the id of the writer's schema in a
+        registry) or "id and indexes" (after that, the place of the message in its file). The format is None where it
+        depends on the writer's schema. A program is one of `evensplit.typed.protobuf.programs`. A value is decoded as
+        by Spark's `from_json` or `from_protobuf`. `null_faults`: one that cannot be decoded is null, key_error or
+        value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
-        Raises `ValueError` for other columns, formats and types, and for a limit of 0, `OverflowError` for a negative
-        one.
+        Raises `ValueError` for other columns, formats, types and programs, and for a limit of 0, `OverflowError` for a
+        negative one.
         """
 
     @property

@@ -47,6 +47,13 @@ pub struct Columns {
 #[pyclass(module = "evensplit._kernel")]
 pub struct ColumnBuilder {
     inner: kernel::ColumnBuilder,
+    types: Types,
+}
+
+/// What keys and values become, in rows and for the condition.
+struct Types {
+    key: [Option<kernel::DataType>; 2],
+    value: [Option<kernel::DataType>; 2],
 }
 
 /// Rows, nulls, buffers, columns inside.
@@ -91,12 +98,19 @@ impl ColumnBuilder {
         let value = value.as_ref().map(decoding).transpose()?;
         let on_fault = if null_faults { kernel::OnFault::Null } else { kernel::OnFault::Fail };
         let condition = where_.as_ref().map(condition).transpose()?;
+        let of = |decoding: Option<&kernel::Decoding>| decoding.map(|decoding| decoding.data_type.clone());
+        let in_condition =
+            |key: bool| condition.as_ref().and_then(|one| if key { one.key.as_ref() } else { one.value.as_ref() });
+        let types = Types {
+            key: [of(key.as_ref()), of(in_condition(true))],
+            value: [of(value.as_ref()), of(in_condition(false))],
+        };
         let inner = kernel::ColumnBuilder::new(selection, limits).with_decoding(key.as_ref(), value.as_ref(), on_fault);
         let inner = match condition {
             Some(condition) => inner.with_condition(condition, on_fault),
             None => inner,
         };
-        Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner } })
+        Ok(ColumnBuilder { inner: if null_timestamps { inner.with_null_timestamps() } else { inner }, types })
     }
 
     #[getter]
@@ -177,8 +191,16 @@ impl ColumnBuilder {
         in_condition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (side, id, indexes) = missing;
-        let missing = kernel::MissingWriter { key: side == "key", writer: kernel::Writer { id, indexes } };
-        self.inner.add_writer(cluster, missing, written(in_rows)?, written(in_condition)?);
+        let key = side == "key";
+        let [rows, condition] = if key { &self.types.key } else { &self.types.value };
+        // What has no column is never decoded.
+        let one = |given: &Bound<'_, PyAny>, of: &Option<kernel::DataType>| match of {
+            Some(of) => written(given, of),
+            None => Ok(kernel::Written::Refused(String::new())),
+        };
+        let (in_rows, in_condition) = (one(in_rows, rows)?, one(in_condition, condition)?);
+        let missing = kernel::MissingWriter { key, writer: kernel::Writer { id, indexes } };
+        self.inner.add_writer(cluster, missing, in_rows, in_condition);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Types and decodings from Python's tuples.
 
+use crate::protobuf::program;
 use evensplit_kernel as kernel;
 use kernel::DataType;
 use pyo3::exceptions::PyValueError;
@@ -57,39 +58,41 @@ pub(crate) fn data_type_of(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
     data_type(given, kernel::DEPTH_MAX)
 }
 
-/// A format, such as `("json",)`.
-fn format(given: &Bound<'_, PyAny>) -> PyResult<kernel::Format> {
+/// A format for a column of this type: `("json",)` or `("protobuf", program)`.
+fn format(given: &Bound<'_, PyAny>, of: &DataType) -> PyResult<kernel::Format> {
     let parts = given.cast::<PyTuple>()?;
     let kind: String = parts.get_item(0)?.extract()?;
     match kind.as_str() {
         "json" => Ok(kernel::Format::Json),
-        other => Err(PyValueError::new_err(format!("there is no format {other:?}, expected json"))),
+        "protobuf" => Ok(kernel::Format::Protobuf(program(&parts.get_item(1)?, of)?)),
+        other => Err(PyValueError::new_err(format!("there is no format {other:?}, expected json or protobuf"))),
     }
 }
 
-/// What becomes of all that one schema has written: a format, or `("refused", why)`.
-pub(crate) fn written(given: &Bound<'_, PyAny>) -> PyResult<kernel::Written> {
+/// What becomes of all that one schema has written, in a column of this type: a format, or `("refused", why)`.
+pub(crate) fn written(given: &Bound<'_, PyAny>, of: &DataType) -> PyResult<kernel::Written> {
     if let Ok((kind, why)) = given.extract::<(String, String)>() {
         if kind == "refused" {
             return Ok(kernel::Written::Refused(why));
         }
     }
-    format(given).map(kernel::Written::In)
+    format(given, of).map(kernel::Written::In)
 }
 
 /// A decoding: `(format, type, framing)`; the format is None where it depends on the writer's schema.
 pub(crate) fn decoding(given: &Bound<'_, PyAny>) -> PyResult<kernel::Decoding> {
     type Given<'py> = (Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, String);
-    let (name, of, framing): Given<'_> = given.extract()?;
+    let (written_in, of, framing): Given<'_> = given.extract()?;
     let framing = match framing.as_str() {
         "none" => kernel::Framing::None,
         "id" => kernel::Framing::Id,
         "id and indexes" => kernel::Framing::IdAndIndexes,
         other => return Err(PyValueError::new_err(format!("there is no framing {other:?}"))),
     };
-    let format = name.as_ref().map(format).transpose()?;
+    let data_type = data_type_of(&of)?;
+    let format = written_in.map(|given| format(&given, &data_type)).transpose()?;
     if format.is_none() && framing == kernel::Framing::None {
         return Err(PyValueError::new_err("without a format, a frame has to name the writer's schema"));
     }
-    Ok(kernel::Decoding { format, framing, data_type: data_type_of(&of)? })
+    Ok(kernel::Decoding { format, framing, data_type })
 }

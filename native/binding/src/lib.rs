@@ -6,6 +6,7 @@ mod data_type;
 mod error;
 mod expression;
 mod fetch;
+mod protobuf;
 
 use pyo3::prelude::*;
 

@@ -84,6 +84,11 @@ impl BinaryColumn {
         self.data.get(place(row)?..place(row + 1)?).filter(|_| self.validity.is_valid(row))
     }
 
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.validity.is_valid(row)
+    }
+
     /// Removes every row from `rows` on.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.validity.truncate(rows, self.rows());

@@ -2,6 +2,7 @@
 
 use crate::fault::{Budget, Decoded};
 use crate::json::JsonDecoder;
+use crate::protobuf::{Program, ProtobufDecoder};
 use crate::typed::Column;
 
 /// A format that keys and values can be written in.
@@ -9,12 +10,15 @@ use crate::typed::Column;
 pub enum Format {
     /// JSON, as `from_json` of Spark reads it.
     Json,
+    /// Messages of Protocol Buffers, as `from_protobuf` of Spark reads them.
+    Protobuf(Program),
 }
 
 /// What decodes each of the formats.
 #[derive(Default)]
 pub(crate) struct Decoders {
     json: JsonDecoder,
+    protobuf: ProtobufDecoder,
 }
 
 impl Decoders {
@@ -29,6 +33,7 @@ impl Decoders {
     ) -> Decoded<()> {
         match format {
             Format::Json => self.json.decode(bytes, column, budget),
+            Format::Protobuf(program) => self.protobuf.decode(program, bytes, column, budget),
         }
     }
 }

@@ -23,6 +23,7 @@ mod header_key;
 mod headers;
 mod json;
 mod lz4;
+pub mod protobuf;
 mod record;
 mod rows;
 mod runs;

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from evensplit.typed.types import DataType
 
-BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
+BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT, PROTOBUF_FORMAT = "binary", "string", "json", "protobuf"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
 """What keys and values may be written in."""
 
@@ -25,7 +25,7 @@ class Decoding:
     """What is to become of keys, or of values."""
 
     format: str
-    """STRING_FORMAT: they are text already. JSON_FORMAT."""
+    """STRING_FORMAT: they are text already. JSON_FORMAT, PROTOBUF_FORMAT."""
 
     type: DataType
     """The type of their column: of a struct, the fields that are wanted."""
@@ -33,12 +33,16 @@ class Decoding:
     framed: bool = False
     """A schema registry's frame is before each of them."""
 
+    program: tuple[Any, ...] | None = None
+    """With PROTOBUF_FORMAT, how messages become this type: see `typed.protobuf.programs`."""
+
     @property
     def tree(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], str] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
         if self.format == STRING_FORMAT:
             return None
-        return (self.format,), self.type.tree, "id" if self.framed else "none"
+        written_in = (self.format,) if self.program is None else (self.format, self.program)
+        return written_in, self.type.tree, "id" if self.framed else "none"
 
 
 Written: TypeAlias = tuple[Any, ...]

@@ -93,6 +93,12 @@ impl Column {
         each!(self, one => one.push_null());
     }
 
+    /// Whether `row`, one of those so far, is no null.
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        each!(self, one => one.is_valid(row))
+    }
+
     /// Removes every row from `rows` on, also one that was begun.
     pub(crate) fn truncate(&mut self, rows: usize) {
         each!(self, one => one.truncate(rows));

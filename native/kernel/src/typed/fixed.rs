@@ -39,6 +39,11 @@ impl<T: Copy + Default> Fixed<T> {
         self.values.get(row).copied().filter(|_| self.validity.is_valid(row))
     }
 
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.validity.is_valid(row)
+    }
+
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.validity.truncate(rows, self.values.len());
         self.values.truncate(rows);
@@ -95,6 +100,11 @@ impl BitColumn {
             _ => self.bits.push(bit),
         }
         self.rows += 1;
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.validity.is_valid(row)
     }
 
     pub(crate) fn truncate(&mut self, rows: usize) {

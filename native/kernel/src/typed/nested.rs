@@ -95,6 +95,21 @@ impl StructColumn {
         self.rows += 1;
     }
 
+    /// Makes the last row, which is not null, one that was begun: its nulls were not written, and lists go on.
+    #[cold]
+    pub(crate) fn reopen(&mut self) {
+        let row = self.rows.saturating_sub(1);
+        for child in &mut self.children {
+            match child {
+                Column::Array(list) | Column::Map(list) => list.reopen(row),
+                child if child.is_valid(row) => {}
+                child => child.truncate(row),
+            }
+        }
+        self.validity.truncate(row, self.rows);
+        self.rows = row;
+    }
+
     pub(crate) fn push_null(&mut self) {
         for child in &mut self.children {
             child.push_null();
@@ -186,9 +201,26 @@ impl ListColumn {
         Ok(())
     }
 
+    /// Makes row number `row`, the last one, one that was begun.
+    fn reopen(&mut self, row: usize) {
+        self.validity.truncate(row, self.rows());
+        self.offsets.truncate(row.saturating_add(1));
+    }
+
+    /// The items of these rows.
+    pub(crate) fn items_of(&self, rows: Range<usize>) -> Range<usize> {
+        let begin = |row: usize| self.offsets.get(row).and_then(|&at| usize::try_from(at).ok()).unwrap_or_default();
+        begin(rows.start)..begin(rows.end)
+    }
+
     pub(crate) fn push_null(&mut self) {
         self.validity.push_null(self.rows());
         self.offsets.push(self.offsets.last().copied().unwrap_or_default());
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.validity.is_valid(row)
     }
 
     /// Removes every row from `rows` on, also one that was begun.
