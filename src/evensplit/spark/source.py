@@ -7,12 +7,14 @@ package is imported only when a query uses it.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
+    from evensplit.registry.schemas import Schema
+    from evensplit.registry.settings import RegistrySettings
     from evensplit.spark.options.parse import SourceOptions
 
 
@@ -23,6 +25,11 @@ class EvenSplitDataSource(DataSource):
     """The number of readers if neither option `readers` nor a checkpoint has one; None: that of this machine's
     processors."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Spark pickles this with what `schema` has found: the reader decodes by that, whatever is the latest then.
+        self._schemas: dict[tuple[Any, ...], Schema] = {}
+
     @classmethod
     def name(cls) -> str:
         """The name for `format(…)`."""
@@ -31,7 +38,8 @@ class EvenSplitDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns by the options; by default those of Spark's own source, and `cluster` if there can be several.
 
-        Raises OptionError for all wrong options at once.
+        Raises OptionError for all wrong options at once; RegistryError if a schema registry is named and does not give
+        the schema.
         """
         from evensplit.spark.row_type import row_type
 
@@ -66,7 +74,18 @@ class EvenSplitDataSource(DataSource):
     def _parsed(self) -> SourceOptions:
         from evensplit.spark.options.parse import parse_options
 
-        return parse_options(self.options)
+        return parse_options(self.options, self._look_up)
+
+    def _look_up(self, settings: RegistrySettings, subject: str, version: int | None) -> Schema:
+        """The schema of a subject in a registry; the same each time."""
+        key = (settings.urls, subject, version)
+        if key not in self._schemas:
+            from evensplit.registry.client import Registry
+
+            registry = Registry(settings)
+            found = registry.latest(subject) if version is None else registry.version(subject, version)
+            self._schemas[key] = found.schema
+        return self._schemas[key]
 
     def _readers_default(self) -> int:
         if self.parallelism is not None:

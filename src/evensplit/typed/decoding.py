@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from evensplit.typed.readers import AvroReader, Program, Reader, WriterSchema
 from evensplit.typed.types import DataType
 
-BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT, PROTOBUF_FORMAT = "binary", "string", "json", "protobuf"
-FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
+BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
+AVRO_FORMAT, PROTOBUF_FORMAT = "avro", "protobuf"
+FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT, AVRO_FORMAT, PROTOBUF_FORMAT)
 """What keys and values may be written in."""
 
 UNFRAMED, CONFLUENT = "none", "confluent"
@@ -25,7 +27,7 @@ class Decoding:
     """What is to become of keys, or of values."""
 
     format: str
-    """STRING_FORMAT: they are text already. JSON_FORMAT, PROTOBUF_FORMAT."""
+    """STRING_FORMAT: they are text already. Otherwise one of FORMATS but BINARY_FORMAT."""
 
     type: DataType
     """The type of their column: of a struct, the fields that are wanted."""
@@ -33,16 +35,50 @@ class Decoding:
     framed: bool = False
     """A schema registry's frame is before each of them."""
 
-    program: tuple[Any, ...] | None = None
-    """With PROTOBUF_FORMAT, how messages become this type: see `typed.protobuf.programs`."""
+    by_writer: bool = False
+    """How they are decoded depends on the schema that the frame names."""
+
+    reader: Reader | None = None
+    """With AVRO_FORMAT and PROTOBUF_FORMAT, the schema that they are read by."""
+
+    program: Program | None = None
+    """With these, how they become this type, if that does not depend on who has written them."""
 
     @property
     def tree(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], str] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
         if self.format == STRING_FORMAT:
             return None
-        written_in = (self.format,) if self.program is None else (self.format, self.program)
-        return written_in, self.type.tree, "id" if self.framed else "none"
+        frame = "id and indexes" if self.format == PROTOBUF_FORMAT else "id"
+        return None if self.by_writer else self._written_in, self.type.tree, frame if self.framed else "none"
+
+    @property
+    def _written_in(self) -> tuple[Any, ...]:
+        return (self.format,) if self.program is None else (self.format, self.program)
+
+    def narrowed(self, wanted: DataType) -> Decoding:
+        """The same to `wanted`, a type with some of the fields, ready for tasks. Raises ValueError."""
+        if self.reader is None:
+            return replace(self, type=wanted)
+        program = None if self.by_writer and self.format == AVRO_FORMAT else self.reader.program(wanted)
+        return replace(self, type=wanted, program=program, reader=self.reader.for_tasks())
+
+    def written(self, writer: WriterSchema) -> Written:
+        """What becomes of all that `writer` has written."""
+        reader = self.reader
+        try:
+            if reader is None:
+                return self._written_in
+            if writer.kind != reader.kind:
+                raise ValueError(
+                    f"it is written by schema {writer.id}, of {writer.kind}; expected one of {reader.kind}"
+                )
+            if isinstance(reader, AvroReader):
+                return self.format, reader.program(self.type, writer)
+            reader.check(writer)
+        except ValueError as error:
+            return "refused", f"schema {writer.id}: {error}"
+        return self._written_in
 
 
 Written: TypeAlias = tuple[Any, ...]

@@ -31,6 +31,7 @@ from evensplit.kafka.admin.client import ClusterClient
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.metadata import MetadataService
+from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.driver.agenda import Agenda, Due, Wait
 from evensplit.spark.driver.batch_ends import BatchEnds
 from evensplit.spark.driver.change_log import say_changes
@@ -273,6 +274,7 @@ class Coordinator:
             self._options.reading,
             late=late,
             start=start,
+            registries=self._registries(read),
         )
 
     def kept(self, revision: int) -> None:
@@ -369,6 +371,15 @@ class Coordinator:
 
     def _reached(self, cluster: ClusterState) -> ClientSettings:
         return self._metadata.reached(cluster, self.cluster(cluster.id) or self._monitor.called(cluster.kafka_id))
+
+    def _registries(self, names: Sequence[str]) -> dict[str, RegistrySettings]:
+        """The schema registry of each cluster that has one, where tasks ask it."""
+        if not self._options.reading.by_writer:
+            return {}
+        found = {name: self.cluster(name) for name in names}
+        outside = self._options.registry
+        registries = {name: outside if one is None else one.registry for name, one in found.items()}
+        return {name: one for name, one in registries.items() if one is not None}
 
     def _register(self, state: EnumeratorState) -> EnumeratorState:
         """Register the readers, which are logical, with the splits that they own in `state`, once in each session.

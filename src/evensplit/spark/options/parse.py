@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from evensplit.core.model import Readable
+from evensplit.core.model import Readable, TopicPattern, Topics
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, Earliest, Latest
 from evensplit.core.state.settings import Settings
 from evensplit.errors import OptionError
@@ -34,6 +34,7 @@ from evensplit.spark.options.per_cluster import (
 from evensplit.spark.options.pins import parse_pins
 from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.options.row_columns import row_columns
+from evensplit.spark.options.sides import Lookup, Written
 from evensplit.spark.options.spec.all import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
 from evensplit.spark.options.spec.clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
 from evensplit.spark.options.start_stop import contradictions, says
@@ -156,11 +157,14 @@ class SourceOptions:
         return next((cluster for cluster in self.clusters if cluster.id == name), None)
 
 
-def parse_options(options: Mapping[str, str]) -> SourceOptions:
+def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> SourceOptions:
     """Parse and check all options.
+
+    `lookup`: asks the schema registry, where that has the schema of keys or values; None: these stay open.
 
     Raises:
         OptionError: options are missing, unknown, contradictory or malformed; it lists them all.
+        RegistryError: the registry does not answer, or does not have a schema.
     """
     given = RawOptions(options, [])
     rules.refuse_unknown(given, (*CLUSTER_OPTIONS, *SOURCE_OPTIONS), (KAFKA, REGISTRY, _OWN_PREFIX))
@@ -177,7 +181,10 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     else:
         names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
     reading, own = parts["reading"], parts[""]
-    rows, schemas = row_columns(given, several=CLUSTERS.name in given or metadata is not None)
+    found = tuple(cluster for cluster in clusters if cluster is not None)
+    registry = parser.registry or next((one.registry for one in found if one.registry is not None), None)
+    written = Written(registry, _only_topic(found), None if given.problems else lookup)
+    rows, schemas = row_columns(given, written, several=CLUSTERS.name in given or metadata is not None)
     settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     own["offsets_min"] = own["offsets_min"] or None
@@ -185,7 +192,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         reading["poll_timeout_ms"] = min(reading["poll_timeout_ms"], INT_MAX)
     rules.check_limits(given, own["offsets_min"], own["offsets_max"])
     parsed = SourceOptions(
-        clusters=tuple(cluster for cluster in clusters if cluster is not None),
+        clusters=found,
         metadata=metadata,
         common=_common(given.options),
         settings=settings,
@@ -344,6 +351,17 @@ def _cluster(
         rules.refuse_unknown(given, CLUSTER_OPTIONS, (KAFKA, REGISTRY), elsewhere=SOURCE_OPTIONS)
     rules.check_together(given)
     return parser.parse(name, given.options, where=where, in_metadata=in_metadata, place=place)
+
+
+def _only_topic(clusters: Iterable[ClusterOptions]) -> str | None:
+    """The topic, if the options name just one."""
+    names: set[str] = set()
+    for cluster in clusters:
+        if isinstance(cluster.subscription, TopicPattern):
+            return None
+        named = cluster.subscription
+        names.update(named.names if isinstance(named, Topics) else named.by_topic)
+    return names.pop() if len(names) == 1 else None
 
 
 def _common(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,3 +34,8 @@ class ReadOptions:
 
     poll_timeout_ms: int | None
     """How long a task waits for the next records of a partition; None: as long as one call may take."""
+
+    @property
+    def by_writer(self) -> bool:
+        """Whether schemas of a registry say how keys or values are decoded."""
+        return any(side is not None and side.by_writer for side in (self.key, self.value))

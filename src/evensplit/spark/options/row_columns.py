@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
-from evensplit.spark.options.sides import Side, parse_sides
+from evensplit.spark.options.sides import Side, Written, parse_sides
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
 from evensplit.spark.options.values import RawOptions, shown
@@ -37,12 +37,12 @@ class ReaderSchemas(NamedTuple):
     value: ReaderSchema
 
 
-def row_columns(given: RawOptions, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
+def row_columns(given: RawOptions, written: Written, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
     """The columns of rows, and how keys and values become theirs, and by which schemas, however these were written.
 
-    `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
+    `written`: what is known of the schemas of keys and values. `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
     """
-    sides = parse_sides(given)
+    sides = parse_sides(given, written)
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
@@ -52,7 +52,7 @@ def row_columns(given: RawOptions, *, several: bool) -> tuple[RowColumns, Reader
         wanted = {*KAFKA_COLUMNS, *faults}
         wanted |= {"headers"} if flags["headers"] else set()
         wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
-        return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding), schemas
+        return RowColumns(_in_order(wanted), *(_ready(side.decoding) for side in sides.values())), schemas
     fields = any(side.can_fail for side in sides.values())
     named = _named(given, (*COLUMNS, *faults), fields=fields)
     for option, name in _EXTRA:
@@ -63,7 +63,7 @@ def row_columns(given: RawOptions, *, several: bool) -> tuple[RowColumns, Reader
                 "columns alone"
             )
     key, value = (_with_fields(given, name, side, named.get(name, ())) for name, side in sides.items())
-    return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value), schemas
+    return RowColumns(_in_order(named) or KAFKA_COLUMNS, _ready(key), _ready(value)), schemas
 
 
 def _named(given: RawOptions, known: Sequence[str], *, fields: bool) -> Mapping[str, Sequence[Path]]:
@@ -117,6 +117,11 @@ def _with_fields(given: RawOptions, name: str, side: Side, paths: Sequence[Path]
     if problems:
         given.wrong(COLUMNS_OPTION, "; ".join(f"{name}.{problem}" for problem in problems))
     return replace(whole, type=pruned)
+
+
+def _ready(decoding: Decoding | None) -> Decoding | None:
+    """It as tasks take it."""
+    return None if decoding is None else decoding.narrowed(decoding.type)
 
 
 def _in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -2,103 +2,297 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema
 from evensplit.kafka.options.option import Option
-from evensplit.spark.options.spec.formats import (
-    KEY_FORMAT,
-    KEY_FRAMING,
-    KEY_SCHEMA,
-    VALUE_FORMAT,
-    VALUE_FRAMING,
-    VALUE_SCHEMA,
+from evensplit.registry.schemas import Schema
+from evensplit.registry.settings import RegistrySettings
+from evensplit.spark.options.spec import formats, registry
+from evensplit.spark.options.values import RawOptions, file_of, read_bytes, read_file
+from evensplit.typed.decoding import (
+    AVRO_FORMAT,
+    BINARY_FORMAT,
+    CONFLUENT,
+    JSON_FORMAT,
+    PROTOBUF_FORMAT,
+    STRING_FORMAT,
+    UNFRAMED,
+    Decoding,
 )
-from evensplit.spark.options.values import RawOptions, read_file
-from evensplit.typed.decoding import BINARY_FORMAT, CONFLUENT, STRING_FORMAT, Decoding
-from evensplit.typed.types import STRING, Struct
+from evensplit.typed.readers import AvroReader, ProtobufReader
+from evensplit.typed.types import STRING
 
 _FILE_BYTES_MAX = 10_000_000
+_VERSIONED = re.compile(r"(.+):([1-9][0-9]{0,8}|latest)")
+
+Lookup = Callable[[RegistrySettings, str, int | None], Schema]
+"""Gives a version of a subject in a registry, None for the latest. Raises RegistryError."""
+
+
+class Written(NamedTuple):
+    """What is known of where keys and values come from."""
+
+    registry: RegistrySettings | None
+    """Where their schemas are; None: no registry is named."""
+    topic: str | None
+    """The topic, if it is known that there is only one."""
+    lookup: Lookup | None
+    """None: the registry is not to be asked, so what only it knows stays open."""
 
 
 class _SideOptions(NamedTuple):
     """The options of one side."""
 
     name: str
-    """"key" or "value"."""
+    """ "key" or "value"."""
     format: Option
     schema: Option
+    message: Option
     framing: Option
+    subject: Option
 
 
-_KEY = _SideOptions("key", KEY_FORMAT, KEY_SCHEMA, KEY_FRAMING)
-_VALUE = _SideOptions("value", VALUE_FORMAT, VALUE_SCHEMA, VALUE_FRAMING)
+_SIDES = (
+    _SideOptions(
+        "key",
+        formats.KEY_FORMAT,
+        formats.KEY_SCHEMA,
+        formats.KEY_MESSAGE,
+        formats.KEY_FRAMING,
+        registry.KEY_SUBJECT,
+    ),
+    _SideOptions(
+        "value",
+        formats.VALUE_FORMAT,
+        formats.VALUE_SCHEMA,
+        formats.VALUE_MESSAGE,
+        formats.VALUE_FRAMING,
+        registry.VALUE_SUBJECT,
+    ),
+)
 
 
 class Side(NamedTuple):
     """Keys, or values, as the options say they are."""
 
     decoding: Decoding | None
-    """How they are decoded, with all their fields; None: they stay bytes, or an option is wrong."""
+    """How they are decoded, with all their fields; None: they stay bytes, an option is wrong, or it is still open."""
     known: bool = True
-    """Whether the options are right."""
+    """Whether the options are right and nothing is open."""
+    identity: str = ""
+    """What tells its schema from others with the same fields."""
 
     @property
     def schema(self) -> ReaderSchema:
         """What they are decoded by."""
         decoding = self.decoding
-        if decoding is None or decoding.tree is None:
+        if decoding is None or decoding.format == STRING_FORMAT:
             return NO_SCHEMA
-        return ReaderSchema(json.dumps(decoding.type.tree, separators=(",", ":")))
+        return ReaderSchema(json.dumps(decoding.type.tree, separators=(",", ":")), self.identity)
 
     @property
     def can_fail(self) -> bool:
         """Whether there can be some that cannot be decoded."""
-        return not self.known or (self.decoding is not None and self.decoding.tree is not None)
+        return not self.known or (self.decoding is not None and self.decoding.format != STRING_FORMAT)
 
 
-def parse_sides(given: RawOptions) -> dict[str, Side]:
-    """ "key" and "value" -> how they are decoded."""
-    return {options.name: _side(given, options) for options in (_KEY, _VALUE)}
+_OPEN = Side(None, known=False)
 
 
-def _side(given: RawOptions, options: _SideOptions) -> Side:
-    said = given.read(options.format)
-    schema = options.schema.name in given
-    if said in (BINARY_FORMAT, STRING_FORMAT):
-        for option in (options.schema, options.framing):
-            if option.name in given and options.format.name in given:
-                what = "schema" if option is options.schema else "frame"
-                given.problems.append(
+def parse_sides(given: RawOptions, written: Written) -> dict[str, Side]:
+    """Give for "key" and for "value" how they are decoded. Raises RegistryError."""
+    return {options.name: _Parser(given, options, written).side() for options in _SIDES}
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    given: RawOptions
+    options: _SideOptions
+    written: Written
+
+    def side(self) -> Side:
+        given, options = self.given, self.options
+        said = given.read(options.format)
+        if options.format.name in given:
+            self._refuse_useless(said)
+        if said in (BINARY_FORMAT, STRING_FORMAT):
+            return Side(None if said == BINARY_FORMAT else Decoding(STRING_FORMAT, STRING))
+        if options.schema.name in given:
+            made = {JSON_FORMAT: self._ddl, AVRO_FORMAT: self._avro, PROTOBUF_FORMAT: self._descriptors}[said]()
+        elif self.written.registry is not None:
+            made = self._registered(said, self.written.registry)
+        else:
+            given.problems.append(
+                f"{options.format.name} is {said}, and neither {options.schema.name} nor schema.registry.url is given; "
+                f"expected the schema of a {options.name}, such as {_EXAMPLES[said]}"
+            )
+            return _OPEN
+        return _OPEN if made is None else self._framed(made)
+
+    def _framed(self, decoding: Decoding) -> Side:
+        in_registry = self.written.registry is not None
+        framing = self.given.read(self.options.framing) or (CONFLUENT if in_registry else UNFRAMED)
+        framed = framing == CONFLUENT
+        by_writer = framed and in_registry and decoding.reader is not None
+        identity = "" if decoding.reader is None else decoding.reader.identity()
+        return Side(replace(decoding, framed=framed, by_writer=by_writer), identity=identity)
+
+    def _refuse_useless(self, said: str) -> None:
+        options = self.options
+        for option, has, what in (
+            (options.schema, said not in (BINARY_FORMAT, STRING_FORMAT), "schema"),
+            (options.framing, said not in (BINARY_FORMAT, STRING_FORMAT), "frame"),
+            (options.subject, said not in (BINARY_FORMAT, STRING_FORMAT), "schema"),
+            (options.message, said == PROTOBUF_FORMAT, "message"),
+        ):
+            if option.name in self.given and not has:
+                self.given.problems.append(
                     f"{option.name} is given and {options.format.name} is {said}, which has no {what}; expected "
                     f"another format, or leave {option.name} out"
                 )
-        return Side(None if said == BINARY_FORMAT else Decoding(STRING_FORMAT, STRING))
-    if not schema:
-        given.problems.append(
-            f"{options.format.name} is {said} and {options.schema.name} is not given; expected the fields that a "
-            f"{options.name} has, such as {options.schema.example}"
-        )
-        return Side(None, known=False)
-    framing = given.read(options.framing)
-    struct = _struct(given, options.schema)
-    return Side(None, known=False) if struct is None else Side(Decoding(said, struct, framed=framing == CONFLUENT))
 
+    def _ddl(self) -> Decoding | None:
+        from evensplit.typed.schema import parse_struct
 
-def _struct(given: RawOptions, option: Option) -> Struct | None:
-    from evensplit.typed.schema import parse_struct
+        return self._from_text("schema.ddl", lambda text: Decoding(JSON_FORMAT, parse_struct(text)))
 
-    read = read_file(given, option, "schema.ddl", _FILE_BYTES_MAX)
-    if read is None:
+    def _avro(self) -> Decoding | None:
+        def read(text: str) -> Decoding:
+            reader = AvroReader(text)
+            return Decoding(AVRO_FORMAT, reader.type(), reader=reader)
+
+        return self._from_text("schema.avsc", read)
+
+    def _from_text(self, example: str, read: Callable[[str], Decoding]) -> Decoding | None:
+        option = self.options.schema
+        content = read_file(self.given, option, example, _FILE_BYTES_MAX)
+        if content is None:
+            return None
+        text = content.value(option.name)
+
+        def checked() -> Decoding:
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError("it is empty" if text == "" else "it is not text")
+            return read(text)
+
+        return self._made(content, option, checked)
+
+    def _descriptors(self) -> Decoding | None:
+        """A message of a descriptor set, in a file or as base64."""
+        option = self.options.schema
+        value = self.given.value(option.name)
+        if file_of(value) is not None:
+            data = read_bytes(self.given, option, "descriptors.pb", _FILE_BYTES_MAX)
+        else:
+            try:
+                data = base64.b64decode(str(value), validate=True)
+            except (binascii.Error, ValueError):
+                self.given.wrong(option, "it is no base64", expected="file:/path/descriptors.pb, or the same in base64")
+                return None
+        if data is None:
+            return None
+        return self._made(self.given, option, lambda: self._message(data))
+
+    def _message(self, descriptors: bytes) -> Decoding:
+        from evensplit.typed.protobuf.descriptors import find_message, from_set, message_indexes
+
+        found = from_set(descriptors)
+        name = self.given.value(self.options.message.name)
+        if name is None:
+            first = next(iter(found.main.message_types_by_name.values()), None)
+            if first is None:
+                raise ValueError(f"{found.main.name} has no message")
+            message = first
+        else:
+            message = find_message(found, str(name).strip())
+        reader = ProtobufReader(str(message.full_name), message_indexes(message), descriptors)
+        return Decoding(PROTOBUF_FORMAT, reader.type(), reader=reader)
+
+    def _registered(self, said: str, settings: RegistrySettings) -> Decoding | None:
+        subject, version = self._subject()
+        if subject is None or self.written.lookup is None:
+            return None
+        schema = self.written.lookup(settings, subject, version)
+        if schema.kind != _KINDS[said]:
+            self.given.problems.append(
+                f"{self.options.format.name} is {said}, and the schema of {subject!r} in the registry is "
+                f"{schema.kind}; expected the format of the schema"
+            )
+            return None
+        try:
+            return self._of_schema(said, schema)
+        except ModuleNotFoundError as error:
+            self.given.problems.append(_missing(self.options.format.name, error))
+        except ValueError as error:
+            self.given.problems.append(
+                f"the schema of {subject!r} in the registry (id {schema.id}) cannot be used: {error}; expected another "
+                f"one in {self.options.subject.name}, or one in {self.options.schema.name}"
+            )
         return None
-    text = read.value(option.name)
-    try:
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError("it is empty" if text == "" else "it is not text")
-        return parse_struct(text)
-    except ModuleNotFoundError as error:
-        given.problems.append(f"{option.name} needs {error.name}; run pip install 'evensplit[typed]'")
-    except ValueError as error:
-        read.wrong(option, str(error))
-    return None
+
+    def _of_schema(self, said: str, schema: Schema) -> Decoding:
+        references: Mapping[str, Schema] = schema.all_references()
+        if said == AVRO_FORMAT:
+            reader = AvroReader(schema.text, tuple(one.text for one in references.values()))
+            return Decoding(AVRO_FORMAT, reader.type(), reader=reader)
+        if said == PROTOBUF_FORMAT:
+            from evensplit.registry.protobuf_source import descriptors_of
+            from evensplit.typed.protobuf.descriptors import from_registry
+
+            return self._message(from_registry(*descriptors_of(schema)))
+        from evensplit.typed.json_schema import read_type
+
+        return Decoding(JSON_FORMAT, read_type(schema.text, {name: one.text for name, one in references.items()}))
+
+    def _subject(self) -> tuple[str | None, int | None]:
+        """The subject, and its version: None for the latest."""
+        option = self.options.subject
+        if option.name in self.given:
+            text = str(self.given.value(option.name)).strip()
+            if not text:
+                self.given.wrong(option, "it is empty")
+                return None, None
+            match = _VERSIONED.fullmatch(text)
+            if match is None or match[2] == "latest":
+                return (text if match is None else match[1]), None
+            return match[1], int(match[2])
+        if self.written.topic is not None:
+            return f"{self.written.topic}-{self.options.name}", None
+        self.given.problems.append(
+            f"{option.name} is not given, and more than one topic can be read; expected the subject whose schema a "
+            f"{self.options.name} is to be read by, such as {option.example}"
+        )
+        return None, None
+
+    def _made(self, given: RawOptions, option: Option, make: Callable[[], Decoding]) -> Decoding | None:
+        try:
+            return make()
+        except ModuleNotFoundError as error:
+            self.given.problems.append(_missing(option.name, error))
+        except ValueError as error:
+            given.wrong(option, str(error), expected=_EXPECTED[given.read(self.options.format)])
+        return None
+
+
+_KINDS = {AVRO_FORMAT: "AVRO", JSON_FORMAT: "JSON", PROTOBUF_FORMAT: "PROTOBUF"}
+_EXAMPLES = {
+    JSON_FORMAT: formats.VALUE_SCHEMA.example,
+    AVRO_FORMAT: "file:/path/schema.avsc",
+    PROTOBUF_FORMAT: "file:/path/descriptors.pb",
+}
+_EXPECTED = {
+    JSON_FORMAT: formats.VALUE_SCHEMA.type.expected,
+    AVRO_FORMAT: "a schema of Avro in JSON, or file:/path",
+    PROTOBUF_FORMAT: "a descriptor set as protoc --include_imports --descriptor_set_out writes it, and a message of it",
+}
+
+
+def _missing(name: str, error: ModuleNotFoundError) -> str:
+    return f"{name} needs {error.name}; run pip install 'evensplit[typed]'"

@@ -104,7 +104,21 @@ def read_file(given: RawOptions, option: Option, example: str, bytes_max: int = 
     file = file_of(given.value(option.name))
     if file is None:
         return given
-    path = Path(file)
+    content = read_bytes(given, option, example, bytes_max)
+    if content is None:
+        return None
+    try:
+        # Some editors put a mark of their own at the beginning.
+        text = content.decode("utf-8-sig").strip()
+    except ValueError as error:
+        given.wrong(option, str(error), expected=f"the path of a file on the driver, as file:/path/{example}")
+        return None
+    return RawOptions({**given.options, option.name.lower(): text}, given.problems, f"{given.where} (in {Path(file)})")
+
+
+def read_bytes(given: RawOptions, option: Option, example: str, bytes_max: int = -1) -> bytes | None:
+    """The content of the file that `option` names; None: it cannot be read. The arguments are those of `read_file`."""
+    path = Path(file_of(given.value(option.name)) or "")
     try:
         if not path.is_absolute():
             raise ValueError("the path does not begin with /")
@@ -112,13 +126,11 @@ def read_file(given: RawOptions, option: Option, example: str, bytes_max: int = 
             content = opened.read(bytes_max + 1 if bytes_max >= 0 else -1)
         if 0 <= bytes_max < len(content):
             raise ValueError(f"the file has more than {bytes_max:,} bytes")
-        # Some editors put a mark of their own at the beginning.
-        text = content.decode("utf-8-sig").strip()
+        return content
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         given.wrong(option, reason, expected=f"the path of a file on the driver, as file:/path/{example}")
         return None
-    return RawOptions({**given.options, option.name.lower(): text}, given.problems, f"{given.where} (in {path})")
 
 
 def is_whole(value: object, least: int, most: int = LONG_MAX) -> bool:

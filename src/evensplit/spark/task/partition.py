@@ -15,6 +15,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.kafka.fetch.look_ahead import LookAhead, Spare
 from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
+from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_up
 from evensplit.typed.decoding import FAIL, Decodings
@@ -28,6 +29,7 @@ class ReaderPartition(InputPartition):
     `topic_ids`: (cluster, topic) -> the id of the topic that the ranges were planned for; empty where it has none.
     `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
     `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
+    `registries`: cluster -> the schema registry of its producers, where that is needed.
     `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
 
@@ -43,6 +45,7 @@ class ReaderPartition(InputPartition):
         reading: ReadOptions,
         late: DeferredBounds | None = None,
         epochs: Mapping[SplitId, RangeEpochs] | None = None,
+        registries: Mapping[str, RegistrySettings] | None = None,
     ) -> None:
         super().__init__(task)
         self.task = task
@@ -54,6 +57,7 @@ class ReaderPartition(InputPartition):
         self.reading = reading
         self.late = late or DeferredBounds()
         self.epochs = epochs or {}
+        self.registries = registries or {}
 
     def __getstate__(self) -> dict[str, Any]:
         """The pickled state: plain tuples, since pickle calls Python code for each named one."""
@@ -79,11 +83,12 @@ def input_partitions(
     *,
     late: DeferredBounds | None = None,
     start: EnumeratorState | None = None,
+    registries: Mapping[str, RegistrySettings] | None = None,
 ) -> list[ReaderPartition]:
     """One input partition for each of `tasks`.
 
     `start`, `end`: the states between which the batch lies; `start` may be left out, with what it knows of epochs.
-    `settings`: how each cluster of `end` is reached.
+    `settings`: how each cluster of `end` is reached. `registries`: cluster -> its schema registry, if it has one.
     """
     found = late or DeferredBounds()
     epochs = _epochs(tasks, start, end)
@@ -100,6 +105,7 @@ def input_partitions(
             reading=reading,
             late=found.among(task.ranges),
             epochs={one.split: epochs[one.split] for one in task.ranges if one.split in epochs},
+            registries=registries,
         )
         for number, task in enumerate(tasks)
     ]
@@ -148,7 +154,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         ranges,
         partition.settings,
         columns=reading.columns,
-        decodings=Decodings(reading.key, reading.value, reading.on_decode_error != FAIL),
+        decodings=_decodings(reading, partition.registries),
         topic_ids=partition.topic_ids,
         cluster_ids=partition.cluster_ids,
         epochs=partition.epochs,
@@ -157,3 +163,13 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         limits=LaneLimits(batch_bytes_max=reading.batch_bytes_max),
     )
     return iter(LookAhead(batches, Spare()))
+
+
+def _decodings(reading: ReadOptions, registries: Mapping[str, RegistrySettings]) -> Decodings:
+    found = Decodings(reading.key, reading.value, reading.on_decode_error != FAIL)
+    if not reading.by_writer:
+        return found
+    from evensplit.spark.task.writers import SideDecodings, Writers
+
+    sides = (SideDecodings(reading.key, None), SideDecodings(reading.value, None))
+    return found._replace(writers=Writers(*sides, registries))

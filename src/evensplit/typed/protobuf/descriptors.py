@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+import hashlib
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,19 +51,21 @@ def from_set(data: bytes) -> Descriptors:
     return _linked({file.name: file for file in files}, files[-1].name)
 
 
-def from_registry(serialized: str, references: Mapping[str, str]) -> Descriptors:
-    """The file that a schema registry gives for `?format=serialized`, and those that it refers to.
+def from_registry(serialized: bytes, references: Mapping[str, bytes]) -> bytes:
+    """A descriptor set of the file that a schema registry gives, and of those that it refers to; its own is the last.
 
     `serialized`: the file. `references`: by the name that they are imported by, those of references included. All are
-    FileDescriptorProtos in base64. Raises ValueError for texts that are none, and for files that do not fit together.
+    FileDescriptorProtos. Raises ValueError for bytes that are none.
     """
-    files = {name: _from_text(text, f"the reference {name!r}") for name, text in references.items()}
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+    files = {name: _parsed(FileDescriptorProto, data, f"the reference {name!r}") for name, data in references.items()}
     for name, file in files.items():
         file.name = name
-    main = _from_text(serialized, "the schema")
+    main = _parsed(FileDescriptorProto, serialized, "the schema")
     while not main.name or main.name in files:
         main.name += "_"
-    return _linked({**files, main.name: main}, main.name)
+    return bytes(FileDescriptorSet(file=[*files.values(), main]).SerializeToString())
 
 
 def find_message(descriptors: Descriptors, name: str) -> Descriptor:
@@ -83,31 +84,53 @@ def find_message(descriptors: Descriptors, name: str) -> Descriptor:
     raise ValueError(f"there is no message {name!r}; expected one of {shown or 'none, for there is no message'}")
 
 
-def message_name(file: FileDescriptor, indexes: Sequence[int]) -> str:
-    """The full name of the message that Confluent's indexes lead to.
+def messages_in(data: bytes) -> tuple[Any, ...]:
+    """The full name of each message of a FileDescriptorProto, in order, with the same of those inside it: `(name, inside)`.
+
+    Entries of maps are left out, as by Confluent's Java client. Raises ValueError for bytes that are none.
+    """
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    file = _parsed(FileDescriptorProto, data, "a descriptor")
+    return tuple(_named(one, file.package) for one in file.message_type)
+
+
+def message_at(messages: Sequence[Any], indexes: Sequence[int]) -> str:
+    """The full name of the message that Confluent's indexes lead to, among those that `messages_in` gives.
 
     The first one counts the messages of the file, each further one those inside the one before. Raises ValueError if
     they lead nowhere.
     """
-    found: Descriptor | None = None
-    inside = list(file.message_types_by_name.values())
+    name, inside = "the file", messages
     for index in indexes:
         if not 0 <= index < len(inside):
-            raise ValueError(
-                f"the message indexes {list(indexes)} lead nowhere: {found.full_name if found else file.name} has "
-                f"{len(inside)} messages"
-            )
-        found = inside[index]
-        inside = list(found.nested_types)
-    if found is None:
-        raise ValueError("there are no message indexes; expected one at least")
-    return str(found.full_name)
+            raise ValueError(f"the message indexes {list(indexes)} lead nowhere: {name} has {len(inside)} messages")
+        name, inside = inside[index]
+    return str(name)
+
+
+def digest(data: bytes) -> str:
+    """Hexadecimal digits that are the same for descriptor sets that differ at most in comments, and in the order of
+    files. Raises ValueError for bytes that are none."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    files = _parsed(FileDescriptorSet, data, "a descriptor set").file
+    for file in files:
+        file.ClearField("source_code_info")
+    found = sorted(file.SerializeToString(deterministic=True) for file in files)
+    return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in found)).hexdigest()
+
+
+def _named(message: Any, within: str) -> tuple[str, Any]:
+    name = f"{within}.{message.name}" if within else message.name
+    return name, tuple(_named(one, name) for one in message.nested_type if not one.options.map_entry)
 
 
 def message_indexes(message: Descriptor) -> tuple[int, ...]:
     """Where a message is in its file, as Confluent counts it."""
     outer = message.containing_type
-    inside = message.file.message_types_by_name.values() if outer is None else outer.nested_types
+    siblings = message.file.message_types_by_name.values() if outer is None else outer.nested_types
+    inside = [one for one in siblings if not one.GetOptions().map_entry]
     index = [one.full_name for one in inside].index(message.full_name)
     return (index,) if outer is None else (*message_indexes(outer), index)
 
@@ -122,16 +145,6 @@ def _messages(of: FileDescriptor) -> list[Descriptor]:
             found.append(message)
             rest.extend(message.nested_types)
     return found
-
-
-def _from_text(text: str, what: str) -> Any:
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError(f"{what} is no base64: {text[:40]!r}") from None
-    return _parsed(FileDescriptorProto, data, what)
 
 
 def _parsed(kind: Any, data: bytes, what: str) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.options.option import Choice, Form, Names, Option, one_of
-from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, CONFLUENT, FAIL, FORMATS, FRAMINGS, NULL, UNFRAMED
+from evensplit.kafka.options.option import Choice, Form, Names, Option, Text, one_of
+from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, CONFLUENT, FAIL, FORMATS, FRAMINGS, NULL
 
 VALUE_FORMAT = Option(
     name="value.format",
     type=one_of(*FORMATS),
     default=BINARY_FORMAT,
-    meaning="What values are written in: `binary` (the column `value` has bytes), `string` (it has text), or `json` "
-    "(it is a struct of the fields in `value.schema`). See [Typed columns](../howto/typed-columns.md).",
+    meaning="What values are written in: `binary` (the column `value` has bytes), `string` (it has text), `json`, "
+    "`avro` or `protobuf` (it has the type that the schema says). See [Typed columns](../howto/typed-columns.md).",
     example="string",
 )
 KEY_FORMAT = Option(
@@ -27,34 +27,51 @@ _SCHEMA = Form(
 VALUE_SCHEMA = Option(
     name="value.schema",
     type=_SCHEMA,
-    default_text="none; `json` needs one",
-    meaning="The schema of values: DDL as in Spark, the JSON of a `StructType`, or `file:/path`, a file on the driver "
-    "with one of them. Fields that a value has beyond it are left out, and those that it lacks are "
-    "null.",
+    default_text="that of `value.subject` in the schema registry, if there is one",
+    meaning="The schema of values, or `file:/path`, a file on the driver that has it. For `json`, DDL as in Spark, or "
+    "the JSON of a `StructType`; fields that a value has beyond it are left out, and those that it lacks are null. For "
+    "`avro`, a schema of Avro. For `protobuf`, a descriptor set, in base64 if not in a file.",
     example="id BIGINT, amount DOUBLE, address STRUCT<city: STRING>",
     needs=VALUE_FORMAT.name,
 )
 KEY_SCHEMA = Option(
     name="key.schema",
     type=_SCHEMA,
-    default_text="none; `json` needs one",
+    default_text="that of `key.subject` in the schema registry, if there is one",
     meaning="The same for keys.",
     example="id BIGINT",
+    needs=KEY_FORMAT.name,
+)
+VALUE_MESSAGE = Option(
+    name="value.message",
+    type=Text(),
+    default_text="the first one of the file",
+    meaning="For `protobuf`, the message that a value is: its full name, or the last part of it.",
+    example="shop.Order",
+    needs=VALUE_FORMAT.name,
+)
+KEY_MESSAGE = Option(
+    name="key.message",
+    type=Text(),
+    default_text="the first one of the file",
+    meaning="The same for keys.",
+    example="shop.OrderId",
     needs=KEY_FORMAT.name,
 )
 VALUE_FRAMING = Option(
     name="value.framing",
     type=one_of(*FRAMINGS),
-    default=UNFRAMED,
+    default_text="`confluent` where a schema registry is named, otherwise `none`",
     meaning="What is before each value: `none`, nothing; or `confluent`, the frame that clients of a schema registry "
-    "write: a zero byte and the id of the schema. The frame is checked and passed over.",
+    "write: a zero byte, the id of the schema and, for `protobuf`, which of its messages it is. Without a registry, it "
+    "is checked and passed over.",
     example=CONFLUENT,
     needs=VALUE_FORMAT.name,
 )
 KEY_FRAMING = Option(
     name="key.framing",
     type=one_of(*FRAMINGS),
-    default=UNFRAMED,
+    default_text="`confluent` where a schema registry is named, otherwise `none`",
     meaning="The same for keys.",
     example=CONFLUENT,
     needs=KEY_FORMAT.name,
@@ -85,9 +102,11 @@ ACCEPT_SCHEMA = Option(
 FORMAT_OPTIONS: tuple[Option, ...] = (
     VALUE_FORMAT,
     VALUE_SCHEMA,
+    VALUE_MESSAGE,
     VALUE_FRAMING,
     KEY_FORMAT,
     KEY_SCHEMA,
+    KEY_MESSAGE,
     KEY_FRAMING,
     ON_DECODE_ERROR,
     ACCEPT_SCHEMA,

@@ -1,0 +1,72 @@
+"""What becomes of values that a schema of a registry has written, found out in tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from evensplit.errors import SchemaUnknown
+from evensplit.registry.client import Registry
+from evensplit.registry.protobuf_source import descriptor_of
+from evensplit.registry.schemas import Schema
+from evensplit.registry.settings import RegistrySettings
+from evensplit.typed.decoding import Decoding, Missing, Written
+from evensplit.typed.readers import WriterSchema
+
+_PROGRAMS_MAX = 1000
+
+
+class SideDecodings(NamedTuple):
+    """How keys, or values, are decoded."""
+
+    rows: Decoding | None
+    condition: Decoding | None
+    """For the condition, to the fields that it needs; None: it needs none."""
+
+
+class Writers:
+    """Asks the registry of a cluster for each schema that this process has not seen yet."""
+
+    def __init__(self, key: SideDecodings, value: SideDecodings, registries: Mapping[str, RegistrySettings]) -> None:
+        """`registries`: cluster -> its registry."""
+        self._sides = {"key": key, "value": value}
+        self._registries = registries
+
+    def __call__(self, cluster: str, missing: Missing) -> tuple[Written, Written]:
+        """What becomes of what a schema has written: in rows, and for the condition.
+
+        Raises RegistryError, but not SchemaUnknown: what is written by a schema that the registry does not have cannot
+        be decoded.
+        """
+        side, schema_id, indexes = missing
+        decodings = self._sides[side]
+        settings = self._registries.get(cluster)
+        if settings is None:
+            refused = ("refused", f"it has schema {schema_id}, and cluster {cluster} has no schema.registry.url")
+            return refused, refused
+        try:
+            schema = Registry(settings).schema_by_id(schema_id)
+        except SchemaUnknown as error:
+            refused = ("refused", error.detail)
+            return refused, refused
+        writer = _writer(schema, tuple(indexes))
+        unused = ("refused", "nothing is decoded")
+        rows, condition = (unused if one is None else _written(one, writer) for one in decodings)
+        return rows, condition
+
+
+def _writer(schema: Schema, indexes: tuple[int, ...]) -> WriterSchema:
+    references = tuple(one.text for one in schema.all_references().values())
+    messages: tuple[object, ...] = ()
+    if schema.kind == "PROTOBUF":
+        from evensplit.typed.protobuf.descriptors import messages_in
+
+        descriptor = descriptor_of(schema)
+        messages = messages_in(descriptor) if descriptor else ()
+    return WriterSchema(schema.id, schema.kind, schema.text, references, messages, indexes)
+
+
+@lru_cache(_PROGRAMS_MAX)
+def _written(decoding: Decoding, writer: WriterSchema) -> Written:
+    return decoding.written(writer)
