@@ -184,7 +184,9 @@ impl Walk<'_> {
             _ => None,
         };
         for &other in message.oneof(field) {
-            if let Some(column) = columns.child(other).filter(|_| Some(other) != field.column) {
+            let Some(column) = columns.child(other).filter(|_| Some(other) != field.column) else { continue };
+            if column.rows() > row {
+                self.anew(column)?;
                 column.truncate(row);
             }
         }
@@ -194,9 +196,12 @@ impl Walk<'_> {
         let again = column.rows() > row;
         let implicit = field.label == Label::Implicit;
         match (&field.kind, column) {
-            (Kind::Message(_) | Kind::Group(_), Column::Struct(inner)) if again => {
-                inner.reopen();
-                self.nested(field, wire, inner)
+            (Kind::Message(_) | Kind::Group(_), column @ Column::Struct(_)) if again => {
+                self.anew(column)?;
+                if let Column::Struct(inner) = &mut *column {
+                    inner.reopen();
+                }
+                self.one(field, wire, column, false)
             }
             (Kind::Timestamp, column) => {
                 let before = self.times.get(field.time).filter(|_| again).copied().unwrap_or_default();
@@ -220,6 +225,15 @@ impl Walk<'_> {
         }
     }
 
+    /// Takes what a row of messages needs once more, since to write it again is work that a few bytes ask for.
+    #[cold]
+    fn anew(&mut self, column: &Column) -> Decoded<()> {
+        match column {
+            Column::Struct(columns) => self.budget.take(columns.row_bytes()),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds a value. `implicit`: not if it stands for a missing one.
     #[inline(always)]
     fn one(&mut self, field: &Field, wire: &mut Wire<'_>, column: &mut Column, implicit: bool) -> Decoded<()> {
@@ -229,16 +243,17 @@ impl Walk<'_> {
                 if implicit && bytes.is_empty() {
                     return Ok(());
                 }
-                if std::str::from_utf8(bytes).is_ok() {
-                    self.budget.take(bytes.len())?;
-                    return Ok(texts.push(Some(bytes))?);
+                if let Err(wrong) = std::str::from_utf8(bytes) {
+                    if *strict {
+                        let found = format!("{} bytes that are none after {}", bytes.len(), wrong.valid_up_to());
+                        return Err(wire.fault("UTF-8", &found));
+                    }
+                    let text = text::as_in_java(bytes);
+                    self.budget.take(text.len())?;
+                    return Ok(texts.push(Some(&text))?);
                 }
-                if *strict {
-                    return Err(wire.fault("UTF-8", &format!("{:?}", String::from_utf8_lossy(bytes))));
-                }
-                let text = text::as_in_java(bytes);
-                self.budget.take(text.len())?;
-                texts.push(Some(&text))?;
+                self.budget.take(bytes.len())?;
+                texts.push(Some(bytes))?;
             }
             (Kind::Int64, Column::Long(longs)) => keep!(longs, wire.varint()? as i64, implicit),
             (Kind::Int32, Column::Int(ints)) => keep!(ints, wire.varint()? as i32, implicit),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+    from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
 _UTF8_NONE = 3
 
@@ -36,13 +35,19 @@ def is_map(field: FieldDescriptor) -> bool:
 
 def is_strict(field: FieldDescriptor) -> bool:
     """Whether a string has to be UTF-8; otherwise what is none is replaced."""
+    from google.protobuf.descriptor_pb2 import DescriptorProto
+
     syntax, options = _file_of(field.file)
     if field.containing_type.GetOptions().map_entry or syntax == "proto3":
         return True
     if syntax != "editions":
         return bool(options.java_string_check_utf8)
-    said = [one.utf8_validation for one in _features(field) if one.HasField("utf8_validation")]
-    return not said or said[0] != _UTF8_NONE
+    # `GetOptions` leaves features out.
+    message = DescriptorProto()
+    field.containing_type.CopyToProto(message)
+    places = (message.field[field.index].options.features, options.features)
+    said = [one.utf8_validation for one in places if one.HasField("utf8_validation")]
+    return not said or bool(said[0] != _UTF8_NONE)
 
 
 def is_closed(field: FieldDescriptor) -> bool:
@@ -56,13 +61,3 @@ def _file_of(file: FileDescriptor) -> tuple[str, Any]:
 
     proto = FileDescriptorProto.FromString(file.serialized_pb)
     return proto.syntax or "proto2", proto.options
-
-
-def _features(field: FieldDescriptor) -> Iterator[Any]:
-    """What is said of features, the innermost place first."""
-    yield field.GetOptions().features
-    inside: Descriptor | None = field.containing_type
-    while inside is not None:
-        yield inside.GetOptions().features
-        inside = inside.containing_type
-    yield field.file.GetOptions().features
