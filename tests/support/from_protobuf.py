@@ -81,7 +81,7 @@ def _exact(found: Any) -> object:
 def decoding(descriptors: Descriptors, name: str, *paths: str) -> Decoding:
     """How messages are decoded."""
     of = read_type(descriptors, name, [tuple(path.split(".")) for path in paths])
-    return Decoding(PROTOBUF_FORMAT, of, program(descriptors, name, of))
+    return Decoding(PROTOBUF_FORMAT, of, program=program(descriptors, name, of))
 
 
 def kernel_answers(described: bytes, name: str, values: Sequence[bytes], *paths: str) -> list[Answer]:

@@ -8,7 +8,7 @@ use common::typed::{cell, check};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::protobuf::{Enum, Field, Kind, Label, Message, Program};
 use evensplit_kernel::{
-    self as kernel, Array, ColumnBuilder, DataType, Decoding, Format, Limits, OnFault, Selection, Typed,
+    self as kernel, Array, ColumnBuilder, DataType, Decoding, Format, Framing, Limits, OnFault, Selection, Typed,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -39,7 +39,8 @@ fn array(of: DataType) -> DataType {
 }
 
 fn decoding(message: Message, data_type: DataType) -> Decoding {
-    Decoding { format: Format::Protobuf(Program::new(message, &data_type).unwrap()), data_type }
+    let format = Some(Format::Protobuf(Program::new(message, &data_type).unwrap()));
+    Decoding { format, framing: Framing::None, data_type }
 }
 
 /// The cells of all messages, and what is said of those that cannot be decoded.

@@ -40,7 +40,8 @@ class ReaderSchemas(NamedTuple):
 def row_columns(given: RawOptions, written: Written, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
     """The columns of rows, and how keys and values become theirs, and by which schemas, however these were written.
 
-    `written`: what is known of the schemas of keys and values. `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
+    `written`: what is known of the schemas of keys and values. `several`: there can be several clusters, so rows have
+    the column `cluster` unless it is declined. Raises RegistryError.
     """
     sides = parse_sides(given, written)
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]

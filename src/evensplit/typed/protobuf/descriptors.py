@@ -85,7 +85,7 @@ def find_message(descriptors: Descriptors, name: str) -> Descriptor:
 
 
 def messages_in(data: bytes) -> tuple[Any, ...]:
-    """The full name of each message of a FileDescriptorProto, in order, with the same of those inside it: `(name, inside)`.
+    """Each message of a FileDescriptorProto, in order: `(full name, the same of the messages inside it)`.
 
     Entries of maps are left out, as by Confluent's Java client. Raises ValueError for bytes that are none.
     """
