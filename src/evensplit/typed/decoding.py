@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evensplit.typed.types import DataType
+
+if TYPE_CHECKING:
+    from evensplit.typed.where.condition import Condition
 
 BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
@@ -41,6 +44,13 @@ class Decodings(NamedTuple):
     null_faults: bool = False
     """Those that cannot be decoded are null, and the columns of `kafka.columns.FAULT_COLUMNS` say why; else they are an
     error."""
+    where: Condition | None = None
+    """Which records become rows; None: all."""
+
+    @property
+    def condition(self) -> tuple[Any, ...] | None:
+        """Which records become rows, as the kernel takes it; None: all."""
+        return None if self.where is None else self.where.for_kernel(self.key, self.value)
 
 
 AS_THEY_ARE = Decodings()

@@ -137,6 +137,7 @@ def _builder(
         key=None if decodings.key is None else decodings.key.tree,
         value=None if decodings.value is None else decodings.value.tree,
         null_faults=decodings.null_faults,
+        condition=decodings.condition,
     )
 
 
