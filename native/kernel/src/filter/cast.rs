@@ -137,7 +137,7 @@ fn of_text<'a>(text: &Cow<'a, [u8]>, to: &DataType) -> Option<Value<'a>> {
         }
         DataType::Date => time::cast_date(text).map(|days| Value::Long(i64::from(days))),
         DataType::Timestamp => time::cast_timestamp(text).map(Value::Long),
-        DataType::TimestampNtz => time::timestamp_ntz(text).map(Value::Long),
+        DataType::TimestampNtz => time::cast_timestamp_ntz(text).map(Value::Long),
         _ => None,
     }
 }
