@@ -51,7 +51,8 @@ FLEET = {METADATA.name: "/etc/fleet.yaml"}
 
 BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
-    *("settings", "settings.bounded", "reading", "reading.columns", "reading.key", "reading.value", "pins"),
+    *("settings", "settings.bounded", "reading", "reading.columns", "reading.key", "reading.value", "reading.where"),
+    "pins",
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }
 """Attributes of the parsed options that rules make, and no single option."""

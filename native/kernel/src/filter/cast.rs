@@ -116,6 +116,9 @@ fn of_decimal<'a>(digits: i128, from: &DataType, to: &DataType) -> Option<Value<
         }
         DataType::Boolean => Some(Value::Boolean(digits != 0)),
         DataType::Double => decimal::double(digits, *from_scale).map(Value::Double),
+        DataType::Float => {
+            format!("{digits}e-{from_scale}").parse::<f32>().ok().map(|number| Value::Double(f64::from(number)))
+        }
         DataType::Byte | DataType::Short | DataType::Int | DataType::Long => {
             within(i64::try_from(digits.checked_div(unit)?).ok()?, to)
         }

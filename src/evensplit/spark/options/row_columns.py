@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
 from evensplit.kafka.options.option import Option
+from evensplit.spark.options.condition import row_condition
 from evensplit.spark.options.spec.formats import (
     KEY_FORMAT,
     KEY_SCHEMA,
@@ -19,6 +20,7 @@ from evensplit.spark.options.values import RawOptions, read_file, shown
 from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, STRING_FORMAT, Decoding
 from evensplit.typed.projection import Path, parse_names, prune
 from evensplit.typed.types import STRING, Struct
+from evensplit.typed.where.condition import Condition
 
 _FILE_BYTES_MAX = 10_000_000
 _EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
@@ -34,6 +36,8 @@ class RowColumns(NamedTuple):
     """How keys are decoded; None: they stay bytes."""
     value: Decoding | None
     """How values are decoded; None: they stay bytes."""
+    where: Condition | None
+    """Which rows are wanted; None: all."""
 
 
 class _Side(NamedTuple):
@@ -51,11 +55,14 @@ class _Side(NamedTuple):
 
 
 def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
-    """The columns of rows, and how keys and values become theirs, however the options were written.
+    """The columns of rows, how keys and values become theirs, and which rows are wanted, however that was written.
 
     `several`: there can be several clusters, so rows have the column `cluster` unless it is declined.
     """
     sides = {side: _side(given, side, *options) for side, *options in _SIDES}
+    where = None
+    if all(side.known for side in sides.values()):
+        where = row_condition(given, {name: side.decoding for name, side in sides.items()})
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
@@ -64,7 +71,7 @@ def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
         wanted = {*KAFKA_COLUMNS, *faults}
         wanted |= {"headers"} if flags["headers"] else set()
         wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
-        return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding)
+        return RowColumns(_in_order(wanted), sides["key"].decoding, sides["value"].decoding, where)
     fields = any(side.can_fail for side in sides.values())
     named = _named(given, (*COLUMNS, *faults), fields=fields)
     for option, name in _EXTRA:
@@ -75,7 +82,7 @@ def row_columns(given: RawOptions, *, several: bool) -> RowColumns:
                 "columns alone"
             )
     key, value = (_with_fields(given, name, side, named.get(name, ())) for name, side in sides.items())
-    return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value)
+    return RowColumns(_in_order(named) or KAFKA_COLUMNS, key, value, where)
 
 
 def _side(given: RawOptions, name: str, format_option: Option, schema_option: Option) -> _Side:

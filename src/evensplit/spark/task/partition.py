@@ -148,7 +148,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         ranges,
         partition.settings,
         columns=reading.columns,
-        decodings=Decodings(reading.key, reading.value, reading.on_decode_error != FAIL),
+        decodings=Decodings(reading.key, reading.value, reading.on_decode_error != FAIL, reading.where),
         topic_ids=partition.topic_ids,
         cluster_ids=partition.cluster_ids,
         epochs=partition.epochs,

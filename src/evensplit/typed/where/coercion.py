@@ -36,7 +36,7 @@ _CASTS: Mapping[str, tuple[DataType, ...]] = {
     "boolean": (BOOLEAN, *_NUMBERS, STRING),
     **dict.fromkeys(("byte", "short", "int", "long"), (BOOLEAN, *_NUMBERS, STRING)),
     **dict.fromkeys(("float", "double"), (BOOLEAN, *_NUMBERS)),
-    "decimal": (BOOLEAN, *INTEGERS, DOUBLE, STRING),
+    "decimal": (BOOLEAN, *_NUMBERS, STRING),
     "string": (BOOLEAN, *_NUMBERS, STRING, BINARY, *_TIMES),
     "binary": (STRING, BINARY),
     "date": (STRING, *_TIMES),

@@ -18,11 +18,6 @@ from evensplit.typed.where.operations import Refused
 if TYPE_CHECKING:
     from sqlglot import exp
 
-EXPECTED = (
-    "expected comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, CASE, CAST, arithmetic, or one of the functions "
-    + ", ".join(functions.NAMES)
-)
-
 
 def compile_condition(text: str, columns: Mapping[str, DataType], not_there: Iterable[str] = ()) -> Condition:
     """The condition that `text` says, over `columns`, each with the type that it has if nothing is left out of it.
@@ -52,7 +47,7 @@ def compile_condition(text: str, columns: Mapping[str, DataType], not_there: Ite
         tree=made.tree,
         key=narrow.get("key"),
         value=narrow.get("value"),
-        headers=any(place.column == "headers" for place in first.places),
+        columns=frozenset(place.column for place in first.places),
     )
 
 
@@ -68,7 +63,9 @@ def _parsed(source: Read) -> exp.Expr:
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         said = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
         reason = said[0].split(" Line ")[0].rstrip(".") if said else "it cannot be read"
-        raise ConditionRefused([f"it is no expression of Spark's SQL: {reason}; expected one such as {EXAMPLE}"]) from None
+        raise ConditionRefused(
+            [f"it is no expression of Spark's SQL: {reason}; expected one such as {EXAMPLE}"]
+        ) from None
     return parsed
 
 
@@ -147,14 +144,12 @@ class _Compiler:
         from sqlglot import exp
 
         def written(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Literal) and node.is_string and node.this.isdecimal():
-                return exp.Var(this=self._source.written[int(node.this)])
             if isinstance(node, exp.Identifier):
                 plain = re.fullmatch(r"\w+", node.this) is not None
                 return exp.Identifier(this=node.this, quoted=not plain)
             return node
 
-        return str(parsed.copy().transform(written).sql("spark"))
+        return self._source.restored(str(parsed.copy().transform(written).sql("spark")))
 
     def _boolean(self, parsed: exp.Expr) -> Node:
         return operations.as_boolean(self.node(parsed))
@@ -170,20 +165,24 @@ class _Compiler:
         return Node(BOOLEAN, (kind, tuple(operations.as_boolean(one).tree for one in made)))
 
     def _literal(self, parsed: exp.Literal) -> Node:
-        return self._source.literals[int(parsed.this)] if parsed.is_string else _number(parsed.this)
+        if not parsed.is_string:
+            return _number(parsed.this)
+        number = self._source.number(parsed.this)
+        return self._unsupported(parsed) if number is None else self._source.literals[number]
 
     def _negative(self, parsed: exp.Neg) -> Node:
         from sqlglot import exp
 
         inner = parsed.this
         if isinstance(inner, exp.Literal):
-            written = self._source.written[int(inner.this)] if inner.is_string else inner.this
+            number = self._source.number(inner.this)
+            written = inner.this if number is None else self._source.written[number]
             if written[0] in ".0123456789":
                 return _number(f"-{written}")
         return operations.negative(self.node(inner))
 
     def _unsupported(self, parsed: exp.Expr) -> Node:
-        raise Refused(f"it is not supported; {EXPECTED}")
+        raise Refused(f"it is not supported; {functions.EXPECTED}")
 
     def _is(self, parsed: exp.Is) -> Node:
         from sqlglot import exp
@@ -239,7 +238,9 @@ class _Compiler:
         if found is None:
             if name.lower() in self._not_there:
                 side = name.lower().partition("_")[0]
-                raise Refused(f"a condition cannot name {name}; expected {side} IS NULL, which it is where it is faulty")
+                raise Refused(
+                    f"a condition cannot name {name}; expected {side} IS NULL, which it is where it is faulty"
+                )
             raise Refused(f"there is no column {name}; expected one of {', '.join(self._columns)}")
         of = self._columns[found]
         raw = found in ("key", "value") and not isinstance(of, Struct)
@@ -272,5 +273,3 @@ def _field(node: Node, name: str) -> Node:
     if place is not None and place.open:
         place = Place(place.column, (*place.fields, of.name))
     return Node(of.type, ("field", node.tree, found[0]), place=place)
-
-

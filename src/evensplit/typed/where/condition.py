@@ -21,11 +21,11 @@ class Condition:
     """The fields of the decoded key that it needs, which may be none at all; None: the key is not decoded for it."""
     value: Struct | None
     """The same for the value."""
-    headers: bool
-    """Whether it needs headers."""
+    columns: frozenset[str]
+    """The columns that it names."""
 
     def for_kernel(self, key: Decoding | None, value: Decoding | None) -> Tree:
         """It with how keys and values are decoded for it: as `key` and `value` say, to other fields."""
         sides = ((self.key, key), (self.value, value))
         made = [None if of is None or how is None else replace(how, type=of).tree for of, how in sides]
-        return (self.tree, *made, self.headers)
+        return (self.tree, *made, "headers" in self.columns)

@@ -28,14 +28,32 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 NAMES = (
-    *("array_contains", "coalesce", "concat", "contains", "element_at", "endswith", "if", "ifnull", "isnan", "isnotnull"),
+    *(
+        "array_contains",
+        "coalesce",
+        "concat",
+        "contains",
+        "element_at",
+        "endswith",
+        "if",
+        "ifnull",
+        "isnan",
+        "isnotnull",
+    ),
     *("isnull", "length", "lower", "nullif", "nvl", "size", "startswith", "substring", "trim", "upper"),
 )
 """The functions of Spark that are supported."""
 
+EXPECTED = (
+    "expected comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, CASE, CAST, arithmetic, or one of the functions "
+    + ", ".join(NAMES)
+)
+
 _SUBSTRING_LENGTH_MAX = 2**31 - 1
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", re.ASCII)
-_TIME = re.compile(_DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?", re.ASCII)
+_TIME = re.compile(
+    _DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?", re.ASCII
+)
 
 
 class Compiler(Protocol):
@@ -52,9 +70,11 @@ def compiled(parsed: Any, compiler: Compiler) -> Node:
     """An expression of one of the kinds here. Raises Refused for any other."""
     rule = _RULES.get(type(parsed).__name__)
     if rule is None:
-        from evensplit.typed.where.compiler import EXPECTED
-
         name = f"the function {parsed.sql_name().lower()}" if hasattr(parsed, "sql_name") else "it"
+        if type(parsed).__name__ in ("RegexpLike", "RegexpILike"):
+            raise Refused(
+                "regular expressions are not supported, since Java's are a language of their own; expected LIKE"
+            )
         raise Refused(f"{name} is not supported; {EXPECTED}")
     return rule(parsed, compiler)
 
@@ -112,7 +132,7 @@ def _array_contains(parsed: Any, compiler: Compiler) -> Node:
     if not isinstance(array.type, Array) or not is_scalar(array.type.element):
         raise Refused(f"it is given a {shown(array)}; expected an array of numbers, texts, dates or the like")
     element = array.type.element
-    if value.type != element and operations.common(Node(element, ()), value) != element:
+    if value.type is None or (value.type != element and operations.common(Node(element, ()), value) != element):
         raise Refused(f"it looks for a {shown(value)}; expected a {element}, as the array has")
     return Node(BOOLEAN, ("call", "array_contains", (array.tree, casted(value, element).tree)))
 
@@ -141,8 +161,6 @@ def _anonymous(parsed: Any, compiler: Compiler) -> Node:
         null = exp.Is(this=parsed.expressions[0], expression=exp.Null())
         node = compiler.node(null)
         return node if name == "isnull" else operations.negated(node)
-    from evensplit.typed.where.compiler import EXPECTED
-
     raise Refused(f"the function {name} is not supported; {EXPECTED}")
 
 

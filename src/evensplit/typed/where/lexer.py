@@ -1,7 +1,7 @@
 """Literals and names in a condition, as Spark reads them.
 
 sqlglot has Spark's grammar, but not its literals to the letter: escapes, suffixes of numbers. So they are read here, and
-sqlglot is given a number in quotes for each. Names of columns, some of which are keywords, are put into backquotes.
+sqlglot is given another string for each. Names of columns, some of which are keywords, are put into backquotes.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 _INTEGERS = {"Y": (BYTE, 8), "S": (SHORT, 16), "L": (LONG, 64)}
 
 
+_PLACE = "literal "
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """A condition for sqlglot, and the literals that it has by number."""
@@ -52,6 +55,14 @@ class Read:
     literals: tuple[Node, ...]
     written: tuple[str, ...]
     """The literals as they were written."""
+
+    def number(self, place: str) -> int | None:
+        """The number of the literal that a string stands for; None: sqlglot made the string."""
+        return int(place.removeprefix(_PLACE)) if place.startswith(_PLACE) else None
+
+    def restored(self, sql: str) -> str:
+        """What sqlglot has written, with the literals in it."""
+        return re.sub(rf"(?i)['`]?{_PLACE}([0-9]+)['`]?", lambda match: self.written[int(match[1])], sql)
 
 
 def read(text: str, columns: Collection[str]) -> Read:
@@ -78,7 +89,7 @@ def read(text: str, columns: Collection[str]) -> Read:
         if literal is not None:
             if after_literal:
                 problems.append(f"{written[-1]} {token}: one literal follows another; expected one")
-            made.append(f"'{len(literals)}'")
+            made.append(f"'{_PLACE}{len(literals)}'")
             literals.append(literal)
             written.append(token)
         elif kind == "word" and (before == "." or _is_column(token, columns, before, text[match.end() :])):

@@ -40,7 +40,7 @@ BEGINNINGS_AND_ENDS = {
 """All starts are ignored when a query continues, as `startingOffsets` is; a stream has no ends."""
 
 IN_COLUMNS = {"includeHeaders", "includeCluster"}
-DECODED = {"value.format", "value.schema", "key.format", "key.schema", "onDecodeError"}
+DECODED = {"value.format", "value.schema", "key.format", "key.schema", "onDecodeError", "where"}
 FIXED = WHAT_IS_READ | BEGINNINGS_AND_ENDS | IN_COLUMNS | DECODED | {one.name for one in DECLARED if one.ignored}
 
 
