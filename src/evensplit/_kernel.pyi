@@ -21,9 +21,8 @@ class KernelError(ValueError):
       its own lengths say so), "malformed" (it breaks the format in another way), "codec" (it cannot be decompressed, or
       the codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would
       need more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64
-      bits cannot hold it), "undecodable" (a key or value does not fit its format or type), "condition" (the condition cannot
-      be evaluated on a record, as by a division by zero). The same bytes fail again,
-      whatever the kind.
+      bits cannot hold it), "undecodable" (a key or value does not fit its format or type), "condition" (the condition
+      cannot be evaluated on a record, as by a division by zero). The same bytes fail again, whatever the kind.
     - offset, an `int`: the base offset of the record batch in question, -1 if not known; with "timestamp",
       "undecodable" and "condition" the offset of the record.
     - detail, a `str`: a clause that says what was expected and what was found, without a full stop.
@@ -192,12 +191,12 @@ class ColumnBuilder:
         decoded as by Spark's `from_json`. `null_faults`: one that cannot be decoded is null, key_error or value_error
         says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
-        `condition`: only records of which it is true become rows, as (expression, how the key is decoded for it, how the
-        value is, whether it needs headers). What it needs is decoded first. A key or value that cannot be decoded is
-        null in it, too, with `null_faults`, and so is then the row's.
+        `condition`: only records of which it is true become rows, as (expression, how the key is decoded for it, how
+        the value is, whether it needs headers). What it needs is decoded first. A key or value that cannot be decoded
+        is null in it, too, with `null_faults`, and so is then the row's.
 
-        Raises `ValueError` for other columns, formats, types and expressions, and for a limit of 0, `OverflowError` for a negative
-        one.
+        Raises `ValueError` for other columns, formats, types and expressions, and for a limit of 0, `OverflowError` for
+        a negative one.
         """
 
     @property

@@ -47,7 +47,7 @@ REFUSED_HERE = "# what is refused here alone"
 
 BATCH = 150
 """Conditions that one job of Spark takes."""
-FAILURES = 12
+FAILURES = 6
 """So many errors are shown to be Spark's, too: each is a job of its own."""
 
 ROWS = (

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 VALUE = (
     "b BOOLEAN, y TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), w DECIMAL(20,5), t STRING, "
-    "x BINARY, a DATE, z TIMESTAMP, o TIMESTAMP_NTZ, st STRUCT<p: INT, q: STRING>, tags ARRAY<STRING>, nums ARRAY<INT>, "
-    "items ARRAY<STRUCT<price: DECIMAL(10,2), name: STRING>>, m MAP<STRING,INT>, ms MAP<STRING,STRUCT<p: INT>>, "
+    "x BINARY, a DATE, z TIMESTAMP, o TIMESTAMP_NTZ, st STRUCT<p: INT, q: STRING>, tags ARRAY<STRING>, nums "
+    "ARRAY<INT>, items ARRAY<STRUCT<price: DECIMAL(10,2), name: STRING>>, m MAP<STRING,INT>, ms MAP<STRING,STRUCT<p: INT>>, "
     "ti STRING, td STRING, tb STRING, ta STRING, tz STRING"
 )
-"""The schema of values. The fields from `ti` on are texts that can be cast: to bigint, double, boolean, date, timestamp."""
+"""The schema of values. Fields from `ti` on are texts that can be cast: to bigint, double, boolean, date, timestamp."""
 
 ROWS = 120
 END = 1 << 62
@@ -166,7 +166,8 @@ def kernel_answer(text: str, of: Decodings, data: bytearray) -> Answer:
         made, _ = rows_of(data, ("offset",), of._replace(where=condition))
     except KernelError as error:
         kind, offset, _ = error.args
-        assert kind == "condition", error
+        if kind != "condition":
+            raise
         before = kernel_answer(f"offset < {offset} AND ({text})", of, data)
         assert before.failed_at is None
         return Answer(before.offsets, failed_at=offset)
@@ -178,12 +179,12 @@ def spark_answers(rows: DataFrame, questions: Sequence[tuple[str, int | None]]) 
 
     With each the offset from which on it is not asked, if any.
     """
+    from pyspark.errors import PySparkException
+
     columns = [
         f"({text}) IS TRUE AS c{at}" if end is None else f"CASE WHEN offset < {end} THEN ({text}) IS TRUE END AS c{at}"
         for at, (text, end) in enumerate(questions)
     ]
-    from pyspark.errors import PySparkException
-
     try:
         found = rows.selectExpr("offset", *columns).toArrow()
     except PySparkException:

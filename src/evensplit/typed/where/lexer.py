@@ -1,7 +1,7 @@
 """Literals and names in a condition, as Spark reads them.
 
-sqlglot has Spark's grammar, but not its literals to the letter: escapes, suffixes of numbers. So they are read here, and
-sqlglot is given another string for each. Names of columns, some of which are keywords, are put into backquotes.
+sqlglot has Spark's grammar, but not its literals to the letter: escapes, suffixes of numbers. So they are read here,
+and sqlglot is given another string for each. Names of columns, some of which are keywords, are put into backquotes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Read:
 
 
 def read(text: str, columns: Collection[str]) -> Read:
-    """Read `text`. `columns`: the names of columns in lower case. Raises ConditionRefused for literals that are none."""
+    """Read `text`. `columns`: the names of columns in lower case. Raises ConditionRefused for wrong literals."""
     literals: list[Node] = []
     written: list[str] = []
     made: list[str] = []
@@ -95,7 +95,7 @@ def read(text: str, columns: Collection[str]) -> Read:
         elif kind == "word" and (before == "." or _is_column(token, columns, before, text[match.end() :])):
             made.append(f"`{token}`")
         else:
-            if token in "'\"`":
+            if kind == "other" and token in ("'", '"', "`"):
                 problems.append(f"{text[match.start() :][:40]}: {token} is not closed")
             made.append(token)
         before, after_literal = token.lower(), literal is not None and kind != "number"
