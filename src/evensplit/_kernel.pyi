@@ -21,10 +21,10 @@ class KernelError(ValueError):
       its own lengths say so), "malformed" (it breaks the format in another way), "codec" (it cannot be decompressed, or
       the codec is unknown), "too_large" (a batch decompresses to more than `uncompressed_bytes_max`, or a column would
       need more than 2 GiB), "unsupported_magic" (another message format than v2), "timestamp" (microseconds in 64
-      bits cannot hold it), "undecodable" (a key or value does not fit its format or type). The same bytes fail again,
-      whatever the kind.
-    - offset, an `int`: the base offset of the record batch in question, -1 if not known; with "timestamp" and
-      "undecodable" the offset of the record.
+      bits cannot hold it), "undecodable" (a key or value does not fit its format or type), "condition" (the condition
+      cannot be evaluated on a record, as by a division by zero). The same bytes fail again, whatever the kind.
+    - offset, an `int`: the base offset of the record batch in question, -1 if not known; with "timestamp",
+      "undecodable" and "condition" the offset of the record.
     - detail, a `str`: a clause that says what was expected and what was found, without a full stop.
     """
 
@@ -139,6 +139,9 @@ _DataType = tuple[Any, ...]
 _Format = tuple[Any, ...]
 _Decoding = tuple[_Format | None, _DataType, str]
 
+# Its first part says which it is; `native/binding/src/expression.rs` has all.
+_Expression = tuple[Any, ...]
+
 @final
 class Columns:
     """Finished rows as Arrow's buffers: little-endian, validity by bits from the least significant on.
@@ -176,6 +179,7 @@ class ColumnBuilder:
         key: _Decoding | None = None,
         value: _Decoding | None = None,
         null_faults: bool = False,
+        condition: tuple[_Expression, _Decoding | None, _Decoding | None, bool] | None = None,
     ) -> None:
         """
         `columns`: at least one of key, value, topic, partition, offset, timestamp, timestampType, headers, cluster,
@@ -193,8 +197,12 @@ class ColumnBuilder:
         by Spark's `from_json` or `from_protobuf`. `null_faults`: one that cannot be decoded is null, key_error or
         value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
-        Raises `ValueError` for other columns, formats, types and programs, and for a limit of 0, `OverflowError` for a
-        negative one.
+        `condition`: only records of which it is true become rows, as (expression, how the key is decoded for it, how
+        the value is, whether it needs headers). What it needs is decoded first. A key or value that cannot be decoded
+        is null in it, too, with `null_faults`, and so is then the row's.
+
+        Raises `ValueError` for other columns, formats, types, programs and expressions, and for a limit of 0,
+        `OverflowError` for a negative one.
         """
 
     @property
@@ -215,7 +223,12 @@ class ColumnBuilder:
 
     @property
     def faults(self) -> int:
-        """How many keys and values could not be decoded so far, and became null."""
+        """How many keys and values could not be decoded so far, and became null; also of records that `condition` left
+        out, as far as it needed them."""
+
+    @property
+    def filtered(self) -> int:
+        """How many records `condition` left out so far."""
 
     @property
     def full(self) -> bool:

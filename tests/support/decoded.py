@@ -37,6 +37,7 @@ def decoded(
         key=None if decodings.key is None else decodings.key.tree,
         value=None if decodings.value is None else decodings.value.tree,
         null_faults=decodings.null_faults,
+        condition=decodings.condition,
     )
     end = 1 << 62
     done = builder.append(frame, 0, len(frame), cluster="c", topic="t", partition=0, offset_start=0, offset_end=end)

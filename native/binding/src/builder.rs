@@ -3,7 +3,7 @@
 use crate::buffer::{with_bytes, Buffer};
 use crate::data_type::{decoding, written};
 use crate::error::raised;
-use crate::expression::condition;
+use crate::expression::condition_of;
 use evensplit_kernel as kernel;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,7 +75,7 @@ fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
 impl ColumnBuilder {
     #[new]
     #[pyo3(signature = (*, columns, rows_max, bytes_max, uncompressed_bytes_max, null_timestamps=false, key=None,
-                        value=None, null_faults=false, where_=None))]
+                        value=None, null_faults=false, condition=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         columns: Vec<String>,
@@ -86,7 +86,7 @@ impl ColumnBuilder {
         key: Option<Bound<'_, PyAny>>,
         value: Option<Bound<'_, PyAny>>,
         null_faults: bool,
-        where_: Option<Bound<'_, PyAny>>,
+        condition: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let selection = kernel::Selection::of(&columns).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let limits = kernel::Limits {
@@ -97,7 +97,7 @@ impl ColumnBuilder {
         let key = key.as_ref().map(decoding).transpose()?;
         let value = value.as_ref().map(decoding).transpose()?;
         let on_fault = if null_faults { kernel::OnFault::Null } else { kernel::OnFault::Fail };
-        let condition = where_.as_ref().map(condition).transpose()?;
+        let condition = condition.as_ref().map(condition_of).transpose()?;
         let of = |decoding: Option<&kernel::Decoding>| decoding.map(|decoding| decoding.data_type.clone());
         let in_condition =
             |key: bool| condition.as_ref().and_then(|one| if key { one.key.as_ref() } else { one.value.as_ref() });

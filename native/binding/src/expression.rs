@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 
 /// A condition: `(expression, decoding of the key, decoding of the value, whether headers are needed)`; a decoding may
 /// be `None`.
-pub(crate) fn condition(given: &Bound<'_, PyAny>) -> PyResult<kernel::Condition> {
+pub(crate) fn condition_of(given: &Bound<'_, PyAny>) -> PyResult<kernel::Condition> {
     type Given<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>, bool);
     let (tree, key, value, headers): Given<'_> = given.extract()?;
     Ok(kernel::Condition {
@@ -65,8 +65,8 @@ fn expression(given: &Bound<'_, PyAny>, depth_left: usize) -> PyResult<Expressio
         "arithmetic" => {
             Expression::Arithmetic(operator(&text(1)?)?, data_type_of(&parts.get_item(2)?)?, inner(3)?, inner(4)?)
         }
-        "cast" => Expression::Cast(
-            inner(1)?,
+        "cast" => Expression::cast(
+            *inner(1)?,
             data_type_of(&parts.get_item(2)?)?,
             data_type_of(&parts.get_item(3)?)?,
             parts.get_item(4)?.extract()?,

@@ -18,6 +18,7 @@
     │   └── AuthenticationError      client and broker could not authenticate each other
     ├── CorruptRecordsError          record bytes that are damaged or cannot be decoded
     │   ├── BatchTooLarge            a record batch longer than maxBatchBytes
+    │   ├── ConditionFailed          a condition that is an error for a record
     │   ├── OldMessageFormat         records in the format of before Kafka 0.11
     │   ├── TimestampOutOfRange      a timestamp that a column of microseconds cannot hold
     │   └── UndecodableRecord        a key or value that does not fit its format or schema
@@ -59,6 +60,7 @@ from evensplit.errors.cluster import (
 )
 from evensplit.errors.records import (
     BatchTooLarge,
+    ConditionFailed,
     CorruptRecordsError,
     DataLossError,
     OldMessageFormat,
@@ -101,6 +103,7 @@ __all__ = [
     "ClusterError",
     "ClusterUnreachable",
     "CommitRefused",
+    "ConditionFailed",
     "CorruptRecordsError",
     "DataLossError",
     "EvenSplitError",

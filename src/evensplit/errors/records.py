@@ -87,6 +87,18 @@ class UndecodableRecord(CorruptRecordsError):
     _place = "offset"
 
 
+class ConditionFailed(CorruptRecordsError):
+    """The condition `where` cannot be evaluated on a record. `offset` is that of the record."""
+
+    id = "ES-307"
+    cause = "The condition `where` is an error for a record: a division by zero, a cast of a value that does not fit."
+    cure = (
+        "As in Spark's ANSI mode, this ends the query. Use `TRY_CAST`, which makes null of what does not fit, or put a "
+        "condition before it that leaves such records out: `value.n <> 0 AND 10 / value.n > 1`."
+    )
+    _place = "offset"
+
+
 class DataLossError(EvenSplitError):
     """Records that were to be read no longer exist."""
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evensplit.typed.readers import AvroReader, Program, Reader, WriterSchema
 from evensplit.typed.types import DataType
+
+if TYPE_CHECKING:
+    from evensplit.typed.where.condition import RowFilter
 
 BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
 AVRO_FORMAT, PROTOBUF_FORMAT = "avro", "protobuf"
@@ -103,8 +106,15 @@ class Decodings(NamedTuple):
     null_faults: bool = False
     """Those that cannot be decoded are null, and the columns of `kafka.columns.FAULT_COLUMNS` say why; else they are an
     error."""
+    where: RowFilter | None = None
+    """Which records become rows; None: all."""
     writers: Callable[[str, Missing], tuple[Written, Written]] = _refuse
     """Says what becomes of what a schema has written, by cluster: in rows, and for the condition."""
+
+    @property
+    def condition(self) -> tuple[Any, ...] | None:
+        """Which records become rows, as the kernel takes it; None: all."""
+        return None if self.where is None else self.where.for_kernel
 
 
 AS_THEY_ARE = Decodings()

@@ -176,6 +176,11 @@ def _from_ddl(text: str) -> DataType:
     return _from_parsed(parsed, "")
 
 
+def type_of_parsed(parsed: exp.Expr) -> DataType:
+    """The type that sqlglot has read. Raises ValueError for one that nothing is decoded to."""
+    return _from_parsed(parsed, "")
+
+
 def _from_parsed(parsed: exp.Expr, where: str) -> DataType:
     from sqlglot import exp
 

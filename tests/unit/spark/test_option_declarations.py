@@ -61,17 +61,9 @@ SIDES = ((VALUE_FORMAT, VALUE_SCHEMA, VALUE_FRAMING), (KEY_FORMAT, KEY_SCHEMA, K
 
 BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
-    *(
-        "settings",
-        "settings.bounded",
-        "settings.key_schema",
-        "settings.value_schema",
-        "reading",
-        "reading.columns",
-        "reading.key",
-        "reading.value",
-        "pins",
-    ),
+    *("settings", "settings.bounded", "settings.key_schema", "settings.value_schema"),
+    *("reading", "reading.columns", "reading.key", "reading.value", "reading.where"),
+    *("pins", "registry"),
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }
 """Attributes of the parsed options that rules make, and no single option."""

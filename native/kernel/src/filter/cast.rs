@@ -116,6 +116,9 @@ fn of_decimal<'a>(digits: i128, from: &DataType, to: &DataType) -> Option<Value<
         }
         DataType::Boolean => Some(Value::Boolean(digits != 0)),
         DataType::Double => decimal::double(digits, *from_scale).map(Value::Double),
+        DataType::Float => {
+            format!("{digits}e-{from_scale}").parse::<f32>().ok().map(|number| Value::Double(f64::from(number)))
+        }
         DataType::Byte | DataType::Short | DataType::Int | DataType::Long => {
             within(i64::try_from(digits.checked_div(unit)?).ok()?, to)
         }
@@ -137,7 +140,7 @@ fn of_text<'a>(text: &Cow<'a, [u8]>, to: &DataType) -> Option<Value<'a>> {
         }
         DataType::Date => time::cast_date(text).map(|days| Value::Long(i64::from(days))),
         DataType::Timestamp => time::cast_timestamp(text).map(Value::Long),
-        DataType::TimestampNtz => time::timestamp_ntz(text).map(Value::Long),
+        DataType::TimestampNtz => time::cast_timestamp_ntz(text).map(Value::Long),
         _ => None,
     }
 }

@@ -1,6 +1,9 @@
 //! Conditions over the columns of a row, as they are handed to the kernel: every cast is spelled out.
 
+use crate::filter::cast::cast;
+use crate::filter::value::Value;
 use crate::typed::DataType;
+use std::borrow::Cow;
 
 /// So many operations may be nested: whoever reads or evaluates them calls itself for each level.
 pub const EXPRESSION_DEPTH_MAX: usize = 100;
@@ -165,6 +168,26 @@ pub enum Part {
 }
 
 impl Expression {
+    /// [`Expression::Cast`]; of a literal that can be cast, what it becomes.
+    pub fn cast(of: Expression, from: DataType, to: DataType, null_if_none: bool) -> Self {
+        let value = match &of {
+            Expression::Boolean(value) => Value::Boolean(*value),
+            Expression::Long(value) => Value::Long(*value),
+            Expression::Double(value) => Value::Double(*value),
+            Expression::Decimal(value) => Value::Decimal(*value),
+            Expression::Text(value) => Value::Text(Cow::Borrowed(value)),
+            _ => Value::Null,
+        };
+        match cast(&value, &from, &to) {
+            Ok(Value::Boolean(value)) => Expression::Boolean(value),
+            Ok(Value::Long(value)) => Expression::Long(value),
+            Ok(Value::Double(value)) => Expression::Double(value),
+            Ok(Value::Decimal(value)) => Expression::Decimal(value),
+            Ok(Value::Text(value)) => Expression::Text(value.into_owned()),
+            _ => Expression::Cast(Box::new(of), from, to, null_if_none),
+        }
+    }
+
     /// Itself, or what a conjunction consists of.
     pub(crate) fn conjuncts(self) -> Vec<Expression> {
         match self {

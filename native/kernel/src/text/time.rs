@@ -44,6 +44,15 @@ pub(crate) fn cast_timestamp(text: &[u8]) -> Option<i64> {
     i64::try_from(micros - i128::from(offset) * i128::from(MICROS_PER_SECOND)).ok()
 }
 
+/// The microseconds since 1970 that a text says which is cast to a time of no zone: its own zone does not count.
+pub(crate) fn cast_timestamp_ntz(text: &[u8]) -> Option<i64> {
+    let (micros, zone) = moment(trimmed(text))?;
+    if let Some(zone) = zone {
+        offset_seconds(zone)?;
+    }
+    i64::try_from(micros).ok()
+}
+
 /// The microseconds since 1970 in UTC that a text says; one without a zone is in UTC.
 pub(crate) fn timestamp(text: &[u8]) -> Option<i64> {
     cast_timestamp(text).or_else(|| cast_timestamp(&without_gmt(text)?))

@@ -17,6 +17,7 @@ from evensplit.errors import (
     BrokerError,
     ClusterError,
     ClusterUnreachable,
+    ConditionFailed,
     CorruptRecordsError,
     DataLossError,
     OldMessageFormat,
@@ -46,6 +47,7 @@ _DEAD_LETTERS = (
     "With onDecodeError=column the query goes on, and such records have null there and the reason beside it; with "
     "onDecodeError=null they only have null"
 )
+_TRY = "As in Spark this ends the query; TRY_CAST makes null of what cannot be cast"
 
 log = logging.getLogger("evensplit")
 
@@ -263,6 +265,8 @@ def refused_by_kernel(
         return TimestampOutOfRange(*split, at, f"{detail}. {_OTHER_UNIT}")
     if kind == "undecodable":
         return UndecodableRecord(*split, at, f"{detail}. {_DEAD_LETTERS}")
+    if kind == "condition":
+        return ConditionFailed(*split, at, f"its condition (where) cannot be evaluated: {detail}. {_TRY}")
     return CorruptRecordsError(*split, at, f"{detail} ({kind}). {_SEE_OTHERS}")
 
 

@@ -108,7 +108,8 @@ def read_ranges(
         DataLossError: records that were to be read are not there any more, were replaced, or their topic was created
             anew, without `skip_lost`; or the latter while it was read by its name.
         CorruptRecordsError: records that cannot be decoded, among them `BatchTooLarge` (`limits.batch_bytes_max`),
-            `OldMessageFormat` (from before Kafka 0.11), `TimestampOutOfRange` and `UndecodableRecord`.
+            `OldMessageFormat` (from before Kafka 0.11), `TimestampOutOfRange`, `UndecodableRecord`, and
+            `ConditionFailed` (`decodings.where` is an error for a record).
     """
     limits = limits or LaneLimits()
     fetcher = Fetcher(
@@ -148,6 +149,7 @@ def _rows(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, d
         key=None if decodings.key is None else decodings.key.tree,
         value=None if decodings.value is None else decodings.value.tree,
         null_faults=decodings.null_faults,
+        condition=decodings.condition,
     )
     schema = row_schema(columns, decodings.key, decodings.value)
     return _Rows(builder, schema, decodings, limits.batch_bytes_max)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evensplit.typed.decoding import FAIL, Decoding
+from evensplit.typed.where.condition import RowFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,9 @@ class ReadOptions:
 
     value: Decoding | None = None
     """How values are decoded; None: not."""
+
+    where: RowFilter | None = None
+    """Which rows are wanted; None: all."""
 
     on_decode_error: str = FAIL
     """What becomes of keys and values that cannot be decoded: FAIL, an error; NULL or COLUMN, null."""

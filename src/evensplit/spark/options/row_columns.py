@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
+from evensplit.spark.options.condition import row_condition
 from evensplit.spark.options.sides import Side, Written, parse_sides
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
@@ -15,6 +16,7 @@ from evensplit.spark.options.values import RawOptions, shown
 from evensplit.typed.decoding import COLUMN, Decoding
 from evensplit.typed.projection import Path, parse_names, prune
 from evensplit.typed.types import Struct
+from evensplit.typed.where.condition import RowFilter
 
 _EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
 
@@ -28,6 +30,8 @@ class RowColumns(NamedTuple):
     """How keys are decoded; None: they stay bytes."""
     value: Decoding | None
     """How values are decoded; None: they stay bytes."""
+    where: RowFilter | None
+    """Which rows are wanted; None: all."""
 
 
 class ReaderSchemas(NamedTuple):
@@ -38,12 +42,16 @@ class ReaderSchemas(NamedTuple):
 
 
 def row_columns(given: RawOptions, written: Written, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
-    """The columns of rows, and how keys and values become theirs, and by which schemas, however these were written.
+    """The columns of rows, how keys and values become theirs, which rows are wanted, and by which schemas that is,
+    however it was written.
 
     `written`: what is known of the schemas of keys and values. `several`: there can be several clusters, so rows have
     the column `cluster` unless it is declined. Raises RegistryError.
     """
     sides = parse_sides(given, written)
+    where = None
+    if all(side.known for side in sides.values()):
+        where = row_condition(given, {name: side.decoding for name, side in sides.items()})
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
@@ -53,7 +61,8 @@ def row_columns(given: RawOptions, written: Written, *, several: bool) -> tuple[
         wanted = {*KAFKA_COLUMNS, *faults}
         wanted |= {"headers"} if flags["headers"] else set()
         wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
-        return RowColumns(_in_order(wanted), *(_ready(side.decoding) for side in sides.values())), schemas
+        key, value = (_ready(side.decoding) for side in sides.values())
+        return RowColumns(_in_order(wanted), key, value, where), schemas
     fields = any(side.can_fail for side in sides.values())
     named = _named(given, (*COLUMNS, *faults), fields=fields)
     for option, name in _EXTRA:
@@ -64,7 +73,7 @@ def row_columns(given: RawOptions, written: Written, *, several: bool) -> tuple[
                 "columns alone"
             )
     key, value = (_with_fields(given, name, side, named.get(name, ())) for name, side in sides.items())
-    return RowColumns(_in_order(named) or KAFKA_COLUMNS, _ready(key), _ready(value)), schemas
+    return RowColumns(_in_order(named) or KAFKA_COLUMNS, _ready(key), _ready(value), where), schemas
 
 
 def _named(given: RawOptions, known: Sequence[str], *, fields: bool) -> Mapping[str, Sequence[Path]]:

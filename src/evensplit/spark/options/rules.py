@@ -75,7 +75,8 @@ def without_effect(given: RawOptions, rows: RowColumns) -> Iterator[str]:
         needed = option.useless_without
         if option.name in given and (option.ignored or (needed and needed not in given)):
             yield option.name
-    if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in rows.columns:
+    used = {*rows.columns, *(rows.where.condition.columns if rows.where is not None else ())}
+    if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in used:
         yield ON_TIMESTAMP_OVERFLOW.name
     if ON_DECODE_ERROR.name in given and not any(one is not None and one.tree for one in (rows.key, rows.value)):
         yield ON_DECODE_ERROR.name

@@ -166,10 +166,12 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 
 def _decodings(reading: ReadOptions, registries: Mapping[str, RegistrySettings]) -> Decodings:
-    found = Decodings(reading.key, reading.value, reading.on_decode_error != FAIL)
+    found = Decodings(reading.key, reading.value, reading.on_decode_error != FAIL, reading.where)
     if not reading.by_writer:
         return found
     from evensplit.spark.task.writers import SideDecodings, Writers
 
-    sides = (SideDecodings(reading.key, None), SideDecodings(reading.value, None))
-    return found._replace(writers=Writers(*sides, registries))
+    where = reading.where
+    key = SideDecodings(reading.key, None if where is None else where.key)
+    value = SideDecodings(reading.value, None if where is None else where.value)
+    return found._replace(writers=Writers(key, value, registries))

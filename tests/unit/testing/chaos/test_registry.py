@@ -12,6 +12,7 @@ import pytest
 from evensplit.errors import ChaosError
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.options.spec.all import DECLARED
+from evensplit.spark.options.spec.registry import REGISTRY_OPTIONS
 from evensplit.testing.chaos.nemesis.base import NEEDS
 from evensplit.testing.chaos.nemesis.registry import NEMESES, usable
 from evensplit.testing.chaos.nemesis.spark import OPTIONS, SESSION
@@ -41,8 +42,9 @@ BEGINNINGS_AND_ENDS = {
 
 IN_COLUMNS = {"includeHeaders", "includeCluster"}
 DECODED = {
-    *(f"{side}.{what}" for side in ("key", "value") for what in ("format", "schema", "framing")),
-    *("onDecodeError", "acceptSchema"),
+    *(f"{side}.{what}" for side in ("key", "value") for what in ("format", "schema", "framing", "message", "subject")),
+    *(one.name for one in REGISTRY_OPTIONS),
+    *("onDecodeError", "acceptSchema", "where"),
 }
 FIXED = WHAT_IS_READ | BEGINNINGS_AND_ENDS | IN_COLUMNS | DECODED | {one.name for one in DECLARED if one.ignored}
 

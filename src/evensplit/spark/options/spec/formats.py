@@ -99,6 +99,16 @@ ACCEPT_SCHEMA = Option(
     only="stream",
 )
 
+WHERE = Option(
+    name="where",
+    type=Form("condition", "a condition in Spark's SQL over the columns, such as value.amount >= 900"),
+    default_text="none: all rows",
+    meaning="Which rows are wanted: a condition in Spark's SQL over the columns and the fields of `key` and `value`, "
+    "also those that `columns` leaves out. Rows for which it is not true are never built. See [Only some "
+    "rows](../howto/typed-columns.md#only-some-rows) for what it may contain.",
+    example="topic LIKE 'orders%' AND offset >= 100",
+)
+
 FORMAT_OPTIONS: tuple[Option, ...] = (
     VALUE_FORMAT,
     VALUE_SCHEMA,
@@ -110,4 +120,5 @@ FORMAT_OPTIONS: tuple[Option, ...] = (
     KEY_FRAMING,
     ON_DECODE_ERROR,
     ACCEPT_SCHEMA,
+    WHERE,
 )
