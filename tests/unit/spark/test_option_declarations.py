@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from evensplit.core.state.settings import Settings
 from evensplit.errors import OptionError
@@ -25,6 +28,8 @@ from evensplit.kafka.options.option import (
     Variable,
     WholeNumber,
 )
+from evensplit.registry.schemas import Schema
+from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.parse import (
     MetadataOptions,
     SourceOptions,
@@ -45,19 +50,31 @@ from evensplit.spark.options.spec.clusters import (
 from evensplit.spark.options.spec.formats import (
     KEY_FORMAT,
     KEY_FRAMING,
+    KEY_MESSAGE,
     KEY_SCHEMA,
     ON_DECODE_ERROR,
     VALUE_FORMAT,
     VALUE_FRAMING,
+    VALUE_MESSAGE,
     VALUE_SCHEMA,
 )
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, MIN_OFFSETS, POLL_TIMEOUT
+from evensplit.spark.options.spec.registry import (
+    KEY_SUBJECT,
+    REGISTRY_OPTIONS,
+    REGISTRY_OTHER,
+    REGISTRY_URL,
+    VALUE_SUBJECT,
+)
 from tests.support.options import problems_of
 
 ONE_CLUSTER = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
 FLEET = {METADATA.name: "/etc/fleet.yaml"}
 
-SIDES = ((VALUE_FORMAT, VALUE_SCHEMA, VALUE_FRAMING), (KEY_FORMAT, KEY_SCHEMA, KEY_FRAMING))
+SIDES = (
+    (VALUE_FORMAT, VALUE_SCHEMA, VALUE_FRAMING, VALUE_MESSAGE, VALUE_SUBJECT),
+    (KEY_FORMAT, KEY_SCHEMA, KEY_FRAMING, KEY_MESSAGE, KEY_SUBJECT),
+)
 
 BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
@@ -78,20 +95,43 @@ def beside(option: Option) -> dict[str, str]:
         del found[name]
     if option is NO_RECORD:
         found[STARTING_TIMESTAMP.name] = STARTING_TIMESTAMP.example
-    for form, schema, framing in SIDES:
+    for form, schema, framing, message, subject in SIDES:
         if option in (schema, framing, ON_DECODE_ERROR):
             found |= {form.name: "json", schema.name: "another DOUBLE"}
+        if option is message:
+            found |= {form.name: "protobuf", schema.name: MESSAGES}
+        if option is subject:
+            found |= {form.name: "json", REGISTRY_URL.name: REGISTRY_URL.example}
+    if option in REGISTRY_OPTIONS and option.needs == REGISTRY_URL.name:
+        found |= {REGISTRY_URL.name: REGISTRY_URL.example}
     if option.useless_without:
         found[option.useless_without] = BY_NAME[option.useless_without.lower()].example
     return found
 
 
 def given_as(option: Option, value: str) -> SourceOptions:
-    return parse_options({**beside(option), written(option): value})
+    return parse_options({**beside(option), written(option): value}, looked_up)
+
+
+def looked_up(registry: RegistrySettings, subject: str, version: int | None) -> Schema:
+    """A schema of which one can see what it was asked for."""
+    properties = {f"{subject} {version}": {"type": "string"}}
+    return Schema(7, "JSON", json.dumps({"type": "object", "properties": properties}))
 
 
 def written(option: Option) -> str:
-    return option.name.replace("<name>", "team")
+    return option.name.replace("<name>", "ssl.truststore.location" if option is REGISTRY_OTHER else "team")
+
+
+def descriptor_set() -> str:
+    file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    for name in ("First", "Order", "OrderId"):
+        field = file.message_type.add(name=name).field.add(name=f"id_of_{name}", number=1)
+        field.type, field.label = FieldDescriptorProto.TYPE_INT64, FieldDescriptorProto.LABEL_OPTIONAL
+    return base64.b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
+
+
+MESSAGES = descriptor_set()
 
 
 def value_of(parsed: SourceOptions, option: Option) -> Any:
@@ -119,7 +159,7 @@ def test_the_example_is_accepted_and_has_an_effect(option: Option) -> None:
     parsed = given_as(option, option.example)
     assert (option.name in parsed.ignored) == bool(option.ignored)
     if not (option.ignored or option in REQUIRED):
-        assert said(parsed) != said(parse_options(beside(option)))
+        assert said(parsed) != said(parse_options(beside(option), looked_up))
     if option.field:
         assert value_of(parsed, option) == option.type.parse(option.example) != option.default
 
@@ -177,7 +217,8 @@ def test_each_word_of_a_choice_in_any_case_and_no_other(option: Option) -> None:
     kind: Any = option.type
     for word, value in kind.words.items():
         # These need other options.
-        if option.name != "kafka.security.protocol" and not (option in (VALUE_FORMAT, KEY_FORMAT) and word == "json"):
+        alone = option not in (VALUE_FORMAT, KEY_FORMAT) or word in ("binary", "string")
+        if option.name != "kafka.security.protocol" and alone:
             parsed = given_as(option, f" {word.upper()} ")
             assert not option.field or value_of(parsed, option) == value
     for wrong in ("", "zzzzz"):

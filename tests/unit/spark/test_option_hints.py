@@ -26,7 +26,7 @@ NOT_OPTIONS = {"writeStream", "from_json", "from_avro", "from_protobuf"}
         ("groupId", "groupId is not an option; use startingGroup to start where a group stands, and commitGroup"),
         ("checkpointLocation", "checkpointLocation is not an option; it belongs to the query"),
         ("value.deserializer", "value.deserializer is not an option; value.format and key.format say"),
-        ("kafka.schema.registry.url", "kafka.schema.registry.url is not an option; value.format and key.format say"),
+        ("kafka.schema.registry.url", "kafka.schema.registry.url is not an option; use schema.registry.url"),
         ("kafka.sasl.mechanisms", "kafka.sasl.mechanisms is not an option; use kafka.sasl.mechanism"),
         ("bootstrap.servers", "bootstrap.servers is not an option; write kafka.bootstrap.servers: the settings of"),
         ("sasl.jaas.config", "sasl.jaas.config is not an option; write kafka.sasl.jaas.config: the settings of"),

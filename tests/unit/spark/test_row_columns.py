@@ -57,7 +57,7 @@ def test_a_schema_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options, expected",
     [
-        ({"value.format": "json"}, "value.format is json and value.schema is not given; expected the fields"),
+        ({"value.format": "json"}, "value.format is json, and neither value.schema nor schema.registry.url is given"),
         ({"value.format": "string", "value.schema": "a INT"}, "value.schema is given and value.format is string"),
         ({"value.schema": "a INT"}, "value.schema is given without value.format"),
         ({**JSON, "value.schema": "a VARIANT"}, "a is of type VARIANT"),

@@ -14,8 +14,7 @@ from evensplit.spark.options.spec.all import ALIASES, IGNORED_NAMES
 
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
 _DECODE = (
-    "value.format and key.format say what values and keys are written in; decode other formats in the query: "
-    "from_avro, from_protobuf"
+    "value.format and key.format say what values and keys are written in, value.schema and key.schema by which schema"
 )
 _QUERY = "it belongs to the query: give it to writeStream"
 _GROUP = "use startingGroup to start where a group stands, and commitGroup for a stream to commit its positions to one"
@@ -40,10 +39,14 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("checkpointLocation outputMode queryName trigger triggerInterval processingTime availableNow once", _QUERY),
     (
         "key.deserializer value.deserializer keyDeserializer valueDeserializer keyFormat valueFormat "
-        "format avroSchema jsonSchema schema schemaRegistryUrl schema.registry.url mode multiLine "
-        "kafka.schema.registry.url kafka.basic.auth.credentials.source kafka.basic.auth.user.info "
-        "kafka.specific.avro.reader kafka.value.converter kafka.key.converter",
+        "format avroSchema jsonSchema schema mode multiLine kafka.specific.avro.reader kafka.value.converter "
+        "kafka.key.converter",
         _DECODE,
+    ),
+    (
+        "schemaRegistryUrl kafka.schema.registry.url schemaRegistryAddress registry.url kafka.basic.auth.user.info "
+        "kafka.basic.auth.credentials.source basic.auth.user.info",
+        "use schema.registry.url, and schema.registry.basic.auth.user.info for its login",
     ),
     (
         "username password user kafka.username kafka.password kafka.sasl.username kafka.sasl.password sasl.username "

@@ -6,7 +6,15 @@ import json
 
 from evensplit.core.suggest import meant
 from evensplit.core.text import short
-from evensplit.registry.settings import PREFIX, SETTING_NAMES, URL, RegistrySettings, registry_problems
+from evensplit.registry.settings import (
+    PREFIX,
+    SETTING_NAMES,
+    TOKEN,
+    URL,
+    USER_INFO,
+    RegistrySettings,
+    registry_problems,
+)
 from evensplit.spark.options.values import RawOptions
 
 
@@ -25,7 +33,13 @@ def parse_registry(given: RawOptions) -> RegistrySettings | None:
             problems.append(f"{short(name)} is no text; expected a text, a number, true or false")
         else:
             values[own] = value if isinstance(value, str) else json.dumps(value)
-    if values and URL in values:
+    if URL in values:
         problems += registry_problems(values)
+    else:
+        others = sorted(values.keys() - {USER_INFO, TOKEN})
+        problems += [
+            f"{PREFIX}{name} is given without {PREFIX}{URL}; expected the option {PREFIX}{URL} too, or leave it out"
+            for name in others
+        ]
     given.problems.extend(f"{problem}{f' ({given.where.strip()})' if given.where else ''}" for problem in problems)
     return None if problems or URL not in values else RegistrySettings.of(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.options.option import Choice, Form, Names, Option, Text, one_of
+from evensplit.kafka.options.option import Choice, Form, Names, Option, one_of
 from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, CONFLUENT, FAIL, FORMATS, FRAMINGS, NULL
 
 VALUE_FORMAT = Option(
@@ -42,9 +42,10 @@ KEY_SCHEMA = Option(
     example="id BIGINT",
     needs=KEY_FORMAT.name,
 )
+_MESSAGE = Form("name", "the name of a message")
 VALUE_MESSAGE = Option(
     name="value.message",
-    type=Text(),
+    type=_MESSAGE,
     default_text="the first one of the file",
     meaning="For `protobuf`, the message that a value is: its full name, or the last part of it.",
     example="shop.Order",
@@ -52,7 +53,7 @@ VALUE_MESSAGE = Option(
 )
 KEY_MESSAGE = Option(
     name="key.message",
-    type=Text(),
+    type=_MESSAGE,
     default_text="the first one of the file",
     meaning="The same for keys.",
     example="shop.OrderId",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evensplit.kafka.options.option import CLUSTER, SOURCE, Form, Option, SecretForm, Text
+from evensplit.kafka.options.option import CLUSTER, SOURCE, Form, Option
 from evensplit.registry.settings import PREFIX, TOKEN, URL, USER_INFO
 from evensplit.spark.options.spec.formats import KEY_FORMAT, VALUE_FORMAT
 
@@ -19,7 +19,7 @@ REGISTRY_URL = Option(
 )
 REGISTRY_LOGIN = Option(
     name=f"{PREFIX}{USER_INFO}",
-    type=SecretForm("text", "user:password, or a placeholder for it"),
+    type=Form("text", "user:password, or a placeholder for it"),
     meaning="Who asks it: `user:password`. It may be a placeholder, as in [Secrets](../security.md).",
     example="${file:/etc/registry.properties:login}",
     places=_PLACES,
@@ -27,16 +27,15 @@ REGISTRY_LOGIN = Option(
 )
 REGISTRY_TOKEN = Option(
     name=f"{PREFIX}{TOKEN}",
-    type=SecretForm("text", "a token, or a placeholder for it"),
-    meaning="The same by a bearer token.",
+    type=Form("text", "a token, or a placeholder for it"),
+    meaning="A bearer token, in place of a login.",
     example="${env:REGISTRY_TOKEN}",
     places=_PLACES,
     needs=REGISTRY_URL.name,
-    excludes=(REGISTRY_LOGIN.name,),
 )
 REGISTRY_OTHER = Option(
     name=f"{PREFIX}<name>",
-    type=Text(),
+    type=Form("text", "the value of this setting of Confluent's clients"),
     meaning="The other settings of Confluent's clients: `ssl.*`, with the names and meanings of `kafka.ssl.*`, "
     "`basic.auth.credentials.source` and `bearer.auth.credentials.source`.",
     example="/etc/registry.pem",
