@@ -163,7 +163,7 @@ def kernel_answer(text: str, of: Decodings, data: bytearray) -> Answer:
     except ConditionRefused as refused:
         return Answer(refused=tuple(refused.problems))
     try:
-        made, _ = rows_of(data, ("offset",), of._replace(where=condition.decoded(of.key, of.value)))
+        made, _ = rows_of(data, ("offset",), of._replace(where=RowFilter.of(condition, of.key, of.value)))
     except KernelError as error:
         kind, offset, _ = error.args
         if kind != "condition":

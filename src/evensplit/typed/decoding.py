@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from evensplit.typed.readers import AvroReader, Program, Reader, WriterSchema
 from evensplit.typed.types import DataType
-
-if TYPE_CHECKING:
-    from evensplit.typed.where.condition import RowFilter
+from evensplit.typed.where.condition import Condition
 
 BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
 AVRO_FORMAT, PROTOBUF_FORMAT = "avro", "protobuf"
@@ -94,6 +92,30 @@ Missing: TypeAlias = tuple[str, int, Sequence[int]]
 def _refuse(cluster: str, missing: Missing) -> tuple[Written, Written]:
     refused = ("refused", f"nothing is known of the schema with id {missing[1]}")
     return refused, refused
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A condition, and how what it needs is decoded. Pickled into every task."""
+
+    condition: Condition
+    key: Decoding | None
+    """How keys are decoded for it; None: not at all."""
+    value: Decoding | None
+    """The same of values."""
+
+    @classmethod
+    def of(cls, condition: Condition, key: Decoding | None, value: Decoding | None) -> RowFilter:
+        """Give a condition how keys and values are decoded: as `key` and `value` say, to the fields that it needs."""
+        sides = ((condition.key, key), (condition.value, value))
+        made = [None if wanted is None or how is None else how.narrowed(wanted) for wanted, how in sides]
+        return cls(condition, *made)
+
+    @property
+    def for_kernel(self) -> tuple[Any, ...]:
+        """It as the kernel takes it."""
+        made = [None if one is None else one.tree for one in (self.key, self.value)]
+        return (self.condition.tree, *made, "headers" in self.condition.columns)
 
 
 class Decodings(NamedTuple):

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from evensplit.kafka.columns import COLUMNS, FAULT_COLUMNS, types_of
 from evensplit.spark.options.spec.formats import WHERE
 from evensplit.spark.options.values import RawOptions
-from evensplit.typed.decoding import Decoding
-from evensplit.typed.where.condition import RowFilter
+from evensplit.typed.decoding import Decoding, RowFilter
 
 
 def row_condition(given: RawOptions, sides: Mapping[str, Decoding | None]) -> RowFilter | None:
@@ -27,7 +26,7 @@ def row_condition(given: RawOptions, sides: Mapping[str, Decoding | None]) -> Ro
         return None
     try:
         condition = compile_condition(text, types_of(COLUMNS, sides["key"], sides["value"]), FAULT_COLUMNS)
-        return condition.decoded(sides["key"], sides["value"])
+        return RowFilter.of(condition, sides["key"], sides["value"])
     except ModuleNotFoundError as error:
         given.problems.append(f"{WHERE.name} needs {error.name}; run pip install 'evensplit[typed]'")
     except ConditionRefused as refused:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evensplit.typed.decoding import FAIL, Decoding
-from evensplit.typed.where.condition import RowFilter
+from evensplit.typed.decoding import FAIL, Decoding, RowFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,9 @@ from evensplit.spark.options.sides import Side, Written, parse_sides
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
 from evensplit.spark.options.values import RawOptions, shown
-from evensplit.typed.decoding import COLUMN, Decoding
+from evensplit.typed.decoding import COLUMN, Decoding, RowFilter
 from evensplit.typed.projection import Path, parse_names, prune
 from evensplit.typed.types import Struct
-from evensplit.typed.where.condition import RowFilter
 
 _EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
 

@@ -42,7 +42,7 @@ KEY_SCHEMA = Option(
     example="id BIGINT",
     needs=KEY_FORMAT.name,
 )
-_MESSAGE = Form("name", "the name of a message")
+_MESSAGE = Form("text", "the name of a message")
 VALUE_MESSAGE = Option(
     name="value.message",
     type=_MESSAGE,

@@ -7,11 +7,11 @@ from evensplit.registry.settings import PREFIX, TOKEN, URL, USER_INFO
 from evensplit.spark.options.spec.formats import KEY_FORMAT, VALUE_FORMAT
 
 _PLACES = (SOURCE, CLUSTER)
-_SUBJECT = Form("subject", "a subject, or one of its versions, such as orders-value:3")
+_SUBJECT = Form("text", "a subject, or one of its versions, such as orders-value:3")
 
 REGISTRY_URL = Option(
     name=f"{PREFIX}{URL}",
-    type=Form("URL", "a URL such as https://registry:8081, or several, separated by commas"),
+    type=Form("text", "a URL such as https://registry:8081, or several, separated by commas"),
     meaning="The schema registry, with the API of Confluent's. Several URLs are tried in turn. See [Schema registry]"
     "(../howto/schema-registry.md).",
     example="https://registry:8081",
