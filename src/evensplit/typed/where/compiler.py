@@ -59,7 +59,7 @@ def _parsed(source: Read) -> exp.Expr:
     import sqlglot
 
     try:
-        parsed: Any = sqlglot.parse_one(source.sql, dialect="spark")
+        parsed: exp.Expr = sqlglot.parse_one(source.sql, dialect="spark")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         said = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
         reason = said[0].split(" Line ")[0].rstrip(".") if said else "it cannot be read"
