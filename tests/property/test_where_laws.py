@@ -1,4 +1,4 @@
-"""What holds for a condition: the rows are those without it that pass a filter, in whatever parts they are handed out."""
+"""What holds for a condition: the rows are those without it that pass a filter, in whatever parts they come."""
 
 from __future__ import annotations
 
@@ -124,10 +124,12 @@ def test_the_rows_are_those_without_a_condition_that_pass_a_filter(
 
     found, builder = rows_of(frame, columns, wanted, rows_max=rows_max, bytes_max=bytes_max)
     all_rows, _ = rows_of(frame, columns, united)
-    expected = []
-    for row in (row for batch in all_rows for row in batch.to_pylist()):
-        if passes(row, row["value"]):
-            expected.append({**row, "value": cut(row["value"], pruned)})
+    expected = [
+        {**row, "value": cut(row["value"], pruned)}
+        for batch in all_rows
+        for row in batch.to_pylist()
+        if passes(row, row["value"])
+    ]
     assert [row for batch in found for row in batch.to_pylist()] == expected
     assert builder.filtered + len(expected) == sum(map(len, log))
 
