@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 VALUE = (
     "b BOOLEAN, y TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), w DECIMAL(20,5), t STRING, "
-    "x BINARY, a DATE, z TIMESTAMP, o TIMESTAMP_NTZ, st STRUCT<p: INT, q: STRING>, tags ARRAY<STRING>, nums "
-    "ARRAY<INT>, items ARRAY<STRUCT<price: DECIMAL(10,2), name: STRING>>, m MAP<STRING,INT>, ms MAP<STRING,STRUCT<p: INT>>, "
+    "x BINARY, a DATE, z TIMESTAMP, o TIMESTAMP_NTZ, st STRUCT<p: INT, q: STRING>, tags ARRAY<STRING>, "
+    "nums ARRAY<INT>, items ARRAY<STRUCT<price: DECIMAL(10,2), name: STRING>>, "
+    "m MAP<STRING,INT>, ms MAP<STRING,STRUCT<p: INT>>, "
     "ti STRING, td STRING, tb STRING, ta STRING, tz STRING"
 )
 """The schema of values. Fields from `ti` on are texts that can be cast: to bigint, double, boolean, date, timestamp."""

@@ -63,7 +63,8 @@ def decimal_of(node: Node, *, literals: bool = True) -> Decimal | None:
         return node.type
     if literals and node.literal is not None:
         return Decimal(len(str(abs(node.literal))), 0)
-    return None if node.type not in _DIGITS else Decimal(_DIGITS[node.type], 0)
+    digits = None if node.type is None else _DIGITS.get(node.type)
+    return None if digits is None else Decimal(digits, 0)
 
 
 def wider_decimal(one: Decimal, other: Decimal) -> Decimal | None:

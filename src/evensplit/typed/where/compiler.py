@@ -12,11 +12,14 @@ from evensplit.typed.where.coercion import is_scalar
 from evensplit.typed.where.condition import Condition
 from evensplit.typed.where.lexer import Read, number, read
 from evensplit.typed.where.needs import pruned
-from evensplit.typed.where.node import CHARACTERS_MAX, EXAMPLE, NULL, ConditionRefused, Node, Place
+from evensplit.typed.where.node import CHARACTERS_MAX, EXAMPLE, LEVELS_MAX, NULL, ConditionRefused, Node, Place, levels
 from evensplit.typed.where.operations import Refused
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+_TOO_DEEP = f"its expressions are nested in too many levels; expected {LEVELS_MAX} at most"
 
 
 def compile_condition(text: str, columns: Mapping[str, DataType], not_there: Iterable[str] = ()) -> Condition:
@@ -32,6 +35,13 @@ def compile_condition(text: str, columns: Mapping[str, DataType], not_there: Ite
     if not text.strip():
         raise ConditionRefused([f"it is empty; expected a condition such as {EXAMPLE}"])
     source = read(text, {name.lower() for name in columns} | set(not_there))
+    try:
+        return _compiled(text, source, columns, tuple(not_there))
+    except RecursionError:
+        raise ConditionRefused([_TOO_DEEP]) from None
+
+
+def _compiled(text: str, source: Read, columns: Mapping[str, DataType], not_there: tuple[str, ...]) -> Condition:
     parsed = _parsed(source)
     first = _Compiler(columns, not_there, source)
     first.condition(parsed)
@@ -42,6 +52,8 @@ def compile_condition(text: str, columns: Mapping[str, DataType], not_there: Ite
     again = _Compiler({**columns, **{name: of for name, of in narrow.items() if of is not None}}, not_there, source)
     made = again.condition(parsed)
     assert made is not None
+    if levels(made.tree) > LEVELS_MAX:
+        raise ConditionRefused([_TOO_DEEP])
     return Condition(
         text=text,
         tree=made.tree,
@@ -59,8 +71,8 @@ def _parsed(source: Read) -> exp.Expr:
     import sqlglot
 
     try:
-        parsed: Any = sqlglot.parse_one(source.sql, dialect="spark")
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        parsed: exp.Expr = sqlglot.parse_one(source.sql, dialect="spark")
+    except sqlglot.errors.SqlglotError as error:
         said = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
         reason = said[0].split(" Line ")[0].rstrip(".") if said else "it cannot be read"
         raise ConditionRefused(

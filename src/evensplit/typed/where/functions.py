@@ -20,7 +20,7 @@ from evensplit.typed.types import (
     Map,
 )
 from evensplit.typed.where import operations
-from evensplit.typed.where.coercion import FLOATS, can_cast, cast, is_scalar
+from evensplit.typed.where.coercion import FLOATS, can_cast, cast, common, is_scalar
 from evensplit.typed.where.node import NULL, Node, Tree
 from evensplit.typed.where.operations import Refused, casted, shown
 
@@ -132,7 +132,7 @@ def _array_contains(parsed: Any, compiler: Compiler) -> Node:
     if not isinstance(array.type, Array) or not is_scalar(array.type.element):
         raise Refused(f"it is given a {shown(array)}; expected an array of numbers, texts, dates or the like")
     element = array.type.element
-    if value.type is None or (value.type != element and operations.common(Node(element, ()), value) != element):
+    if value.type is None or (value.type != element and common(Node(element, ()), value) != element):
         raise Refused(f"it looks for a {shown(value)}; expected a {element}, as the array has")
     return Node(BOOLEAN, ("call", "array_contains", (array.tree, casted(value, element).tree)))
 
@@ -230,7 +230,8 @@ def _cast(parsed: Any, compiler: Compiler) -> Node:
 
 def _check_literal(text: str, to: DataType) -> None:
     """Refuse a date or time that is none, or one of Spark's words for now."""
-    pattern = {DATE: _DATE, TIMESTAMP: _TIME, TIMESTAMP_NTZ: _TIME}.get(to)
+    patterns: Mapping[DataType, re.Pattern[str]] = {DATE: _DATE, TIMESTAMP: _TIME, TIMESTAMP_NTZ: _TIME}
+    pattern = patterns.get(to)
     if pattern is None:
         return
     match = pattern.fullmatch(text)

@@ -10,6 +10,9 @@ from evensplit.typed.types import DataType
 Tree: TypeAlias = tuple[Any, ...]
 """An expression as the kernel takes it: its kind, then its parts."""
 
+LEVELS_MAX = 100
+"""How deep expressions may be nested, as in the kernel (`native/kernel/src/filter/expression.rs`)."""
+
 CHARACTERS_MAX = 20_000
 """A longer condition is refused."""
 
@@ -47,6 +50,13 @@ class Node:
     text: str | None = None
     """The value of a string literal."""
     place: Place | None = field(default=None)
+
+
+def levels(tree: Tree) -> int:
+    """How many expressions are nested in one, itself included. Raises RecursionError for very many."""
+    inner = max((levels(part) for part in tree if isinstance(part, tuple)), default=0)
+    # A list of expressions has no kind of its own.
+    return inner + (bool(tree) and isinstance(tree[0], str))
 
 
 NULL = Node(None, ("null",))
