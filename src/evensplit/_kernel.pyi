@@ -132,6 +132,7 @@ _Array = tuple[int, int, list[Buffer | None], list[_Array]]
 
 # Its first part says which it is; see `evensplit.typed.types`.
 _DataType = tuple[Any, ...]
+_Decoding = tuple[str, _DataType] | tuple[str, _DataType, tuple[Any, ...]]
 
 @final
 class Columns:

@@ -29,7 +29,7 @@ class Decoding:
     """With PROTOBUF_FORMAT, how messages become this type: see `typed.protobuf.programs`."""
 
     @property
-    def tree(self) -> tuple[Any, ...] | None:
+    def tree(self) -> tuple[str, tuple[Any, ...]] | tuple[str, tuple[Any, ...], tuple[Any, ...]] | None:
         """It as the kernel takes it; None: there is nothing to be decoded."""
         if self.format == STRING_FORMAT:
             return None

@@ -56,7 +56,7 @@ def _message(message: Descriptor, wanted: Struct) -> Tree:
     lacking = columns.keys() - {field.name for field in message.fields}
     if lacking:
         raise ValueError(f"the message {message.full_name} has no field {', '.join(sorted(lacking))}")
-    tree = []
+    tree: list[Tree] = []
     for field in message.fields:
         column, within = columns.get(field.name), field.containing_oneof
         matters = within is not None and any(one.name in columns for one in within.fields)
