@@ -215,6 +215,15 @@ def test_a_message_becomes_the_fields_that_are_wanted(orders: Descriptors) -> No
     ]
 
 
+def test_a_field_gives_way_to_others_of_its_oneof_that_are_not_asked_for(tmp_path: Path) -> None:
+    first = "".join(f"oneof o{n} {{ int32 a{n} = {n + 1}; }}" for n in range(9))
+    source = f'syntax = "proto3"; message M {{ {first} oneof last {{ int32 x = 10; string y = 11; int32 z = 12; }} }}'
+    how = decoding(from_set(compiled(tmp_path, ("m.proto", source))), "M", "x", "z")
+    messages = [b"\x50\x01", b"\x50\x01\x60\x02", b"\x50\x01\x5a\x00", b"\x5a\x00\x50\x01", b"\x50\x01\x08\x05"]
+    found = [(1, None), (None, 2), (None, None), (1, None), (1, None)]
+    assert answers_of(how, messages) == [Answer(False, one) for one in found]
+
+
 def test_programs_need_the_fields_that_are_wanted(orders: Descriptors) -> None:
     with pytest.raises(ValueError, match=r"the message shop.Money has no field a, b"):
         program(orders, "Money", Struct((Field("b", INT), Field("cents", LONG), Field("a", INT))))
@@ -232,6 +241,7 @@ def test_programs_need_the_fields_that_are_wanted(orders: Descriptors) -> None:
         (((1, 0, "optional", ("int65",), None),), "there is no kind of field 'int65'"),
         (((1, 0, "often", ("int64",), None),), "there is no label 'often'"),
         (((1, 1, "optional", ("int64",), None),), "field 1 has no column of its own"),
+        (((1, 0, "optional", ("int64",), 1),), "field 1 is in oneof 1, expected 0 at most"),
         ((), "0 of 1 columns have a field"),
     ],
 )
