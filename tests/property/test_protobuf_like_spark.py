@@ -45,7 +45,7 @@ def generated(seed: int, types: int = TYPES) -> list[Question]:
     """Types, and messages for each."""
     random = Random(seed)
     time = FileDescriptorProto.FromString(TIMESTAMP_FILE.serialized_pb)
-    questions = []
+    questions: list[Question] = []
     for number in range(types):
         made = protobuf_messages.file_of(random, number, proto3=random.random() < 0.5)
         name, described = f"{made.package}.Root", descriptor_set(time, made)

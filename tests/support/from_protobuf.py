@@ -111,4 +111,4 @@ def projected(value: Any, whole: DataType, part: DataType) -> Any:
 
 def descriptor_set(*files: Any) -> bytes:
     """A descriptor set of these FileDescriptorProtos."""
-    return FileDescriptorSet(file=files).SerializeToString()
+    return bytes(FileDescriptorSet(file=files).SerializeToString())

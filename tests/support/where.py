@@ -15,7 +15,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from evensplit._kernel import ColumnBuilder, KernelError
 from evensplit.kafka.columns import COLUMNS, FAULT_COLUMNS, types_of
 from evensplit.kafka.fetch.columns import row_schema, to_record_batch
-from evensplit.typed.decoding import JSON_FORMAT, STRING_FORMAT, Decoding, Decodings
+from evensplit.typed.decoding import JSON_FORMAT, STRING_FORMAT, Decoding, Decodings, RowFilter
 from evensplit.typed.schema import parse_struct
 from evensplit.typed.types import STRING, DataType
 from evensplit.typed.where.compiler import compile_condition

@@ -210,14 +210,17 @@ impl Message {
                 *place = at;
             }
         }
-        let count = fields.iter().filter_map(|field| field.oneof).max().map_or(0, |last| last.saturating_add(1));
-        let members = |oneof| fields.iter().filter(move |field| field.oneof == Some(oneof));
-        let oneofs = (0..count.min(fields.len())).map(|at| members(at).filter_map(|field| field.column).collect());
-        let oneofs: Box<[Box<[usize]>]> = oneofs.collect();
+        let mut oneofs = vec![Vec::new(); fields.len()];
+        for field in &fields {
+            if let (Some(members), Some(column)) = (field.oneof.and_then(|at| oneofs.get_mut(at)), field.column) {
+                members.push(column);
+            }
+        }
         let demanding = fields.iter().any(|field| match &field.kind {
             Kind::Message(inner) | Kind::Group(inner) => inner.demanding || field.label == Label::Required,
             _ => field.label == Label::Required,
         });
+        let oneofs = oneofs.into_iter().map(Vec::into_boxed_slice).collect();
         Message { fields: fields.into(), table: table.into(), oneofs, demanding }
     }
 
@@ -252,6 +255,10 @@ impl Message {
                 return Err(format!("a field has the number {}, expected 1 to {NUMBER_MAX}, each once", field.number));
             }
             last = field.number;
+            if let Some(oneof) = field.oneof.filter(|oneof| *oneof >= self.oneofs.len()) {
+                let most = self.oneofs.len() as i64 - 1;
+                return Err(format!("field {last} is in oneof {oneof}, expected {most} at most"));
+            }
             let Some(at) = field.column else { continue };
             let column = columns.get(at).filter(|_| filled.insert(at));
             let column = column.ok_or_else(|| format!("field {} has no column of its own", field.number))?;

@@ -77,8 +77,9 @@ def find_message(descriptors: Descriptors, name: str) -> Descriptor:
     found = [one for one in messages if one.full_name == name] or [one for one in messages if one.name == name]
     if len(found) == 1:
         return found[0]
-    names = [one.full_name for one in found or messages]
-    shown = ", ".join(names[:_NAMES_SHOWN_MAX]) + (f" and {len(names) - _NAMES_SHOWN_MAX} more" * (len(names) > 20))
+    names = [one.full_name for one in found or messages if found or one.file.name not in _SUPPLIED]
+    more = len(names) - _NAMES_SHOWN_MAX
+    shown = ", ".join(names[:_NAMES_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
     if found:
         raise ValueError(f"there are {len(found)} messages {name!r}; expected the full name of one: {shown}")
     raise ValueError(f"there is no message {name!r}; expected one of {shown or 'none, for there is no message'}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+
+KEPT_MAX = 32
+"""How many files and messages are remembered, since each of their fields asks for them."""
 
 _UTF8_NONE = 3
 
@@ -35,17 +39,12 @@ def is_map(field: FieldDescriptor) -> bool:
 
 def is_strict(field: FieldDescriptor) -> bool:
     """Whether a string has to be UTF-8; otherwise what is none is replaced."""
-    from google.protobuf.descriptor_pb2 import DescriptorProto
-
     syntax, options = _file_of(field.file)
     if field.containing_type.GetOptions().map_entry or syntax == "proto3":
         return True
     if syntax != "editions":
         return bool(options.java_string_check_utf8)
-    # `GetOptions` leaves features out.
-    message = DescriptorProto()
-    field.containing_type.CopyToProto(message)
-    places = (message.field[field.index].options.features, options.features)
+    places = (_written(field.containing_type).field[field.index].options.features, options.features)
     said = [one.utf8_validation for one in places if one.HasField("utf8_validation")]
     return not said or bool(said[0] != _UTF8_NONE)
 
@@ -55,6 +54,17 @@ def is_closed(field: FieldDescriptor) -> bool:
     return bool(field.enum_type.is_closed) or _file_of(field.file)[0] == "proto2"
 
 
+@lru_cache(maxsize=KEPT_MAX)
+def _written(message: Descriptor) -> Any:
+    """A message as its file has it, with the features that `GetOptions` leaves out."""
+    from google.protobuf.descriptor_pb2 import DescriptorProto
+
+    proto = DescriptorProto()
+    message.CopyToProto(proto)
+    return proto
+
+
+@lru_cache(maxsize=KEPT_MAX)
 def _file_of(file: FileDescriptor) -> tuple[str, Any]:
     """The syntax of a file, and its options."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto

@@ -56,14 +56,16 @@ def _message(message: Descriptor, wanted: Struct) -> Tree:
     lacking = columns.keys() - {field.name for field in message.fields}
     if lacking:
         raise ValueError(f"the message {message.full_name} has no field {', '.join(sorted(lacking))}")
-    tree = []
+    oneofs = [one for one in message.oneofs if len(one.fields) > 1]
+    matter = [one.name for one in oneofs if any(field.name in columns for field in one.fields)]
+    choices = {name: number for number, name in enumerate(matter)}
+    tree: list[Tree] = []
     for field in message.fields:
         column, within = columns.get(field.name), field.containing_oneof
-        matters = within is not None and any(one.name in columns for one in within.fields)
-        oneof = [one.name for one in message.oneofs].index(within.name) if matters and within is not None else None
+        oneof = None if within is None else choices.get(within.name)
         if column is not None:
             tree.append((field.number, column, _label(field), _kind(field, wanted.fields[column].type), oneof))
-        elif matters:
+        elif oneof is not None:
             tree.append((field.number, None, "optional", _passed_over(field), oneof))
     return tuple(tree)
 
