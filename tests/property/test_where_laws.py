@@ -14,6 +14,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from evensplit._kernel import KernelError
 from evensplit.kafka.columns import FAULT_COLUMNS
+from evensplit.typed.decoding import RowFilter
 from evensplit.typed.projection import prune
 from evensplit.typed.schema import parse_struct
 from evensplit.typed.where.compiler import compile_condition
@@ -120,7 +121,8 @@ def test_the_rows_are_those_without_a_condition_that_pass_a_filter(
     assert whole.value is not None
     kind = type(whole.value)
     united = whole._replace(value=kind(whole.value.format, both))
-    wanted = whole._replace(value=kind(whole.value.format, pruned), where=condition)
+    where = RowFilter.of(condition, whole.key, whole.value)
+    wanted = whole._replace(value=kind(whole.value.format, pruned), where=where)
 
     found, builder = rows_of(frame, columns, wanted, rows_max=rows_max, bytes_max=bytes_max)
     all_rows, _ = rows_of(frame, columns, united)

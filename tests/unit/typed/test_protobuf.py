@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ from evensplit.typed.protobuf.descriptors import (
     find_message,
     from_registry,
     from_set,
+    message_at,
     message_indexes,
-    message_name,
+    messages_in,
 )
 from evensplit.typed.protobuf.programs import program
 from evensplit.typed.protobuf.reading import FIELDS_MAX, LEVELS_MAX, read_type
@@ -66,8 +66,8 @@ def files_of(made: bytes) -> dict[str, FileDescriptorProto]:
     return {file.name: file for file in FileDescriptorSet.FromString(made).file}
 
 
-def text_of(file: FileDescriptorProto) -> str:
-    return base64.b64encode(file.SerializeToString()).decode()
+def data_of(file: FileDescriptorProto) -> bytes:
+    return bytes(file.SerializeToString())
 
 
 def single(**field: Any) -> Descriptors:
@@ -108,19 +108,23 @@ def test_a_registry_names_files_by_what_imports_them(made: bytes, orders: Descri
     files = files_of(made)
     files["orders.proto"].name = "default"
     files["shop/money.proto"].name = "money in the registry"
-    found = from_registry(text_of(files["orders.proto"]), {"shop/money.proto": text_of(files["shop/money.proto"])})
+    found = from_set(
+        from_registry(data_of(files["orders.proto"]), {"shop/money.proto": data_of(files["shop/money.proto"])})
+    )
     assert found.main.name == "default"
     assert decoding(found, "Order", "lines", "amount") == decoding(orders, "Order", "lines", "amount")
     files["orders.proto"].name = "shop/money.proto"
-    again = from_registry(text_of(files["orders.proto"]), {"shop/money.proto": text_of(files["shop/money.proto"])})
+    again = from_set(
+        from_registry(data_of(files["orders.proto"]), {"shop/money.proto": data_of(files["shop/money.proto"])})
+    )
     assert again.main.name == "shop/money.proto_"
-    with pytest.raises(ValueError, match=r"the schema is no base64: '\{'"):
-        from_registry("{", {})
+    with pytest.raises(ValueError, match="the schema cannot be read"):
+        from_registry(b"{", {})
     with pytest.raises(ValueError, match="the reference 'a' cannot be read"):
-        from_registry("", {"a": "AAAA"})
+        from_registry(b"", {"a": b"\0\0\0"})
 
 
-def test_messages_are_found_by_name_and_by_indexes(orders: Descriptors) -> None:
+def test_messages_are_found_by_name_and_by_indexes(made: bytes, orders: Descriptors) -> None:
     assert find_message(orders, "Money").full_name == "shop.Money"
     assert find_message(orders, "shop.orders.Line").full_name == "shop.orders.Line"
     assert find_message(orders, "Deep").full_name == "shop.orders.Order.Line.Deep"
@@ -133,15 +137,14 @@ def test_messages_are_found_by_name_and_by_indexes(orders: Descriptors) -> None:
     ):
         find_message(orders, "X")
     # Entries of maps count, as in the file.
+    messages = messages_in(data_of(files_of(made)["orders.proto"]))
     for name, indexes in (("Order", (0,)), ("shop.orders.Line", (2,)), ("Deep", (0, 1, 0))):
         assert message_indexes(find_message(orders, name)) == indexes
-        assert message_name(orders.main, indexes) == find_message(orders, name).full_name
+        assert message_at(messages, indexes) == find_message(orders, name).full_name
     with pytest.raises(ValueError, match=r"indexes \[0, 7\] lead nowhere: shop.orders.Order has 2 messages"):
-        message_name(orders.main, (0, 7))
-    with pytest.raises(ValueError, match=r"indexes \[-1\] lead nowhere: orders.proto has 3 messages"):
-        message_name(orders.main, (-1,))
-    with pytest.raises(ValueError, match="there are no message indexes"):
-        message_name(orders.main, ())
+        message_at(messages, (0, 7))
+    with pytest.raises(ValueError, match=r"indexes \[-1\] lead nowhere: the file has 3 messages"):
+        message_at(messages, (-1,))
 
 
 def test_the_type_is_that_of_spark(orders: Descriptors) -> None:
@@ -188,7 +191,7 @@ def test_messages_that_have_nothing_or_too_much(orders: Descriptors, tmp_path: P
     inner = b""
     for _ in range(LEVELS_MAX):
         inner = b"\x0a" + bytes([len(inner)]) + inner
-    assert not answers_of(Decoding(PROTOBUF_FORMAT, of, program(deep, "M1", of)), [inner])[0].bad
+    assert not answers_of(Decoding(PROTOBUF_FORMAT, of, program=program(deep, "M1", of)), [inner])[0].bad
     with pytest.raises(ValueError, match=f"in more than {LEVELS_MAX} others"):
         read_type(deep, "M0")
     times = (
@@ -232,7 +235,7 @@ def test_programs_need_the_fields_that_are_wanted(orders: Descriptors) -> None:
     cents = Struct((Field("cents", LONG),))
     for wrong in (Struct((Field("cents", INT),)), Struct((Field("cents", Array(LONG)),))):
         with pytest.raises(ValueError, match=r"cents: a field is decoded into .*, which is not its type"):
-            answers_of(Decoding(PROTOBUF_FORMAT, wrong, program(orders, "Money", cents)), [b""])
+            answers_of(Decoding(PROTOBUF_FORMAT, wrong, program=program(orders, "Money", cents)), [b""])
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,7 @@ def test_programs_need_the_fields_that_are_wanted(orders: Descriptors) -> None:
 )
 def test_programs_that_there_are_not(tree: tuple[Any, ...], reason: str) -> None:
     with pytest.raises(ValueError) as caught:
-        answers_of(Decoding(PROTOBUF_FORMAT, Struct((Field("f", LONG),)), tree), [b""])
+        answers_of(Decoding(PROTOBUF_FORMAT, Struct((Field("f", LONG),)), program=tree), [b""])
     assert reason.replace("'", '"') in str(caught.value)
 
 

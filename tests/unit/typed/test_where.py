@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evensplit.kafka.columns import COLUMNS, FAULT_COLUMNS, types_of
-from evensplit.typed.decoding import JSON_FORMAT, Decoding
+from evensplit.typed.decoding import JSON_FORMAT, Decoding, RowFilter
 from evensplit.typed.schema import parse_struct
 from evensplit.typed.where.compiler import compile_condition
 from evensplit.typed.where.condition import Condition
@@ -126,7 +126,7 @@ def test_only_what_is_named_is_decoded(text: str, needed: str | None, columns: s
     assert found.columns == columns
     if needed is not None:
         assert str(found.value) == needed
-    assert found.for_kernel(None, VALUE)[3] == ("headers" in columns)
+    assert RowFilter.of(found, None, VALUE).for_kernel[3] == ("headers" in columns)
 
 
 def test_a_chain_may_be_long_and_depth_is_bounded() -> None:

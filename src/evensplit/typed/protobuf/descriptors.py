@@ -88,7 +88,7 @@ def find_message(descriptors: Descriptors, name: str) -> Descriptor:
 def messages_in(data: bytes) -> tuple[Any, ...]:
     """Each message of a FileDescriptorProto, in order: `(full name, the same of the messages inside it)`.
 
-    Entries of maps are left out, as by Confluent's Java client. Raises ValueError for bytes that are none.
+    Entries of maps are among them, as Confluent's clients count them. Raises ValueError for bytes that are none.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
@@ -124,14 +124,13 @@ def digest(data: bytes) -> str:
 
 def _named(message: Any, within: str) -> tuple[str, Any]:
     name = f"{within}.{message.name}" if within else message.name
-    return name, tuple(_named(one, name) for one in message.nested_type if not one.options.map_entry)
+    return name, tuple(_named(one, name) for one in message.nested_type)
 
 
 def message_indexes(message: Descriptor) -> tuple[int, ...]:
     """Where a message is in its file, as Confluent counts it."""
     outer = message.containing_type
-    siblings = message.file.message_types_by_name.values() if outer is None else outer.nested_types
-    inside = [one for one in siblings if not one.GetOptions().map_entry]
+    inside = message.file.message_types_by_name.values() if outer is None else outer.nested_types
     index = [one.full_name for one in inside].index(message.full_name)
     return (index,) if outer is None else (*message_indexes(outer), index)
 
