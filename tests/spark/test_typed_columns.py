@@ -73,3 +73,49 @@ def test_a_value_that_does_not_fit_ends_the_query(spark: SparkSession, east: Loc
     frame = spark.read.format("evensplit").options(**options(east, orders, **JSON, columns="value.id")).load()
     with pytest.raises(PySparkException, match="offset 4: its value cannot be decoded: byte"):
         frame.collect()
+
+
+WHERE = "value.amount >= 40 AND value.address.zip LIKE '%5' AND CAST(key AS STRING) <> '225'"
+
+
+def test_only_some_rows(spark: SparkSession, east: LocalKafka, orders: str) -> None:
+    """Also dead letters, where the condition lets them pass, and conditions on what is not decoded."""
+    given = options(east, orders, **JSON, onDecodeError="column")
+    whole = spark.read.format("evensplit").options(**given).load()
+    for condition in (WHERE, f"value IS NULL OR ({WHERE})", "offset % 7 = 0 AND partition = 1"):
+        some = spark.read.format("evensplit").options(**given, where=condition).load()
+        expected = whole.where(condition)
+        assert some.count() == expected.count() > 0
+        assert some.exceptAll(expected).count() == 0
+    bytes_only = options(east, orders, columns="offset, partition", where="length(value) < 80 AND key >= '5'")
+    raw = spark.read.format("evensplit").options(**options(east, orders)).load()
+    found = spark.read.format("evensplit").options(**bytes_only).load()
+    expected = raw.where("length(value) < 80 AND key >= '5'").select("partition", "offset")
+    assert found.count() == expected.count() > 0
+    assert found.exceptAll(expected.select("offset", "partition").select(*found.columns)).count() == 0
+
+
+def test_only_some_rows_of_a_stream(spark: SparkSession, east: LocalKafka, orders: str, tmp_path: Path) -> None:
+    given = options(east, orders, **JSON, onDecodeError="null", columns="value.id", where=WHERE)
+    frame = spark.readStream.format("evensplit").options(**given, startingOffsets="earliest").load()
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .option("path", str(tmp_path / "rows"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    raw = spark.read.format("evensplit").options(**options(east, orders, **JSON, onDecodeError="null")).load()
+    expected = sorted(row[0] for row in raw.where(WHERE).select("value.id").collect())
+    assert sorted(row[0] for row in spark.read.parquet(str(tmp_path / "rows")).select("value.id").collect()) == expected
+    assert len(expected) > 5
+
+
+def test_a_condition_that_is_an_error_for_a_record_ends_the_query(
+    spark: SparkSession, east: LocalKafka, orders: str
+) -> None:
+    given = options(east, orders, columns="offset", where="100 DIV (offset - 4) > 0")
+    frame = spark.read.format("evensplit").options(**given).load()
+    with pytest.raises(PySparkException, match=r"offset 4: its condition \(where\) cannot be evaluated: a division"):
+        frame.collect()

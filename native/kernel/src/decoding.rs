@@ -134,7 +134,7 @@ impl TypedColumn {
     }
 
     /// Adds a row that needs at most `bytes_max` beyond `row_bytes`. `first`: there is no other row, so the bound holds
-    /// only for a value that grows by being decoded. `known`: why the value cannot be decoded, if that is known.
+    /// only for a value that grows by being decoded. `known`: why the value cannot be decoded for something else, if so.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -151,9 +151,10 @@ impl TypedColumn {
         };
         let bytes_max = if first { bytes_max.max(value.len().saturating_mul(GROWTH_MAX)) } else { bytes_max };
         let mut budget = Budget::new(bytes_max);
-        let decoded = match known {
-            None => self.decode(value, &mut budget),
-            Some(fault) => Err(fault),
+        // Its own fault says more, so that is looked for first.
+        let decoded = match (self.decode(value, &mut budget), known) {
+            (Ok(None), Some(fault)) => Err(fault),
+            (decoded, _) => decoded,
         };
         match decoded {
             Ok(Some(writer)) => Ok(Outcome::Unknown(writer)),

@@ -77,3 +77,24 @@ def test_what_is_wrong_is_one_sentence(options: dict[str, str], expected: str) -
 def test_an_option_without_effect_is_named() -> None:
     assert "onDecodeError" in parse_options({**BASE, "onDecodeError": "null"}).ignored
     assert "onDecodeError" not in parse_options({**BASE, **JSON, "onDecodeError": "null"}).ignored
+
+
+def test_which_rows_are_wanted() -> None:
+    found = reading(**JSON, columns="offset", where="value.Address.city = 'x' AND topic LIKE 'o%'")
+    assert found.where is not None
+    assert str(found.where.value) == "struct<address:struct<city:string>>"
+    assert found.columns == ("offset",)
+    assert reading().where is None
+    given = {**BASE, "onTimestampOverflow": "null", "columns": "offset"}
+    assert "onTimestampOverflow" in parse_options(given).ignored
+    assert "onTimestampOverflow" not in parse_options({**given, "where": "timestamp > '2026-01-01'"}).ignored
+
+
+def test_all_that_is_wrong_with_a_condition_is_said_with_all_else() -> None:
+    found = problems(where="nope = 1 AND value.id > 2", includeHeaders="maybe")
+    assert sorted(one.partition(";")[0] for one in found) == [
+        "includeHeaders is 'maybe'",
+        "where: nope: there is no column nope",
+        "where: value.id: id is not there: what it would be in is of type binary",
+    ]
+    assert problems(where="")[0].startswith("where: it is empty; expected a condition such as")

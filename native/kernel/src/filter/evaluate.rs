@@ -38,6 +38,7 @@ fn text(bytes: Option<&[u8]>) -> Value<'_> {
 }
 
 impl<'a> Row<'a> {
+    #[inline]
     fn column(&self, source: Source) -> Result<Value<'a>> {
         let facts = self.facts;
         let first = |column: Option<&'a Column>| column.map_or(Value::Null, |column| read(column, 0));
@@ -58,28 +59,36 @@ impl<'a> Row<'a> {
 }
 
 impl Expression {
-    /// Its value of `row`.
+    /// Its value of `row`. What most conditions consist of is here, and small.
+    #[inline]
     pub(crate) fn evaluate<'a>(&'a self, row: &Row<'a>) -> Result<Value<'a>> {
+        match self {
+            Expression::Long(value) => Ok(Value::Long(*value)),
+            Expression::Double(value) => Ok(Value::Double(*value)),
+            Expression::Text(value) => Ok(Value::Text(Cow::Borrowed(value))),
+            Expression::Column(source) => row.column(*source),
+            Expression::Field(of, number) => field(of, *number, row),
+            other => other.operation(row),
+        }
+    }
+
+    #[inline(never)]
+    fn operation<'a>(&'a self, row: &Row<'a>) -> Result<Value<'a>> {
+        match self {
+            Expression::Compare(how, left, right) => compare(*how, left, right, row),
+            Expression::And(parts) => decided(parts, row, false),
+            Expression::Or(parts) => decided(parts, row, true),
+            Expression::Not(of) => Ok(of.evaluate(row)?.boolean()?.map_or(Value::Null, |value| Value::Boolean(!value))),
+            Expression::IsNull(of) => Ok(Value::Boolean(of.evaluate(row)?.is_null())),
+            other => other.rare(row),
+        }
+    }
+
+    #[inline(never)]
+    fn rare<'a>(&'a self, row: &Row<'a>) -> Result<Value<'a>> {
         Ok(match self {
-            Expression::Null => Value::Null,
             Expression::Boolean(value) => Value::Boolean(*value),
-            Expression::Long(value) => Value::Long(*value),
-            Expression::Double(value) => Value::Double(*value),
             Expression::Decimal(value) => Value::Decimal(*value),
-            Expression::Text(value) => Value::Text(Cow::Borrowed(value)),
-            Expression::Column(source) => row.column(*source)?,
-            Expression::Field(of, number) => match of.evaluate(row)? {
-                Value::Nested(Column::Struct(fields), at) => {
-                    fields.get(*number).map_or(Value::Null, |column| read(column, at))
-                }
-                Value::Null => Value::Null,
-                other => return Err(other.unfit("a struct")),
-            },
-            Expression::Compare(how, left, right) => compare(*how, left, right, row)?,
-            Expression::Not(of) => of.evaluate(row)?.boolean()?.map_or(Value::Null, |value| Value::Boolean(!value)),
-            Expression::And(parts) => decided(parts, row, false)?,
-            Expression::Or(parts) => decided(parts, row, true)?,
-            Expression::IsNull(of) => Value::Boolean(of.evaluate(row)?.is_null()),
             Expression::IsNan(of) => match of.evaluate(row)? {
                 Value::Double(value) => Value::Boolean(value.is_nan()),
                 Value::Null => Value::Boolean(false),
@@ -120,8 +129,29 @@ impl Expression {
             Expression::ElementAt(of, index) => item(of, index, row, true)?,
             Expression::Entry(of, key) => entry(of, key, row)?,
             Expression::Call(function, arguments) => call(*function, arguments, row)?,
+            _ => Value::Null,
         })
     }
+}
+
+#[inline]
+fn field<'a>(of: &'a Expression, number: usize, row: &Row<'a>) -> Result<Value<'a>> {
+    let of = match of {
+        Expression::Column(source) => row.column(*source)?,
+        Expression::Field(outer, inner) => nested(outer, *inner, row)?,
+        other => other.operation(row)?,
+    };
+    match of {
+        Value::Nested(Column::Struct(fields), at) => Ok(fields.get(number).map_or(Value::Null, |one| read(one, at))),
+        Value::Null => Ok(Value::Null),
+        other => Err(other.unfit("a struct")),
+    }
+}
+
+/// A struct in a struct.
+#[inline(never)]
+fn nested<'a>(of: &'a Expression, number: usize, row: &Row<'a>) -> Result<Value<'a>> {
+    field(of, number, row)
 }
 
 fn compare<'a>(how: Comparison, left: &'a Expression, right: &'a Expression, row: &Row<'a>) -> Result<Value<'a>> {
@@ -163,6 +193,7 @@ fn decided<'a>(parts: &'a [Expression], row: &Row<'a>, decisive: bool) -> Result
     Ok(if unknown { Value::Null } else { Value::Boolean(!decisive) })
 }
 
+#[inline(never)]
 fn contained<'a>(of: &'a Expression, list: &'a [Expression], row: &Row<'a>) -> Result<Value<'a>> {
     let value = of.evaluate(row)?;
     if value.is_null() {
@@ -181,6 +212,7 @@ fn contained<'a>(of: &'a Expression, list: &'a [Expression], row: &Row<'a>) -> R
 }
 
 /// An element of an array; `from_one`: indices begin at 1, and at -1 from the end.
+#[inline(never)]
 fn item<'a>(of: &'a Expression, index: &'a Expression, row: &Row<'a>, from_one: bool) -> Result<Value<'a>> {
     let array = of.evaluate(row)?;
     if array.is_null() {
@@ -206,6 +238,7 @@ fn item<'a>(of: &'a Expression, index: &'a Expression, row: &Row<'a>, from_one: 
     Ok(read(list.items_read(), range.start + place))
 }
 
+#[inline(never)]
 fn entry<'a>(of: &'a Expression, key: &'a Expression, row: &Row<'a>) -> Result<Value<'a>> {
     let map = of.evaluate(row)?;
     if map.is_null() {
