@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from evensplit.typed.types import DataType
 
-BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT, PROTOBUF_FORMAT = "binary", "string", "json", "protobuf"
+BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT, PROTOBUF_FORMAT, AVRO_FORMAT = "binary", "string", "json", "protobuf", "avro"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
 """What keys and values may be written in."""
 
@@ -25,7 +25,7 @@ class Decoding:
     """What is to become of keys, or of values."""
 
     format: str
-    """STRING_FORMAT: they are text already. JSON_FORMAT, PROTOBUF_FORMAT."""
+    """STRING_FORMAT: they are text already. JSON_FORMAT, PROTOBUF_FORMAT, AVRO_FORMAT."""
 
     type: DataType
     """The type of their column: of a struct, the fields that are wanted."""
@@ -34,7 +34,8 @@ class Decoding:
     """A schema registry's frame is before each of them."""
 
     program: tuple[Any, ...] | None = None
-    """With PROTOBUF_FORMAT, how messages become this type: see `typed.protobuf.programs`."""
+    """With PROTOBUF_FORMAT, how messages become this type: see `typed.protobuf.programs`; with AVRO_FORMAT, how
+    values become it: see `typed.avro.programs`."""
 
     @property
     def tree(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], str] | None:

@@ -41,7 +41,7 @@ def _member(schema: Schema, name: str, value: dict[str, Any]) -> bytes:
     of = next(one for one in schema.fields if one.name == name)
     if name not in value and not of.has_default:
         raise ValueError(f"the default {value!r} has no {name}, which a {schema} has")
-    return written(of.schema, value[name] if name in value else of.default)
+    return written(of.schema, value.get(name, of.default))
 
 
 def _text(schema: Schema, value: str) -> bytes:

@@ -149,6 +149,8 @@ class _Programs:
             as_written = written(reader, value)
         except ValueError as error:
             raise ValueError(f"{'.'.join(here)}: {error}") from None
+        if value is None:
+            return ("null",)
         return ("default", as_written, self.step(reader, reader, of, here))
 
     def skip(self, writer: Schema) -> Tree:

@@ -132,9 +132,9 @@ class Resolution:
                 continue
             if writer.kind not in _NAMED or self.name(writer) == one.name:
                 return number
-            if writer.kind == "record" and self.record_mismatch(writer, one, ()) is None:
-                if alike is None or self.short_name(writer) == one.short_name:
-                    alike = number
+            better = alike is None or self.short_name(writer) == one.short_name
+            if better and writer.kind == "record" and self.record_mismatch(writer, one, ()) is None:
+                alike = number
         if alike is not None:
             return alike
         promoted = _PROMOTED.get(writer.kind, ())
