@@ -1,6 +1,6 @@
 //! Types and decodings from Python's tuples.
 
-use crate::protobuf::program;
+use crate::{avro, protobuf};
 use evensplit_kernel as kernel;
 use kernel::DataType;
 use pyo3::exceptions::PyValueError;
@@ -58,14 +58,15 @@ pub(crate) fn data_type_of(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
     data_type(given, kernel::DEPTH_MAX)
 }
 
-/// A format for a column of this type: `("json",)` or `("protobuf", program)`.
+/// A format for a column of this type: `("json",)`, `("protobuf", program)` or `("avro", program)`.
 fn format(given: &Bound<'_, PyAny>, of: &DataType) -> PyResult<kernel::Format> {
     let parts = given.cast::<PyTuple>()?;
     let kind: String = parts.get_item(0)?.extract()?;
     match kind.as_str() {
         "json" => Ok(kernel::Format::Json),
-        "protobuf" => Ok(kernel::Format::Protobuf(program(&parts.get_item(1)?, of)?)),
-        other => Err(PyValueError::new_err(format!("there is no format {other:?}, expected json or protobuf"))),
+        "protobuf" => Ok(kernel::Format::Protobuf(protobuf::program(&parts.get_item(1)?, of)?)),
+        "avro" => Ok(kernel::Format::Avro(avro::program(&parts.get_item(1)?, of)?)),
+        other => Err(PyValueError::new_err(format!("there is no format {other:?}, expected json, protobuf or avro"))),
     }
 }
 

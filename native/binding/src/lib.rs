@@ -1,5 +1,6 @@
 //! The Python module `evensplit._kernel`: a thin translation of `evensplit-kernel`.
 
+mod avro;
 mod buffer;
 mod builder;
 mod data_type;

@@ -1,5 +1,6 @@
 //! The formats that keys and values can be written in.
 
+use crate::avro::{self, AvroDecoder};
 use crate::fault::{Budget, Decoded};
 use crate::json::JsonDecoder;
 use crate::protobuf::{Program, ProtobufDecoder};
@@ -12,6 +13,8 @@ pub enum Format {
     Json,
     /// Messages of Protocol Buffers, as `from_protobuf` of Spark reads them.
     Protobuf(Program),
+    /// Values of Avro, as `from_avro` of Spark reads them.
+    Avro(avro::Program),
 }
 
 /// What decodes each of the formats.
@@ -19,6 +22,7 @@ pub enum Format {
 pub(crate) struct Decoders {
     json: JsonDecoder,
     protobuf: ProtobufDecoder,
+    avro: AvroDecoder,
 }
 
 impl Decoders {
@@ -34,6 +38,7 @@ impl Decoders {
         match format {
             Format::Json => self.json.decode(bytes, column, budget),
             Format::Protobuf(program) => self.protobuf.decode(program, bytes, column, budget),
+            Format::Avro(program) => self.avro.decode(program, bytes, column, budget),
         }
     }
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod aborted;
+pub mod avro;
 mod batch;
 mod binary;
 mod builder;
