@@ -161,7 +161,7 @@ def test_a_value_that_cannot_be_decoded_is_an_error_only_where_the_condition_or_
     uses_value = condition.value is not None
     bad = [row["offset"] for row in seen if uses_value and row["value_error"] is not None]
     offsets = [row["offset"] for row in seen if passes(row, row["value"])]
-    wanted = decodings("nothing INT", where=condition)
+    wanted = decodings("nothing INT", where=RowFilter.of(condition, whole.key, whole.value))
     given = wanted._replace(value=kind(whole.value.format, whole.value.type))
     # Rows that have only their offset: nothing but the condition decodes the values.
     if bad:

@@ -82,7 +82,7 @@ def test_an_option_without_effect_is_named() -> None:
 def test_which_rows_are_wanted() -> None:
     found = reading(**JSON, columns="offset", where="value.Address.city = 'x' AND topic LIKE 'o%'")
     assert found.where is not None
-    assert str(found.where.value) == "struct<address:struct<city:string>>"
+    assert str(found.where.condition.value) == "struct<address:struct<city:string>>"
     assert found.columns == ("offset",)
     assert reading().where is None
     given = {**BASE, "onTimestampOverflow": "null", "columns": "offset"}
