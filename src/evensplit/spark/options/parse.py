@@ -183,7 +183,8 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     reading, own = parts["reading"], parts[""]
     found = tuple(cluster for cluster in clusters if cluster is not None)
     registry = parser.registry or next((one.registry for one in found if one.registry is not None), None)
-    written = Written(registry, _only_topic(found), None if given.problems else lookup)
+    refused = registry is None and any(name.startswith(REGISTRY) for name in given.options)
+    written = Written(registry, _only_topic(found), None if given.problems else lookup, refused)
     rows, schemas = row_columns(given, written, several=CLUSTERS.name in given or metadata is not None)
     settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.

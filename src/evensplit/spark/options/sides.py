@@ -45,6 +45,8 @@ class Written(NamedTuple):
     """The topic, if it is known that there is only one."""
     lookup: Lookup | None
     """None: the registry is not to be asked, so what only it knows stays open."""
+    refused: bool = False
+    """A registry is named, and its options are wrong."""
 
 
 class _SideOptions(NamedTuple):
@@ -128,6 +130,8 @@ class _Parser:
             made = {JSON_FORMAT: self._ddl, AVRO_FORMAT: self._avro, PROTOBUF_FORMAT: self._descriptors}[said]()
         elif self.written.registry is not None:
             made = self._registered(said, self.written.registry)
+        elif self.written.refused:
+            return _OPEN
         else:
             given.problems.append(
                 f"{options.format.name} is {said}, and neither {options.schema.name} nor schema.registry.url is given; "
