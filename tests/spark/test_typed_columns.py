@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,29 @@ def test_a_condition_that_is_an_error_for_a_record_ends_the_query(
     frame = spark.read.format("evensplit").options(**given).load()
     with pytest.raises(PySparkException, match=r"offset 4: its condition \(where\) cannot be evaluated: a division"):
         frame.collect()
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[None]:
+    """Spark pushes filters into Python sources."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+@pytest.mark.usefixtures("pushing")
+def test_filters_of_a_batch_query_are_taken(spark: SparkSession, east: LocalKafka, orders: str) -> None:
+    given = options(east, orders, **JSON, onDecodeError="column", where="offset % 2 = 0")
+    frame = spark.read.format("evensplit").options(**given).load()
+    taken = "value.amount >= 40 AND value.address.zip LIKE '%5' AND partition IN (0, 1) AND value.note IS NOT NULL"
+    mixed = f"{taken} AND value_error IS NULL AND length(value.note) > 3"
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    expected = [frame.where(condition).collect() for condition in (taken, mixed)]
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    assert len(expected[0]) > 3
+    for condition, rows in zip((taken, mixed), expected, strict=True):
+        found = frame.where(condition)
+        assert sorted(found.collect()) == sorted(rows)
+        plan = found._jdf.queryExecution().executedPlan().toString()
+        assert ("amount" in plan.partition("Filter")[2]) is False
+        assert ("value_error" in plan.partition("Filter")[2].partition("\n")[0]) == (condition is mixed)

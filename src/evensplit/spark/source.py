@@ -54,6 +54,10 @@ class EvenSplitDataSource(DataSource):
         options = self._parsed()
         check_batch(options)
         self._check_schema(schema)
+        from evensplit.spark.pushed_filters import FilteringReader, asked
+
+        if asked():
+            return FilteringReader(options, self._readers_default(), self.options)
         return EvenSplitReader(options, self._readers_default())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

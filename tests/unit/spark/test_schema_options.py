@@ -131,13 +131,10 @@ def test_protobuf_and_json_of_a_registry() -> None:
     parsed = parse_options(given, registry)
     assert values(parsed) == "struct<orderid_id:bigint>"
     value, key = parsed.reading.value, parsed.reading.key
-    assert value is not None and key is not None
-    assert (value.by_writer, value.tree and value.tree[0], value.tree and value.tree[2]) == (
-        True,
-        None,
-        "id and indexes",
-    )
-    assert (str(key.type), key.by_writer, key.tree and key.tree[2]) == ("struct<id:bigint>", False, "id")
+    assert value is not None
+    assert key is not None
+    assert value.tree == (None, value.type.tree, "id and indexes")
+    assert key.tree == (("json",), ("struct", (("id", ("long",)),)), "id")
 
 
 def test_framing_is_that_of_the_registry_unless_it_is_said() -> None:
