@@ -41,8 +41,8 @@ def file_of(random: Random, number: int, *, proto3: bool) -> FileDescriptorProto
 def _message(random: Random, file: FileDescriptorProto, name: str, levels: int, *, proto3: bool) -> str:
     # Kept apart from the file until it is whole, since it may need others.
     made = DescriptorProto(name=name)
-    if random.random() < 0.6:
-        made.oneof_decl.add(name="one_of_them")
+    for oneof in range(random.choice((0, 1, 1, 2))):
+        made.oneof_decl.add(name=f"one_of_{oneof}")
     numbers = random.sample([*range(1, 30), 2000, 70_000, 536_870_911], random.randint(1, 8))
     if random.random() < 0.6:
         numbers.sort()
@@ -66,8 +66,6 @@ def _message(random: Random, file: FileDescriptorProto, name: str, levels: int, 
         _choose_label(random, made, field, proto3=proto3)
     # protoc puts them after the others.
     _synthesize(made)
-    if made.oneof_decl and not any(field.HasField("oneof_index") for field in made.field):
-        del made.oneof_decl[:]
     file.message_type.append(made)
     return name
 
@@ -79,7 +77,7 @@ def _choose_label(random: Random, made: DescriptorProto, field: Any, *, proto3: 
         if field.type not in (TEXT, BYTES, MESSAGE, GROUP) and random.random() < 0.3:
             field.options.packed = random.random() < 0.5
     elif chosen < 0.5 and made.oneof_decl and field.type != GROUP:
-        field.oneof_index = 0
+        field.oneof_index = random.randrange(len(made.oneof_decl))
     elif chosen < 0.6 and proto3 and field.type != MESSAGE:
         field.proto3_optional = True
     elif chosen < 0.6 and not proto3 and random.random() < 0.3:
@@ -89,9 +87,12 @@ def _choose_label(random: Random, made: DescriptorProto, field: Any, *, proto3: 
 
 
 def _synthesize(made: DescriptorProto) -> None:
-    """A field that is `optional` in proto3 has a oneof of its own; those of the others come first."""
-    if made.oneof_decl and not any(field.HasField("oneof_index") for field in made.field):
-        del made.oneof_decl[:]
+    """A field that is `optional` in proto3 has a oneof of its own; those of the others come first, and none is empty."""
+    used = sorted({field.oneof_index for field in made.field if field.HasField("oneof_index")})
+    for field in made.field:
+        if field.HasField("oneof_index"):
+            field.oneof_index = used.index(field.oneof_index)
+    del made.oneof_decl[len(used) :]
     for field in made.field:
         if field.proto3_optional:
             field.oneof_index = len(made.oneof_decl)

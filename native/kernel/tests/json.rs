@@ -4,68 +4,18 @@
 
 mod common;
 
-use common::typed::{cell, check};
+use common::values::{self, fields, VALUE};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
-use evensplit_kernel::{
-    Array, ColumnBuilder, DataType, Decoding, Field, Format, Framing, Kind, Limits, OnFault, Selection, Typed,
-};
+use evensplit_kernel::{ColumnBuilder, DataType, Decoding, Format, Framing, Kind, Limits, OnFault};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const VALUE: Selection = Selection {
-    key: false,
-    value: true,
-    topic: false,
-    partition: false,
-    offset: false,
-    timestamp: false,
-    timestamp_type: false,
-    headers: false,
-    cluster: false,
-    value_error: true,
-    value_raw: true,
-    ..Selection::ALL
-};
-
-fn fields(of: &[(&str, DataType)]) -> DataType {
-    let field = |(name, data_type): &(&str, DataType)| Field { name: (*name).to_owned(), data_type: data_type.clone() };
-    DataType::Struct(of.iter().map(field).collect())
+fn json(of: &DataType) -> Decoding {
+    Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of.clone() }
 }
 
-fn builder(of: &DataType, limits: Limits, on_fault: OnFault) -> ColumnBuilder {
-    let decoding = Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of.clone() };
-    ColumnBuilder::new(VALUE, limits).with_decoding(None, Some(&decoding), on_fault)
-}
-
-/// The cells of all documents, and what is said of those that cannot be decoded.
 fn decoded(of: &DataType, documents: &[&[u8]], limits: Limits) -> Vec<(String, Option<String>)> {
-    let frame = Batch::plain(0, Codec::None, documents).encode();
-    let mut builder = builder(of, limits, OnFault::Null);
-    let (mut found, mut range) = (Vec::new(), EVERYTHING);
-    loop {
-        let done = common::append(&mut builder, &frame, range).unwrap();
-        range.start = done.offset_next;
-        let columns = builder.finish();
-        let Some(Typed { values: Some(values), error: Some(error), raw: Some(raw) }) = columns.typed_value else {
-            panic!("columns are missing")
-        };
-        check(&values, of);
-        let (error, raw) = (Array::from(error), Array::from(raw));
-        for row in 0..columns.rows {
-            let text = cell(&error, &DataType::String, row);
-            let bytes = cell(&raw, &DataType::Binary, row);
-            assert_eq!(text == "~", bytes == "~");
-            if text != "~" {
-                assert_eq!(cell(&values, of, row), "~");
-                assert_eq!(bytes, format!("{:?}", String::from_utf8_lossy(documents[found.len()])));
-            }
-            found.push((cell(&values, of, row), (text != "~").then_some(text)));
-        }
-        assert!(columns.rows > 0 || !done.stopped, "it stands still");
-        if !done.stopped {
-            return found;
-        }
-    }
+    values::decoded(&json(of), documents, limits)
 }
 
 fn of_every_type() -> DataType {
@@ -142,7 +92,7 @@ fn what_is_nested_deeper_than_jackson_goes() {
 fn a_fault_is_an_error_that_names_the_record_and_takes_its_batch_back() {
     let of = fields(&[("a", DataType::Int)]);
     let frame = Batch::plain(70, Codec::None, &[br#"{"a":1}"#, br#"{"a":true}"#]).encode();
-    let mut builder = builder(&of, LIMITS, OnFault::Fail);
+    let mut builder = ColumnBuilder::new(VALUE, LIMITS).with_decoding(None, Some(&json(&of)), OnFault::Fail);
     let error = common::append(&mut builder, &frame, EVERYTHING).unwrap_err();
     assert_eq!((error.kind, error.offset), (Kind::Undecodable, 71));
     assert_eq!(error.detail, "its value cannot be decoded: a: byte 5: expected int, found \"true}\"");

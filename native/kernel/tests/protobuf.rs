@@ -4,35 +4,12 @@
 
 mod common;
 
-use common::typed::{cell, check};
-use common::{Batch, Codec, EVERYTHING, LIMITS};
+use common::values::{decoded, fields};
+use common::LIMITS;
 use evensplit_kernel::protobuf::{Enum, Field, Kind, Label, Message, Program};
-use evensplit_kernel::{
-    self as kernel, Array, ColumnBuilder, DataType, Decoding, Format, Framing, Limits, OnFault, Selection, Typed,
-};
+use evensplit_kernel::{DataType, Decoding, Format, Framing, Limits};
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-const VALUE: Selection = Selection {
-    key: false,
-    value: true,
-    topic: false,
-    partition: false,
-    offset: false,
-    timestamp: false,
-    timestamp_type: false,
-    headers: false,
-    cluster: false,
-    value_error: true,
-    value_raw: true,
-    ..Selection::ALL
-};
-
-fn fields(of: &[(&str, DataType)]) -> DataType {
-    let field =
-        |(name, data_type): &(&str, DataType)| kernel::Field { name: (*name).to_owned(), data_type: data_type.clone() };
-    DataType::Struct(of.iter().map(field).collect())
-}
 
 fn array(of: DataType) -> DataType {
     DataType::Array(Box::new(of))
@@ -41,33 +18,6 @@ fn array(of: DataType) -> DataType {
 fn decoding(message: Message, data_type: DataType) -> Decoding {
     let format = Some(Format::Protobuf(Program::new(message, &data_type).unwrap()));
     Decoding { format, framing: Framing::None, data_type }
-}
-
-/// The cells of all messages, and what is said of those that cannot be decoded.
-fn decoded(how: &Decoding, messages: &[&[u8]], limits: Limits) -> Vec<(String, Option<String>)> {
-    let frame = Batch::plain(0, Codec::None, messages).encode();
-    let mut builder = ColumnBuilder::new(VALUE, limits).with_decoding(None, Some(how), OnFault::Null);
-    let (mut found, mut range) = (Vec::new(), EVERYTHING);
-    loop {
-        let done = common::append(&mut builder, &frame, range).unwrap();
-        range.start = done.offset_next;
-        let columns = builder.finish();
-        let Some(Typed { values: Some(values), error: Some(error), raw: Some(raw) }) = columns.typed_value else {
-            panic!("columns are missing")
-        };
-        check(&values, &how.data_type);
-        let (error, raw) = (Array::from(error), Array::from(raw));
-        for row in 0..columns.rows {
-            let text = cell(&error, &DataType::String, row);
-            assert_eq!(text == "~", cell(&raw, &DataType::Binary, row) == "~");
-            assert!(text == "~" || cell(&values, &how.data_type, row) == "~");
-            found.push((cell(&values, &how.data_type, row), (text != "~").then_some(text)));
-        }
-        assert!(columns.rows > 0 || !done.stopped, "it stands still");
-        if !done.stopped {
-            return found;
-        }
-    }
 }
 
 fn one(how: &Decoding, message: &[u8]) -> String {

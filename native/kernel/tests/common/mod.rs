@@ -8,6 +8,7 @@ use std::io::Write;
 pub mod damage;
 pub mod strategy;
 pub mod typed;
+pub mod values;
 
 pub type Header = (Vec<u8>, Option<Vec<u8>>);
 
