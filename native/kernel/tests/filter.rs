@@ -6,8 +6,8 @@ mod common;
 
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::{
-    ColumnBuilder, Comparison, Condition, DataType, Decoding, Expression, Field, Format, Function, Kind, OnFault,
-    Operator, Part, Pattern, Selection, Source,
+    ColumnBuilder, Comparison, Condition, DataType, Decoding, Expression, Field, Format, Framing, Function, Kind,
+    OnFault, Operator, Part, Pattern, Selection, Source,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn struct_of(fields: &[(&str, DataType)]) -> DataType {
 }
 
 fn json(of: DataType) -> Decoding {
-    Decoding { format: Format::Json, data_type: of }
+    Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of }
 }
 
 fn boxed(one: Expression) -> Box<Expression> {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
@@ -45,10 +45,17 @@ def asked() -> bool:
 class FilteringReader(EvenSplitReader):
     """Reads a batch without the rows that Spark's filters leave out."""
 
-    def __init__(self, options: SourceOptions, readers_default: int, given: Mapping[str, str]) -> None:
-        """`given`: the options as they were written, which `options` are."""
+    def __init__(
+        self,
+        options: SourceOptions,
+        readers_default: int,
+        given: Mapping[str, str],
+        parse: Callable[[Mapping[str, str]], SourceOptions],
+    ) -> None:
+        """`given`: the options as they were written, of which `parse` makes `options`."""
         super().__init__(options, readers_default)
         self._given = dict(given)
+        self._parse = parse
 
     def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
         """The filters that Spark still has to evaluate; the others hold for all rows from now on."""
@@ -78,10 +85,9 @@ class FilteringReader(EvenSplitReader):
 
     def _parsed(self, given: Mapping[str, str]) -> SourceOptions | None:
         from evensplit.errors import OptionError
-        from evensplit.spark.options.parse import parse_options
 
         try:
-            return parse_options(given)
+            return self._parse(given)
         except OptionError:
             return None
 

@@ -7,6 +7,7 @@ package is imported only when a query uses it.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
@@ -57,7 +58,7 @@ class EvenSplitDataSource(DataSource):
         from evensplit.spark.pushed_filters import FilteringReader, asked
 
         if asked():
-            return FilteringReader(options, self._readers_default(), self.options)
+            return FilteringReader(options, self._readers_default(), self.options, self._parse)
         return EvenSplitReader(options, self._readers_default())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -76,9 +77,12 @@ class EvenSplitDataSource(DataSource):
         return EvenSplitStreamReader(options, self._readers_default())
 
     def _parsed(self) -> SourceOptions:
+        return self._parse(self.options)
+
+    def _parse(self, options: Mapping[str, str]) -> SourceOptions:
         from evensplit.spark.options.parse import parse_options
 
-        return parse_options(self.options, self._look_up)
+        return parse_options(options, self._look_up)
 
     def _look_up(self, settings: RegistrySettings, subject: str, version: int | None) -> Schema:
         """The schema of a subject in a registry; the same each time."""

@@ -23,12 +23,12 @@ GIVEN = {
 
 def reader(**more: str) -> FilteringReader:
     given = {**GIVEN, **more}
-    return FilteringReader(parse_options(given), 1, given)
+    return FilteringReader(parse_options(given), 1, given, parse_options)
 
 
 def condition(of: FilteringReader) -> str | None:
     where = of._options.reading.where
-    return None if where is None else where.text
+    return None if where is None else where.condition.text
 
 
 @pytest.mark.parametrize(
