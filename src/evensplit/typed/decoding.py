@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from evensplit.typed.types import DataType
-
-if TYPE_CHECKING:
-    from evensplit.typed.where.condition import Condition
+from evensplit.typed.where.condition import Condition
 
 BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT = "binary", "string", "json"
 FORMATS = (BINARY_FORMAT, STRING_FORMAT, JSON_FORMAT)
@@ -49,8 +47,12 @@ class Decodings(NamedTuple):
 
     @property
     def condition(self) -> tuple[Any, ...] | None:
-        """Which records become rows, as the kernel takes it; None: all."""
-        return None if self.where is None else self.where.for_kernel(self.key, self.value)
+        """Which records become rows, as the kernel takes it; None: all. It decodes keys and values to fields of its own."""
+        if self.where is None:
+            return None
+        sides = ((self.where.key, self.key), (self.where.value, self.value))
+        made = [None if of is None or how is None else replace(how, type=of).tree for of, how in sides]
+        return (self.where.tree, *made, "headers" in self.where.columns)
 
 
 AS_THEY_ARE = Decodings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evensplit.kafka.columns import COLUMNS, FAULT_COLUMNS, types_of
-from evensplit.typed.decoding import JSON_FORMAT, Decoding
+from evensplit.typed.decoding import JSON_FORMAT, Decoding, Decodings
 from evensplit.typed.schema import parse_struct
 from evensplit.typed.where.compiler import compile_condition
 from evensplit.typed.where.condition import Condition
@@ -70,6 +70,8 @@ def problems(text: str) -> list[str]:
         ("CAST(value.amount AS STRING) = 'a'", "a double is not cast to string here"),
         ("CAST(value.amount AS VARIANT) = 'a'", "is of type VARIANT; expected boolean, tinyint"),
         ("DATE '2026-02-30' = value.day", "it is no date; expected one such as '2026-01-31'"),
+        ("DATE '1900-02-29' = value.day", "it is no date"),
+        ("TIMESTAMP '2026-01-01 24:00:00' > timestamp", "it is no timestamp"),
         ("TIMESTAMP 'now' > timestamp", "it is no timestamp; expected one such as '2026-01-31 23:59:59'"),
         ("value.note = 'open", "'open: ' is not closed"),
         ("value.note = X'4'", ""),
@@ -126,7 +128,10 @@ def test_only_what_is_named_is_decoded(text: str, needed: str | None, columns: s
     assert found.columns == columns
     if needed is not None:
         assert str(found.value) == needed
-    assert found.for_kernel(None, VALUE)[3] == ("headers" in columns)
+    given = Decodings(None, VALUE, where=found).condition
+    assert given is not None
+    assert given[0] == found.tree
+    assert given[3] == ("headers" in columns)
 
 
 def test_a_chain_may_be_long_and_depth_is_bounded() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from evensplit.typed.decoding import Decoding
 from evensplit.typed.types import Struct
 from evensplit.typed.where.node import Tree
 
@@ -23,9 +22,3 @@ class Condition:
     """The same for the value."""
     columns: frozenset[str]
     """The columns that it names."""
-
-    def for_kernel(self, key: Decoding | None, value: Decoding | None) -> Tree:
-        """It with how keys and values are decoded for it: as `key` and `value` say, to other fields."""
-        sides = ((self.key, key), (self.value, value))
-        made = [None if of is None or how is None else replace(how, type=of).tree for of, how in sides]
-        return (self.tree, *made, "headers" in self.columns)
