@@ -47,7 +47,7 @@ class Decodings(NamedTuple):
 
     @property
     def condition(self) -> tuple[Any, ...] | None:
-        """Which records become rows, as the kernel takes it; None: all. It decodes keys and values to fields of its own."""
+        """Which records become rows, as the kernel takes it, with what is decoded for that; None: all."""
         if self.where is None:
             return None
         sides = ((self.where.key, self.key), (self.where.value, self.value))

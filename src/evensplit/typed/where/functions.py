@@ -50,9 +50,9 @@ EXPECTED = (
 
 _SUBSTRING_LENGTH_MAX = 2**31 - 1
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", re.ASCII)
-_TIME = re.compile(
-    _DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?", re.ASCII
-)
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+_ZONE = r"(Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])?"
+_TIME = re.compile(f"{_DATE.pattern}([ T]{_CLOCK}{_ZONE})?", re.ASCII)
 
 
 class Compiler(Protocol):
