@@ -53,6 +53,7 @@ KINDS = {
     "number": "a whole number; if no upper bound is given, it is 2147483647 or more",
     "path": "the path of a file on the driver",
     "position": "a word, a JSON object, or `file:/path`: a file on the driver that contains one of these",
+    "condition": "a condition in Spark's SQL over the columns",
     "schema": "a schema in Spark's DDL or JSON, or `file:/path`: a file on the driver that contains one",
     "regex": "a regular expression in Python's syntax",
     "text": "text",

@@ -42,6 +42,7 @@ PROVOKED = {
     "ES-304": "tests/unit/spark/test_coordinator_session.py",
     "ES-305": "tests/kafka/test_lane_timestamps.py",
     "ES-306": "tests/unit/kafka/test_decoded_values.py",
+    "ES-307": "tests/unit/kafka/test_conditions.py",
     "ES-400": "tests/unit/core/test_plan.py",
     "ES-401": "tests/unit/core/test_codec_damage.py",
     "ES-402": "tests/unit/core/test_codec_damage.py",

@@ -70,6 +70,8 @@ def problems(text: str) -> list[str]:
         ("CAST(value.amount AS STRING) = 'a'", "a double is not cast to string here"),
         ("CAST(value.amount AS VARIANT) = 'a'", "is of type VARIANT; expected boolean, tinyint"),
         ("DATE '2026-02-30' = value.day", "it is no date; expected one such as '2026-01-31'"),
+        ("DATE '1900-02-29' = value.day", "it is no date"),
+        ("TIMESTAMP '2026-01-01 24:00:00' > timestamp", "it is no timestamp"),
         ("TIMESTAMP 'now' > timestamp", "it is no timestamp; expected one such as '2026-01-31 23:59:59'"),
         ("value.note = 'open", "'open: ' is not closed"),
         ("value.note = X'4'", ""),

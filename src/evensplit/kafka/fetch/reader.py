@@ -108,8 +108,7 @@ def read_ranges(
         DataLossError: records that were to be read are not there any more, were replaced, or their topic was created
             anew, without `skip_lost`; or the latter while it was read by its name.
         CorruptRecordsError: records that cannot be decoded, among them `BatchTooLarge` (`limits.batch_bytes_max`),
-            `OldMessageFormat` (from before Kafka 0.11), `TimestampOutOfRange`, `UndecodableRecord`, and
-            `ConditionFailed` (`decodings.where` is an error for a record).
+            `OldMessageFormat` (before Kafka 0.11), `TimestampOutOfRange`, `UndecodableRecord` and `ConditionFailed`.
     """
     limits = limits or LaneLimits()
     fetcher = Fetcher(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evensplit.typed.types import (
@@ -51,9 +50,9 @@ EXPECTED = (
 
 _SUBSTRING_LENGTH_MAX = 2**31 - 1
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", re.ASCII)
-_TIME = re.compile(
-    _DATE.pattern + r"([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?", re.ASCII
-)
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+_ZONE = r"(Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])?"
+_TIME = re.compile(f"{_DATE.pattern}([ T]{_CLOCK}{_ZONE})?", re.ASCII)
 
 
 class Compiler(Protocol):
@@ -235,13 +234,15 @@ def _check_literal(text: str, to: DataType) -> None:
     if pattern is None:
         return
     match = pattern.fullmatch(text)
-    try:
-        if match is None or (to == TIMESTAMP_NTZ and match[6]):
-            raise ValueError
-        date(*(int(match[at]) for at in (1, 2, 3)))
-    except ValueError:
+    if match is None or (to == TIMESTAMP_NTZ and match[6]) or not _is_day(*(int(match[at]) for at in (1, 2, 3))):
         example = "2026-01-31" if to == DATE else "2026-01-31 23:59:59"
-        raise Refused(f"it is no {to}; expected one such as '{example}'") from None
+        raise Refused(f"it is no {to}; expected one such as '{example}'")
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = {2: 29 if leap else 28, **dict.fromkeys((4, 6, 9, 11), 30)}
+    return 1 <= month <= 12 and 1 <= day <= days.get(month, 31)
 
 
 def _like(parsed: Any, compiler: Compiler) -> Node:
