@@ -133,7 +133,8 @@ public class FromProtobuf {
     private static String text(String value) {
         StringBuilder written = new StringBuilder("\"");
         for (char one : value.toCharArray()) {
-            written.append(one >= ' ' && one <= '~' && one != '"' && one != '\\' ? "" + one : String.format("\\u%04x", (int) one));
+            boolean plain = one >= ' ' && one <= '~' && one != '"' && one != '\\';
+            written.append(plain ? String.valueOf(one) : String.format("\\u%04x", (int) one));
         }
         return written.append('"').toString();
     }
