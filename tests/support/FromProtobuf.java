@@ -25,7 +25,7 @@ import org.sparkproject.connect.protobuf.Message;
  * What Spark's from_protobuf makes of messages, with its default options: they are parsed by the library that Spark has
  * inside, as Spark does it (DynamicMessage), and become rows by Spark's rules.
  *
- * <p>Each line of the input is "set NAME DESCRIPTOR_SET", for the lines after it, or "value MESSAGE", both in base64. Each
+ * <p>Each line of the input is "set NAME DESCRIPTOR_SET", for the lines after it, or "value MESSAGE", in base64. Each
  * message gives a line: "bad REASON", or a struct as an array of JSON, a map as one of pairs, numbers as such, those
  * with a point as {"d": the bits of a double}, bytes as {"b": base64}.
  */
@@ -133,7 +133,8 @@ public class FromProtobuf {
     private static String text(String value) {
         StringBuilder written = new StringBuilder("\"");
         for (char one : value.toCharArray()) {
-            written.append(one >= ' ' && one <= '~' && one != '"' && one != '\\' ? "" + one : String.format("\\u%04x", (int) one));
+            boolean plain = one >= ' ' && one <= '~' && one != '"' && one != '\\';
+            written.append(plain ? String.valueOf(one) : String.format("\\u%04x", (int) one));
         }
         return written.append('"').toString();
     }

@@ -87,7 +87,7 @@ def _choose_label(random: Random, made: DescriptorProto, field: Any, *, proto3: 
 
 
 def _synthesize(made: DescriptorProto) -> None:
-    """A field that is `optional` in proto3 has a oneof of its own; those of the others come first, and none is empty."""
+    """A field that is `optional` in proto3 has a oneof of its own, after those of the others. None may be empty."""
     used = sorted({field.oneof_index for field in made.field if field.HasField("oneof_index")})
     for field in made.field:
         if field.HasField("oneof_index"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,10 @@ def test_a_message_becomes_the_fields_that_are_wanted(orders: Descriptors) -> No
     message = (
         b"\x08\x07" + inside(2, b"\x09" + (250).to_bytes(8, "little")) + inside(3, line) + inside(7, b"x") + b"\x40\x00"
     )
-    how = decoding(orders, "Order", "id", "amount", "lines.name", "lines.kind", "card", "by_name")
+    whole = decoding(orders, "Order", "id", "amount", "lines.name", "lines.kind", "card", "by_name")
+    # As a task gets it.
+    how = pickle.loads(pickle.dumps(whole))
+    assert how == whole
     found = answers_of(how, [message, b"", b"\x08", b"\x0a\x00"])
     assert found == [
         Answer(False, (7, (250, None), (("pen", "GIFT"),), (), None)),

@@ -322,17 +322,16 @@ impl Walk<'_> {
     #[inline]
     fn enum_name(&mut self, of: &Enum, number: i32, column: &mut Column) -> Decoded<()> {
         let Column::String(texts) = column else { return Err(unfit()) };
-        match of.name(number) {
-            Some(name) => {
-                self.budget.take(name.len())?;
-                Ok(texts.push(Some(name.as_bytes()))?)
-            }
+        let made_up;
+        let name = match of.name(number) {
+            Some(name) => name,
             None => {
-                let name = of.made_up(number);
-                self.budget.take(name.len())?;
-                Ok(texts.push(Some(name.as_bytes()))?)
+                made_up = of.made_up(number);
+                &made_up
             }
-        }
+        };
+        self.budget.take(name.len())?;
+        Ok(texts.push(Some(name.as_bytes()))?)
     }
 
     #[inline(never)]
