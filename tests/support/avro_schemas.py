@@ -85,6 +85,8 @@ class Schemas:
     """Makes schemas and values by chance."""
 
     chance: random.Random
+    plain_defaults: bool = True
+    """A default shows which branch of a union it is of."""
     names: int = 0
     known: list[Any] = field(default_factory=list)
     """The enums and fixeds so far."""
@@ -215,7 +217,11 @@ class Schemas:
 
     def with_plain_default(self, schema: Any) -> Any:
         """A type whose default shows which branch of a union it is of."""
-        if kind_of(schema) == "union" and kind_of(schema[0]) not in ("null", "boolean", "int", "long", "string"):
+        if (
+            self.plain_defaults
+            and kind_of(schema) == "union"
+            and kind_of(schema[0]) not in ("null", "boolean", "int", "long", "string")
+        ):
             return schema[0]
         return schema
 
