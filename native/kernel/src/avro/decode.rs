@@ -55,16 +55,13 @@ impl Walk<'_> {
             (Step::Null, column) => column.push_null(),
             (Step::Bytes, Column::String(texts)) => {
                 let bytes = wire.bytes()?;
-                match std::str::from_utf8(bytes) {
-                    Ok(_) => {
-                        self.budget.take(bytes.len())?;
-                        texts.push(Some(bytes))?;
-                    }
-                    Err(_) => {
-                        let text = utf_8::replaced(bytes);
-                        self.budget.take(text.len())?;
-                        texts.push(Some(&text))?;
-                    }
+                if bytes.is_ascii() {
+                    self.budget.take(bytes.len())?;
+                    texts.push(Some(bytes))?;
+                } else {
+                    let text = utf_8::replaced(bytes);
+                    self.budget.take(text.len())?;
+                    texts.push(Some(&text))?;
                 }
             }
             (Step::Long(_), Column::Long(longs)) => longs.push(wire.long()?),
