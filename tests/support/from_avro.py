@@ -114,6 +114,18 @@ def ordered(of: DataType, value: Any) -> Any:
     return value
 
 
+def part_of(value: Any, whole: DataType, part: DataType) -> Any:
+    """What a value of type `whole` has of the fields of `part`."""
+    if value is None or whole == part:
+        return value
+    if isinstance(whole, Struct) and isinstance(part, Struct):
+        inner = {one.name: (cell, one.type) for one, cell in zip(whole.fields, value, strict=True)}
+        return tuple(part_of(*inner[one.name], one.type) for one in part.fields)
+    assert isinstance(whole, Array)
+    assert isinstance(part, Array)
+    return tuple(part_of(one, whole.element, part.element) for one in value)
+
+
 def written(writer: Any, value: Any) -> bytes:
     """A value as fastavro writes it."""
     out = io.BytesIO()
@@ -124,11 +136,11 @@ def written(writer: Any, value: Any) -> bytes:
 def fastavro_answers(writer: Any, reader: Any, values: Sequence[bytes]) -> list[Answer]:
     """The answer of fastavro to each value, as Spark has it."""
     schema = read_schema(text(reader))
-    schemas = [fastavro.parse_schema(json.loads(text(without_logic(one)))) for one in (writer, reader)]
+    written_as, read_as = (fastavro.parse_schema(json.loads(text(without_logic(one)))) for one in (writer, reader))
     found = []
     for value in values:
         try:
-            read = fastavro.schemaless_reader(io.BytesIO(value), *schemas, return_named_type=True)
+            read = fastavro.schemaless_reader(io.BytesIO(value), written_as, read_as, return_named_type=True)
             found.append(Answer(False, exact(schema, read)))
         except (fastavro.read.SchemaResolutionError, ValueError, EOFError, IndexError):
             found.append(Answer(True, None))

@@ -18,9 +18,8 @@ from evensplit.typed.types import INT, STRING, Array, DataType, Field, Struct
 from tests.support.avro_differences import FROM_FASTAVRO
 from tests.support.avro_schemas import Schemas, text, without_logic
 from tests.support.decoded import decoded, frame_of
-from tests.support.from_avro import fastavro_answers, kernel_answers, written
+from tests.support.from_avro import fastavro_answers, kernel_answers, part_of, written
 from tests.support.from_json import Answer, Comparison
-from tests.support.from_protobuf import projected
 
 SCHEMAS, VALUES = 400, 6
 
@@ -89,7 +88,7 @@ def test_fields_that_are_not_wanted_change_nothing() -> None:
         for all_of_it, some in zip(found, kernel_answers(text(writer), text(reader), values, paths), strict=True):
             # What is passed over may have no value of its type.
             if not all_of_it.bad:
-                assert some == Answer(False, projected(all_of_it.value, whole, part)), seed
+                assert some == Answer(False, part_of(all_of_it.value, whole, part)), seed
                 compared += 1
     assert compared > SCHEMAS
 
