@@ -246,7 +246,7 @@ fn what_is_wrong_is_named() {
     let ring = vec![Skip::Union([Skip::Fixed(0), Skip::Record(0)].into())];
     let schema = Schema::new(of, Step::Record(all.into()), vec![ring]);
     let begun = |rest: &[u8]| [&[2, 2][..], rest].concat();
-    let deep = [begun(&[0, 0, 0, 0]), vec![2; 100]].concat();
+    let deep = [begun(&[0, 0, 0, 0]), vec![2; 300]].concat();
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (vec![0xff, 0xff, 0xff, 0xff, 0x1f], "o.i: byte 5: expected a number of 32 bits, found a longer one"),
         (vec![0xff; 9], "o.i: byte 0: expected a number of 5 bytes at most, found a longer one"),
@@ -258,7 +258,7 @@ fn what_is_wrong_is_named() {
         (begun(&[0, 2]), "c: byte 4: expected a symbol that the reader has, found \\\"B\\\""),
         ([begun(&[0, 0]), long(i64::MAX)].concat(), "t: byte 14: expected a time whose microseconds are 64 bits"),
         (begun(&[0, 0, 0, 4, 0]), "a: byte 7: expected a value, found the end"),
-        (deep, "byte 70: expected records in 64 levels at most, found more"),
+        (deep, "byte 262: expected values in 256 levels at most, found more"),
     ];
     let values: Vec<&[u8]> = cases.iter().map(|(value, _)| value.as_slice()).collect();
     for ((value, expected), found) in cases.iter().zip(schema.decoded(&values, LIMITS)) {

@@ -10,6 +10,7 @@ from typing import Any
 import fastavro
 import pytest
 
+from evensplit.typed.avro import resolution
 from evensplit.typed.avro.programs import program
 from evensplit.typed.avro.reading import read_type
 from evensplit.typed.decoding import AVRO_FORMAT, Decoding, Decodings
@@ -233,8 +234,30 @@ def test_a_list_that_is_passed_over() -> None:
     writer = json.dumps(
         {"type": "record", "name": "R", "fields": [{"name": "r", "type": ring}, {"name": "f", "type": "int"}]}
     )
-    found = kernel_answers(writer, record("int"), [b"\x02" * 60 + b"\x00\x0e", b"\x02" * 100 + b"\x00\x0e"])
-    assert found == [Answer(False, (7,)), Answer(True, "byte 64: expected records in 64 levels at most, found more")]
+    found = kernel_answers(writer, record("int"), [b"\x02" * 60 + b"\x00\x0e", b"\x02" * 300 + b"\x00\x0e"])
+    assert found == [Answer(False, (7,)), Answer(True, "byte 256: expected values in 256 levels at most, found more")]
+
+
+def test_schemas_that_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each field is a union of a record that has all of them.
+    fields = [{"name": f"f{at}", "type": ["null", "R"]} for at in range(2000)]
+    of = {"type": "record", "name": "Q", "fields": [{"name": "x", "type": "int"}, *fields]}
+    more = {**of, "fields": [*of["fields"], {"name": "y", "type": "int", "default": 0}]}
+    for reader in (of, more):
+        wanted = read_type(record(reader), (), [("f", "x")])
+        step, skips = program(record(of), record(reader), wanted)
+        assert len(step[1][0][1][1]) == 2001
+        assert len(skips) == 2
+    monkeypatch.setattr(resolution, "_COMPARED_MAX", 1000)
+    with pytest.raises(ValueError, match="more than 1,000 comparisons"):
+        program(record(of), record(of), wanted)
+
+
+def test_types_that_are_nested_too_deeply() -> None:
+    deep = json.loads('{"type":"array","items":' * 220 + '"int"' + "}" * 220)
+    writer = json.dumps({"type": "record", "name": "R", "fields": [{"name": "deep", "type": deep}]})
+    with pytest.raises(ValueError, match=r"nested (in more than 200 levels|too deeply)"):
+        program(writer, json.dumps({"type": "record", "name": "R", "fields": []}), Struct(()))
 
 
 def test_what_is_no_record() -> None:

@@ -95,13 +95,16 @@ impl Program {
     pub fn new(mut step: Step, skips: Vec<Vec<Skip>>, of: &DataType) -> Result<Self, String> {
         let mut records = Records::new(&skips);
         step.settle(of, &mut records)?;
-        let settled: Result<Vec<_>, String> = skips.iter().map(|fields| records.settled(fields)).collect();
+        let settled: Result<Vec<_>, String> = (0..skips.len()).map(|number| records.record(number)).collect();
         Ok(Program { step, skips: settled?.into() })
     }
 }
 
 /// So many records that are passed over are written out where they are, which is faster than to look them up.
 const WRITTEN_OUT_MAX: usize = 200;
+
+/// They may be so deep in each other.
+const WRITTEN_OUT_DEPTH_MAX: usize = 8;
 
 /// The records that are passed over.
 struct Records<'s> {
@@ -134,6 +137,14 @@ impl<'s> Records<'s> {
         }
     }
 
+    /// How to pass over a record: its fields.
+    fn record(&mut self, number: usize) -> Result<Box<[Skip]>, String> {
+        self.above.push(number);
+        let made = self.settled(self.fields.get(number).map_or(&[][..], |fields| fields));
+        self.above.pop();
+        made
+    }
+
     /// How to pass over several values, with what is no bytes left out, and what is passed over by its length made one.
     fn settled(&mut self, skips: &[Skip]) -> Result<Box<[Skip]>, String> {
         let mut made = Vec::with_capacity(skips.len());
@@ -161,7 +172,8 @@ impl<'s> Records<'s> {
                 let known = self.fields.get(*number);
                 let fields = known
                     .ok_or_else(|| format!("record {number} is passed over, but {} are known", self.fields.len()))?;
-                if self.above.contains(number) || self.written_out == WRITTEN_OUT_MAX {
+                let room = self.written_out < WRITTEN_OUT_MAX && self.above.len() < WRITTEN_OUT_DEPTH_MAX;
+                if !room || self.above.contains(number) {
                     Skip::Record(*number)
                 } else {
                     self.written_out += 1;

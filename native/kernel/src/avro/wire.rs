@@ -6,8 +6,8 @@ use crate::fault::{Decoded, Fault};
 const INT_BYTES_MAX: usize = 5;
 const LONG_BYTES_MAX: usize = 10;
 
-/// How deep records that are passed over may be nested.
-const DEPTH_MAX: usize = 64;
+/// How deep values that are passed over may be nested: records may be inside of themselves.
+const DEPTH_MAX: usize = 256;
 
 /// The bits of 8 bytes that say that a number goes on.
 const CONTINUED: u64 = 0x8080_8080_8080_8080;
@@ -141,16 +141,22 @@ impl<'a> Wire<'a> {
         Ok((count.unsigned_abs(), bytes))
     }
 
-    /// Passes over a value.
+    /// Passes over a value that is so deep in one that is passed over.
     #[inline]
     pub(super) fn skip(&mut self, skip: &Skip, records: &[Box<[Skip]>], depth: usize) -> Decoded<()> {
         match skip {
             Skip::All(each) => self.skip_all(each, records, depth),
+            Skip::Record(number) => {
+                self.skip_all(records.get(*number).map_or(&[][..], |fields| fields), records, depth)
+            }
             one => self.skip_all(std::slice::from_ref(one), records, depth),
         }
     }
 
     fn skip_all(&mut self, each: &[Skip], records: &[Box<[Skip]>], depth: usize) -> Decoded<()> {
+        if depth == DEPTH_MAX {
+            return Err(self.fault(&format!("values in {DEPTH_MAX} levels at most"), "more"));
+        }
         for skip in each {
             match skip {
                 Skip::Fixed(length) => self.take(*length).map(drop)?,
@@ -160,16 +166,12 @@ impl<'a> Wire<'a> {
                 Skip::Union(branches) => match branches.get(self.index(branches.len(), "branches")?) {
                     Some(Skip::Fixed(length)) => self.take(*length).map(drop)?,
                     Some(Skip::Bytes) => self.bytes().map(drop)?,
-                    Some(branch) => self.skip(branch, records, depth)?,
+                    Some(branch) => self.skip(branch, records, depth + 1)?,
                     None => {}
                 },
-                Skip::All(each) => self.skip_all(each, records, depth)?,
-                Skip::Record(number) if depth < DEPTH_MAX => {
-                    self.skip_all(records.get(*number).map_or(&[][..], |fields| fields), records, depth + 1)?;
-                }
-                Skip::Record(_) => return Err(self.fault(&format!("records in {DEPTH_MAX} levels at most"), "more")),
-                Skip::Array(item) => self.skip_items(item, false, records, depth)?,
-                Skip::Map(value) => self.skip_items(value, true, records, depth)?,
+                Skip::All(_) | Skip::Record(_) => self.skip(skip, records, depth + 1)?,
+                Skip::Array(item) => self.skip_items(item, false, records, depth + 1)?,
+                Skip::Map(value) => self.skip_items(value, true, records, depth + 1)?,
             }
         }
         Ok(())
