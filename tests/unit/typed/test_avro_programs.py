@@ -229,6 +229,30 @@ def test_a_type_that_is_not_the_readers() -> None:
         decoded(frame_of([b"\x02"]), ("value",), decodings)
 
 
+def nested(levels: int) -> Any:
+    """Steps in steps."""
+    step: Any = ("int", 1)
+    for _ in range(levels):
+        step = ("default", b"", step)
+    return step
+
+
+@pytest.mark.parametrize(
+    "step, skips, why",
+    [
+        (("what",), (), 'there is no step "what"'),
+        (("record", ((None, ("what",)),)), (), 'there is no step "what" that passes over a value'),
+        (("bytes",), (), "what is decoded into int is not of its type"),
+        (nested(300), (), "steps are nested in more than 256 levels"),
+        (("int", 1), ((("record", 1),),), "record 1 is passed over, but 1 are known"),
+    ],
+)
+def test_a_program_that_is_none(step: Any, skips: Any, why: str) -> None:
+    decodings = Decodings(value=Decoding(AVRO_FORMAT, INT, program=(step, skips)))
+    with pytest.raises(ValueError, match=why):
+        decoded(frame_of([b"\x02"]), ("value",), decodings)
+
+
 def test_a_list_that_is_passed_over() -> None:
     ring = {"type": "record", "name": "Ring", "fields": [{"name": "next", "type": ["null", "Ring"]}]}
     writer = json.dumps(
