@@ -11,8 +11,8 @@ use crate::typed::{Column, ListColumn, StructColumn};
 pub(crate) struct AvroDecoder;
 
 impl AvroDecoder {
-    /// Adds the row that `bytes` begin with; as in Spark, what follows does not count. After a fault, `column` may have a
-    /// row that was begun.
+    /// Adds the row that `bytes` begin with; as in Spark, what follows does not count. After a fault, `column` may
+    /// have a row that was begun.
     pub(crate) fn decode(
         &mut self,
         program: &Program,

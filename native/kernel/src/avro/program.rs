@@ -90,8 +90,8 @@ pub enum Skip {
 }
 
 impl Program {
-    /// A program for values that become rows of type `of`. `skips`: the fields of each record that is passed over. `Err`
-    /// says where it does not fit the type.
+    /// A program for values that become rows of type `of`. `skips`: the fields of each record that is passed over.
+    /// `Err` says where it does not fit the type.
     pub fn new(mut step: Step, skips: Vec<Vec<Skip>>, of: &DataType) -> Result<Self, String> {
         let mut records = Records::new(&skips);
         step.settle(of, &mut records)?;

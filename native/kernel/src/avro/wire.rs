@@ -132,8 +132,8 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// How many items the next block of an array or a map has, and of how many bytes they are, if that is said; the last
-    /// one has no items.
+    /// How many items the next block of an array or a map has, and of how many bytes they are, if that is said; the
+    /// last one has no items.
     #[inline(always)]
     pub(super) fn block(&mut self) -> Decoded<(u64, Option<i64>)> {
         let count = self.long()?;
