@@ -190,11 +190,12 @@ class ColumnBuilder:
         batch that decompresses to more is an error; memory grows with the data that is really there. `null_timestamps`:
         a timestamp that microseconds in 64 bits cannot hold is null, rather than an error.
 
-        `key`, `value`: the format that they are decoded from, `("json",)` or `("protobuf", program)`, the type of their
-        column, and what is before each of them: "none", "id" (a zero byte, and the id of the writer's schema in a
-        registry) or "id and indexes" (after that, the place of the message in its file). The format is None where it
-        depends on the writer's schema. A program is one of `evensplit.typed.protobuf.programs`. A value is decoded as
-        by Spark's `from_json` or `from_protobuf`. `null_faults`: one that cannot be decoded is null, key_error or
+        `key`, `value`: the format that they are decoded from, `("json",)`, `("protobuf", program)` or
+        `("avro", program)`, the type of their column, and what is before each of them: "none", "id" (a zero byte, and
+        the id of the writer's schema in a registry) or "id and indexes" (after that, the place of the message in its
+        file). The format is None where it depends on the writer's schema. A program is one of
+        `evensplit.typed.protobuf.programs` or `evensplit.typed.avro.programs`. A value is decoded as by Spark's
+        `from_json`, `from_protobuf` or `from_avro`. `null_faults`: one that cannot be decoded is null, key_error or
         value_error says why, and key_raw or value_raw has its bytes; otherwise it is an error.
 
         `condition`: only records of which it is true become rows, as (expression, how the key is decoded for it, how

@@ -85,6 +85,8 @@ class Schemas:
     """Makes schemas and values by chance."""
 
     chance: random.Random
+    plain_defaults: bool = True
+    """A default shows which branch of a union it is of."""
     names: int = 0
     known: list[Any] = field(default_factory=list)
     """The enums and fixeds so far."""
@@ -129,7 +131,8 @@ class Schemas:
         if kind == "enum":
             made["symbols"] = [self.name("S") for _ in range(self.chance.randint(1, 5))]
         else:
-            made["size"] = self.chance.choice([0, 1, 4, 16])
+            # None of no bytes: a damaged list of them has billions, which Spark makes.
+            made["size"] = self.chance.choice([1, 2, 4, 16])
             if made["size"] == 4 and self.chance.random() < 0.5:
                 made.update(logicalType="decimal", precision=5, scale=1)
         self.known.append(made)
@@ -215,7 +218,11 @@ class Schemas:
 
     def with_plain_default(self, schema: Any) -> Any:
         """A type whose default shows which branch of a union it is of."""
-        if kind_of(schema) == "union" and kind_of(schema[0]) not in ("null", "boolean", "int", "long", "string"):
+        if (
+            self.plain_defaults
+            and kind_of(schema) == "union"
+            and kind_of(schema[0]) not in ("null", "boolean", "int", "long", "string")
+        ):
             return schema[0]
         return schema
 

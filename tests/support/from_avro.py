@@ -7,18 +7,38 @@ import json
 import struct
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastavro
+import pyarrow as pa
 
+from evensplit.testing.process.jars import fetch_jars
+from evensplit.testing.process.spark_kafka_jars import Jar, check, ivy_file
 from evensplit.typed.avro.programs import program
 from evensplit.typed.avro.reading import is_plain_union, read_type
 from evensplit.typed.avro.schemas import Schema, read_schema
 from evensplit.typed.decoding import AVRO_FORMAT, Decoding, Decodings
 from evensplit.typed.projection import Path
+from evensplit.typed.types import Array, DataType, Map, Struct
 from tests.support.avro_schemas import text, without_logic
 from tests.support.decoded import decoded, frame_of
 from tests.support.from_json import Answer, cells
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Question = tuple[str, str, Sequence[bytes]]
+"""A writer's schema, a reader's, both records, and what the writer has written."""
+
+_READ = "__read"
+"""The field that tells a value that is bad from one whose fields are null."""
+
+_JAR = Jar(
+    "org.apache.spark",
+    "spark-avro_2.13",
+    "4.0.0",
+    "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709",
+)
 
 _PYTHON = {"boolean": bool, "string": str, "bytes": bytes, "array": list, "map": dict}
 
@@ -30,11 +50,80 @@ def decoding(writer: str, reader: str, paths: Sequence[Path] = ()) -> Decoding:
 
 
 def kernel_answers(writer: str, reader: str, values: Sequence[bytes], paths: Sequence[Path] = ()) -> list[Answer]:
-    """The kernel's answer to each value. What it calls bad is null."""
+    """The kernel's answer to each value. Of what is bad, the value says why."""
     decodings = Decodings(value=decoding(writer, reader, paths), null_faults=True)
     rows, _ = decoded(frame_of(values), ("value", "value_error"), decodings)
-    bad = rows.column("value_error").is_valid().to_pylist()
-    return [Answer(*answer) for answer in zip(bad, cells(rows.column("value")), strict=True)]
+    found = zip(rows.column("value_error").to_pylist(), cells(rows.column("value")), strict=True)
+    return [Answer(error is not None, value if error is None else error) for error, value in found]
+
+
+def load_avro(spark: SparkSession) -> None:
+    """Give a session the jar that has `from_avro`."""
+    libs = fetch_jars(f"spark-avro-{_JAR.version}", ivy_file((_JAR,)), {_JAR.file})
+    check(libs, (_JAR,))
+    spark.sql(f"ADD JAR {libs / _JAR.file}")
+
+
+def spark_answers(spark: SparkSession, questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:
+    """The type that Spark gives to each reader's schema, and its answers to the values, all in one job."""
+    from pyspark.sql import functions
+    from pyspark.sql.avro.functions import from_avro
+
+    asked = pa.table(
+        {
+            "question": pa.array([at for at, (*_, values) in enumerate(questions) for _ in values], pa.int32()),
+            "value": pa.array([value for *_, values in questions for value in values], pa.binary()),
+        }
+    )
+    columns = []
+    for at, (writer, reader, _) in enumerate(questions):
+        options = {"mode": "PERMISSIVE", "avroSchema": _marked(reader)}
+        answer = functions.when(functions.col("question") == at, from_avro("value", writer, options))
+        columns.append(answer.alias(f"answer{at}"))
+    answered = spark.createDataFrame(asked).select("question", *columns)
+    table = answered.toArrow().combine_chunks()
+    rows = table.column("question").combine_chunks().to_numpy()
+    found = []
+    for at in range(len(questions)):
+        of = answered.schema[f"answer{at}"].dataType.simpleString().removesuffix(f",{_READ}:int>") + ">"
+        mine = table.column(f"answer{at}").combine_chunks().filter(pa.array(rows == at))
+        *fields, read = mine.flatten()
+        values = zip(*map(cells, fields), strict=True)
+        good = read.is_valid().to_pylist()
+        found.append((of, [Answer(not good[row], value) for row, value in enumerate(values)]))
+    return found
+
+
+def _marked(reader: str) -> str:
+    """A reader's schema with a field that is never null but in a value that is bad."""
+    schema = json.loads(reader)
+    schema["fields"].append({"name": _READ, "type": "int", "default": 1})
+    return json.dumps(schema)
+
+
+def ordered(of: DataType, value: Any) -> Any:
+    """A value with the entries of its maps in the order of their keys, as Spark has them in no order."""
+    if value is None:
+        return None
+    if isinstance(of, Struct):
+        return tuple(ordered(field.type, cell) for field, cell in zip(of.fields, value, strict=True))
+    if isinstance(of, Array):
+        return tuple(ordered(of.element, cell) for cell in value)
+    if isinstance(of, Map):
+        return tuple(sorted(((key, ordered(of.value, cell)) for key, cell in value), key=lambda entry: str(entry[0])))
+    return value
+
+
+def part_of(value: Any, whole: DataType, part: DataType) -> Any:
+    """What a value of type `whole` has of the fields of `part`."""
+    if value is None or whole == part:
+        return value
+    if isinstance(whole, Struct) and isinstance(part, Struct):
+        inner = {one.name: (cell, one.type) for one, cell in zip(whole.fields, value, strict=True)}
+        return tuple(part_of(*inner[one.name], one.type) for one in part.fields)
+    assert isinstance(whole, Array)
+    assert isinstance(part, Array)
+    return tuple(part_of(one, whole.element, part.element) for one in value)
 
 
 def written(writer: Any, value: Any) -> bytes:
@@ -47,11 +136,11 @@ def written(writer: Any, value: Any) -> bytes:
 def fastavro_answers(writer: Any, reader: Any, values: Sequence[bytes]) -> list[Answer]:
     """The answer of fastavro to each value, as Spark has it."""
     schema = read_schema(text(reader))
-    schemas = [fastavro.parse_schema(json.loads(text(without_logic(one)))) for one in (writer, reader)]
+    written_as, read_as = (fastavro.parse_schema(json.loads(text(without_logic(one)))) for one in (writer, reader))
     found = []
     for value in values:
         try:
-            read = fastavro.schemaless_reader(io.BytesIO(value), *schemas, return_named_type=True)
+            read = fastavro.schemaless_reader(io.BytesIO(value), written_as, read_as, return_named_type=True)
             found.append(Answer(False, exact(schema, read)))
         except (fastavro.read.SchemaResolutionError, ValueError, EOFError, IndexError):
             found.append(Answer(True, None))

@@ -60,6 +60,10 @@ def cells(column: pa.Array) -> list[object]:
         return list(column.cast(pa.int32()).to_pylist())
     if pa.types.is_floating(kind):
         return [None if value is None else repr(value) for value in column.to_pylist()]
+    if pa.types.is_string(kind):
+        # Spark's may be no UTF-8.
+        texts = column.cast(pa.binary()).to_pylist()
+        return [None if text is None else text.decode("utf-8", "surrogateescape") for text in texts]
     return list(column.to_pylist())
 
 

@@ -37,7 +37,13 @@ class AvroReader:
 
     text: str
     references: tuple[str, ...] = ()
+    id: int | None = None
+    """Its id in the registry that it is from; None: it is from none."""
     kind = "AVRO"
+
+    def as_writer(self, indexes: Sequence[int]) -> WriterSchema | None:
+        """It as the schema by which values are written; None: it has no id."""
+        return None if self.id is None else WriterSchema(self.id, "AVRO", self.text, self.references)
 
     def type(self) -> DataType:
         """The column that `from_avro` of Spark would make. Raises ValueError."""
@@ -76,7 +82,15 @@ class ProtobufReader:
     """Where it is in its file."""
     descriptors: bytes = field(repr=False, default=b"")
     """A FileDescriptorSet with its file and all that this imports; empty in tasks."""
+    id: int | None = None
+    """Its id in the registry that it is from; None: it is from none."""
     kind = "PROTOBUF"
+
+    def as_writer(self, indexes: Sequence[int]) -> WriterSchema | None:
+        """Its file as the schema by which values are written; None: it has no id, or is another message's."""
+        if self.id is None or tuple(indexes or (0,)) != self.indexes:
+            return None
+        return WriterSchema(self.id, "PROTOBUF", "", (), (), indexes)
 
     def type(self) -> Struct:
         """The column that `from_protobuf` of Spark would make. Raises ValueError."""

@@ -79,7 +79,7 @@ SIDES = (
 BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
     *("settings", "settings.bounded", "settings.key_schema", "settings.value_schema"),
-    *("reading", "reading.columns", "reading.key", "reading.value", "reading.where"),
+    *("reading", "reading.columns", "reading.key", "reading.value", "reading.where", "reading.registry"),
     *("pins", "registry"),
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }

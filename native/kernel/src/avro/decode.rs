@@ -11,8 +11,8 @@ use crate::typed::{Column, ListColumn, StructColumn};
 pub(crate) struct AvroDecoder;
 
 impl AvroDecoder {
-    /// Adds the row that `bytes` begin with; as in Spark, what follows does not count. After a fault, `column` may have a
-    /// row that was begun.
+    /// Adds the row that `bytes` begin with; as in Spark, what follows does not count. After a fault, `column` may
+    /// have a row that was begun.
     pub(crate) fn decode(
         &mut self,
         program: &Program,
@@ -55,16 +55,13 @@ impl Walk<'_> {
             (Step::Null, column) => column.push_null(),
             (Step::Bytes, Column::String(texts)) => {
                 let bytes = wire.bytes()?;
-                match std::str::from_utf8(bytes) {
-                    Ok(_) => {
-                        self.budget.take(bytes.len())?;
-                        texts.push(Some(bytes))?;
-                    }
-                    Err(_) => {
-                        let text = utf_8::replaced(bytes);
-                        self.budget.take(text.len())?;
-                        texts.push(Some(&text))?;
-                    }
+                if bytes.is_ascii() {
+                    self.budget.take(bytes.len())?;
+                    texts.push(Some(bytes))?;
+                } else {
+                    let text = utf_8::replaced(bytes);
+                    self.budget.take(text.len())?;
+                    texts.push(Some(&text))?;
                 }
             }
             (Step::Long(_), Column::Long(longs)) => longs.push(wire.long()?),

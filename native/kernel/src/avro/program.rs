@@ -79,6 +79,8 @@ pub enum Skip {
     Bytes,
     /// `record`, by its number.
     Record(usize),
+    /// Several values, one after the other.
+    All(Box<[Skip]>),
     /// `array`.
     Array(Box<Skip>),
     /// `map`.
@@ -88,47 +90,41 @@ pub enum Skip {
 }
 
 impl Program {
-    /// A program for values that become rows of type `of`. `skips`: the fields of each record that is passed over. `Err`
-    /// says where it does not fit the type.
+    /// A program for values that become rows of type `of`. `skips`: the fields of each record that is passed over.
+    /// `Err` says where it does not fit the type.
     pub fn new(mut step: Step, skips: Vec<Vec<Skip>>, of: &DataType) -> Result<Self, String> {
-        let mut records = Records { empty: vec![false; skips.len()] };
-        records.find_empty(&skips);
-        step.settle(of, &records)?;
-        let settled = skips.into_iter().map(|fields| {
-            let fields: Result<Vec<Skip>, String> = fields.into_iter().map(|one| records.settled(one)).collect();
-            fields.map(|fields| joined(fields).into())
-        });
-        Ok(Program { step, skips: settled.collect::<Result<_, _>>()? })
+        let mut records = Records::new(&skips);
+        step.settle(of, &mut records)?;
+        let settled: Result<Vec<_>, String> = (0..skips.len()).map(|number| records.record(number)).collect();
+        Ok(Program { step, skips: settled?.into() })
     }
 }
 
-/// Fields with those that are passed over by their length made one, if they are next to each other.
-fn joined(fields: Vec<Skip>) -> Vec<Skip> {
-    let mut made: Vec<Skip> = Vec::with_capacity(fields.len());
-    for field in fields {
-        match (made.last_mut(), field) {
-            (_, Skip::Fixed(0)) => {}
-            (Some(Skip::Fixed(length)), Skip::Fixed(more)) => *length = length.saturating_add(more),
-            (_, field) => made.push(field),
-        }
-    }
-    made
-}
+/// So many records that are passed over are written out where they are, which is faster than to look them up.
+const WRITTEN_OUT_MAX: usize = 200;
+
+/// They may be so deep in each other.
+const WRITTEN_OUT_DEPTH_MAX: usize = 8;
 
 /// The records that are passed over.
-struct Records {
+struct Records<'s> {
+    fields: &'s [Vec<Skip>],
     /// Whether each of them is no bytes.
     empty: Vec<bool>,
+    /// Those that are being written out.
+    above: Vec<usize>,
+    written_out: usize,
 }
 
-impl Records {
-    fn find_empty(&mut self, skips: &[Vec<Skip>]) {
+impl<'s> Records<'s> {
+    fn new(fields: &'s [Vec<Skip>]) -> Self {
+        let mut records = Records { fields, empty: vec![false; fields.len()], above: Vec::new(), written_out: 0 };
         loop {
-            let next: Vec<bool> = skips.iter().map(|fields| fields.iter().all(|one| self.is_empty(one))).collect();
-            if next == self.empty {
-                return;
+            let next: Vec<bool> = fields.iter().map(|fields| fields.iter().all(|one| records.is_empty(one))).collect();
+            if next == records.empty {
+                return records;
             }
-            self.empty = next;
+            records.empty = next;
         }
     }
 
@@ -136,32 +132,77 @@ impl Records {
         match skip {
             Skip::Fixed(length) => *length == 0,
             Skip::Record(number) => self.empty.get(*number).copied().unwrap_or_default(),
+            Skip::All(each) => each.iter().all(|one| self.is_empty(one)),
             _ => false,
         }
     }
 
-    /// With records that are no bytes, wherever they are, as such.
-    fn settled(&self, skip: Skip) -> Result<Skip, String> {
-        Ok(match skip {
-            Skip::Record(number) if number >= self.empty.len() => {
-                return Err(format!("record {number} is passed over, but {} are known", self.empty.len()));
+    /// How to pass over a record: its fields.
+    fn record(&mut self, number: usize) -> Result<Box<[Skip]>, String> {
+        self.above.push(number);
+        let made = self.settled(self.fields.get(number).map_or(&[][..], |fields| fields));
+        self.above.pop();
+        made
+    }
+
+    /// How to pass over several values, with what is no bytes left out, and what is passed over by its length made one.
+    fn settled(&mut self, skips: &[Skip]) -> Result<Box<[Skip]>, String> {
+        let mut made = Vec::with_capacity(skips.len());
+        skips.iter().try_for_each(|skip| self.settle(skip, &mut made))?;
+        Ok(made.into())
+    }
+
+    /// The same for one value.
+    fn settled_one(&mut self, skip: &Skip) -> Result<Skip, String> {
+        let mut made = self.settled(std::slice::from_ref(skip))?.into_vec();
+        Ok(match (made.pop(), made.is_empty()) {
+            (None, _) => Skip::Fixed(0),
+            (Some(one), true) => one,
+            (Some(last), false) => {
+                made.push(last);
+                Skip::All(made.into())
             }
-            skip if self.is_empty(&skip) => Skip::Fixed(0),
-            Skip::Array(item) => Skip::Array(Box::new(self.settled(*item)?)),
-            Skip::Map(value) => Skip::Map(Box::new(self.settled(*value)?)),
+        })
+    }
+
+    fn settle(&mut self, skip: &Skip, made: &mut Vec<Skip>) -> Result<(), String> {
+        let next = match skip {
+            skip if self.is_empty(skip) => return Ok(()),
+            Skip::Record(number) => {
+                let known = self.fields.get(*number);
+                let fields = known
+                    .ok_or_else(|| format!("record {number} is passed over, but {} are known", self.fields.len()))?;
+                let room = self.written_out < WRITTEN_OUT_MAX && self.above.len() < WRITTEN_OUT_DEPTH_MAX;
+                if !room || self.above.contains(number) {
+                    Skip::Record(*number)
+                } else {
+                    self.written_out += 1;
+                    self.above.push(*number);
+                    fields.iter().try_for_each(|field| self.settle(field, made))?;
+                    self.above.pop();
+                    return Ok(());
+                }
+            }
+            Skip::All(each) => return each.iter().try_for_each(|one| self.settle(one, made)),
+            Skip::Array(item) => Skip::Array(Box::new(self.settled_one(item)?)),
+            Skip::Map(value) => Skip::Map(Box::new(self.settled_one(value)?)),
             Skip::Union(branches) => {
-                let branches: Result<Vec<Skip>, String> =
-                    branches.into_vec().into_iter().map(|one| self.settled(one)).collect();
+                let branches: Result<Vec<Skip>, String> = branches.iter().map(|one| self.settled_one(one)).collect();
                 Skip::Union(branches?.into())
             }
-            other => other,
-        })
+            other => other.clone(),
+        };
+        match (made.last_mut(), next) {
+            (Some(Skip::Fixed(length)), Skip::Fixed(more)) => *length = length.saturating_add(more),
+            (_, next) => made.push(next),
+        }
+        Ok(())
     }
 }
 
 impl Step {
     /// Whether it fits a column of type `of`.
-    fn settle(&mut self, of: &DataType, records: &Records) -> Result<(), String> {
+    fn settle(&mut self, of: &DataType, records: &mut Records<'_>) -> Result<(), String> {
         let fits = match (&mut *self, of) {
             (Step::Null | Step::Refused(_), _) => true,
             (Step::Boolean, DataType::Boolean) => true,
@@ -180,7 +221,7 @@ impl Step {
             (Step::Union(branches), of) => return branches.iter_mut().try_for_each(|one| one.settle(of, records)),
             (Step::Member(member), DataType::Struct(columns)) => match &mut **member {
                 Field::Skip(skip) => {
-                    *skip = records.settled(skip.clone())?;
+                    *skip = records.settled_one(skip)?;
                     true
                 }
                 Field::Column(at, step) => match columns.get(*at) {
@@ -199,23 +240,30 @@ impl Step {
 }
 
 /// Whether every column is that of one field, of its type.
-fn settle_record(fields: &mut Box<[Field]>, columns: &[crate::typed::Field], records: &Records) -> Result<(), String> {
+fn settle_record(
+    fields: &mut Box<[Field]>,
+    columns: &[crate::typed::Field],
+    records: &mut Records<'_>,
+) -> Result<(), String> {
     let mut filled = HashSet::new();
     let mut made: Vec<Field> = Vec::with_capacity(fields.len());
+    let mut skips = Vec::new();
     for field in std::mem::take(fields).into_vec() {
         match field {
-            Field::Skip(skip) => match (made.last_mut(), records.settled(skip)?) {
-                (_, Skip::Fixed(0)) => {}
-                (Some(Field::Skip(Skip::Fixed(length))), Skip::Fixed(more)) => *length = length.saturating_add(more),
-                (_, skip) => made.push(Field::Skip(skip)),
-            },
+            Field::Skip(skip) => records.settle(&skip, &mut skips)?,
             Field::Column(at, mut step) => {
                 let column = columns.get(at).filter(|_| filled.insert(at));
                 let column = column.ok_or_else(|| format!("there is no column {at}, or it has two fields"))?;
                 step.settle(&column.data_type, records).map_err(|wrong| format!("{}: {wrong}", column.name))?;
+                if !skips.is_empty() {
+                    made.push(Field::Skip(Skip::All(std::mem::take(&mut skips).into())));
+                }
                 made.push(Field::Column(at, step));
             }
         }
+    }
+    if !skips.is_empty() {
+        made.push(Field::Skip(Skip::All(skips.into())));
     }
     *fields = made.into();
     match filled.len() == columns.len() {

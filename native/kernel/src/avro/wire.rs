@@ -6,8 +6,20 @@ use crate::fault::{Decoded, Fault};
 const INT_BYTES_MAX: usize = 5;
 const LONG_BYTES_MAX: usize = 10;
 
-/// How deep records that are passed over may be nested.
-const DEPTH_MAX: usize = 64;
+/// How deep values that are passed over may be nested: records may be inside of themselves.
+const DEPTH_MAX: usize = 256;
+
+/// The bits of 8 bytes that say that a number goes on.
+const CONTINUED: u64 = 0x8080_8080_8080_8080;
+
+/// The number whose 7 bits of each byte these are.
+#[inline(always)]
+fn joined(bytes: u64) -> u64 {
+    let sevens = bytes & !CONTINUED;
+    let pairs = (sevens & 0x007f_007f_007f_007f) | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
+}
 
 /// The rest of a value.
 pub(super) struct Wire<'a> {
@@ -27,16 +39,26 @@ impl<'a> Wire<'a> {
                 self.rest = rest;
                 Ok(u64::from(*byte))
             }
-            [low, high, rest @ ..] if *high < 0x80 => {
-                self.rest = rest;
-                Ok(u64::from(*low & 0x7f) | u64::from(*high) << 7)
-            }
             _ => self.long_varint(bytes_max),
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn long_varint(&mut self, bytes_max: usize) -> Decoded<u64> {
+        if let Some(bytes) = self.rest.first_chunk() {
+            let bits = u64::from_le_bytes(*bytes);
+            let ends = !bits & CONTINUED;
+            let count = ends.trailing_zeros() as usize / 8 + 1;
+            if ends != 0 && count <= bytes_max {
+                self.rest = self.rest.get(count..).unwrap_or_default();
+                return Ok(joined(bits & (u64::MAX >> (64 - 8 * count))));
+            }
+        }
+        self.longest_varint(bytes_max)
+    }
+
+    #[inline(never)]
+    fn longest_varint(&mut self, bytes_max: usize) -> Decoded<u64> {
         let mut value = 0;
         for (at, &byte) in self.rest.iter().take(bytes_max).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * at);
@@ -110,8 +132,8 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// How many items the next block of an array or a map has, and of how many bytes they are, if that is said; the last
-    /// one has no items.
+    /// How many items the next block of an array or a map has, and of how many bytes they are, if that is said; the
+    /// last one has no items.
     #[inline(always)]
     pub(super) fn block(&mut self) -> Decoded<(u64, Option<i64>)> {
         let count = self.long()?;
@@ -119,25 +141,40 @@ impl<'a> Wire<'a> {
         Ok((count.unsigned_abs(), bytes))
     }
 
-    /// Passes over a value.
+    /// Passes over a value that is so deep in one that is passed over.
+    #[inline]
     pub(super) fn skip(&mut self, skip: &Skip, records: &[Box<[Skip]>], depth: usize) -> Decoded<()> {
         match skip {
-            Skip::Fixed(length) => self.take(*length).map(drop),
-            Skip::Int => self.int().map(drop),
-            Skip::Long => self.long().map(drop),
-            Skip::Bytes => self.bytes().map(drop),
-            Skip::Union(branches) => match branches.get(self.index(branches.len(), "branches")?) {
-                Some(branch) => self.skip(branch, records, depth),
-                None => Ok(()),
-            },
-            Skip::Record(number) if depth < DEPTH_MAX => {
-                let fields = records.get(*number).map_or(&[][..], |fields| fields);
-                fields.iter().try_for_each(|field| self.skip(field, records, depth + 1))
+            Skip::All(each) => self.skip_all(each, records, depth),
+            Skip::Record(number) => {
+                self.skip_all(records.get(*number).map_or(&[][..], |fields| fields), records, depth)
             }
-            Skip::Record(_) => Err(self.fault(&format!("records in {DEPTH_MAX} levels at most"), "more")),
-            Skip::Array(item) => self.skip_items(item, false, records, depth),
-            Skip::Map(value) => self.skip_items(value, true, records, depth),
+            one => self.skip_all(std::slice::from_ref(one), records, depth),
         }
+    }
+
+    fn skip_all(&mut self, each: &[Skip], records: &[Box<[Skip]>], depth: usize) -> Decoded<()> {
+        if depth == DEPTH_MAX {
+            return Err(self.fault(&format!("values in {DEPTH_MAX} levels at most"), "more"));
+        }
+        for skip in each {
+            match skip {
+                Skip::Fixed(length) => self.take(*length).map(drop)?,
+                Skip::Int => self.int().map(drop)?,
+                Skip::Long => self.long().map(drop)?,
+                Skip::Bytes => self.bytes().map(drop)?,
+                Skip::Union(branches) => match branches.get(self.index(branches.len(), "branches")?) {
+                    Some(Skip::Fixed(length)) => self.take(*length).map(drop)?,
+                    Some(Skip::Bytes) => self.bytes().map(drop)?,
+                    Some(branch) => self.skip(branch, records, depth + 1)?,
+                    None => {}
+                },
+                Skip::All(_) | Skip::Record(_) => self.skip(skip, records, depth + 1)?,
+                Skip::Array(item) => self.skip_items(item, false, records, depth + 1)?,
+                Skip::Map(value) => self.skip_items(value, true, records, depth + 1)?,
+            }
+        }
+        Ok(())
     }
 
     #[inline(never)]

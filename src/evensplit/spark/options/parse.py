@@ -197,7 +197,7 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
         metadata=metadata,
         common=_common(given.options),
         settings=settings,
-        reading=ReadOptions(**rows._asdict(), **reading),
+        reading=ReadOptions(**rows._asdict(), registry=registry, **reading),
         registry=parser.registry,
         pins=parse_pins(given, own["readers"], names),
         ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows)})),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evensplit.registry.settings import RegistrySettings
 from evensplit.typed.decoding import FAIL, Decoding, RowFilter
 
 
@@ -22,6 +23,9 @@ class ReadOptions:
 
     where: RowFilter | None = None
     """Which rows are wanted; None: all."""
+
+    registry: RegistrySettings | None = None
+    """The schema registry that the schemas of keys and values are from; None: they are from none."""
 
     on_decode_error: str = FAIL
     """What becomes of keys and values that cannot be decoded: FAIL, an error; NULL or COLUMN, null."""

@@ -204,7 +204,7 @@ class _Parser:
             return None
         return self._made(self.given, option, lambda: self._message(data))
 
-    def _message(self, descriptors: bytes) -> Decoding:
+    def _message(self, descriptors: bytes, schema_id: int | None = None) -> Decoding:
         from evensplit.typed.protobuf.descriptors import find_message, from_set, message_indexes
 
         found = from_set(descriptors)
@@ -216,7 +216,7 @@ class _Parser:
             message = first
         else:
             message = find_message(found, str(name).strip())
-        reader = ProtobufReader(str(message.full_name), message_indexes(message), descriptors)
+        reader = ProtobufReader(str(message.full_name), message_indexes(message), descriptors, schema_id)
         return Decoding(PROTOBUF_FORMAT, reader.type(), reader=reader)
 
     def _registered(self, said: str, settings: RegistrySettings) -> Decoding | None:
@@ -244,13 +244,13 @@ class _Parser:
     def _of_schema(self, said: str, schema: Schema) -> Decoding:
         references: Mapping[str, Schema] = schema.all_references()
         if said == AVRO_FORMAT:
-            reader = AvroReader(schema.text, tuple(one.text for one in references.values()))
+            reader = AvroReader(schema.text, tuple(one.text for one in references.values()), schema.id)
             return Decoding(AVRO_FORMAT, reader.type(), reader=reader)
         if said == PROTOBUF_FORMAT:
             from evensplit.registry.protobuf_source import descriptors_of
             from evensplit.typed.protobuf.descriptors import from_registry
 
-            return self._message(from_registry(*descriptors_of(schema)))
+            return self._message(from_registry(*descriptors_of(schema)), schema.id)
         from evensplit.typed.json_schema import read_type
 
         return Decoding(JSON_FORMAT, read_type(schema.text, {name: one.text for name, one in references.items()}))

@@ -174,4 +174,4 @@ def _decodings(reading: ReadOptions, registries: Mapping[str, RegistrySettings])
     where = reading.where
     key = SideDecodings(reading.key, None if where is None else where.key)
     value = SideDecodings(reading.value, None if where is None else where.value)
-    return found._replace(writers=Writers(key, value, registries))
+    return found._replace(writers=Writers(key, value, registries, reading.registry))

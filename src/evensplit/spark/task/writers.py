@@ -28,10 +28,17 @@ class SideDecodings(NamedTuple):
 class Writers:
     """Asks the registry of a cluster for each schema that this process has not seen yet."""
 
-    def __init__(self, key: SideDecodings, value: SideDecodings, registries: Mapping[str, RegistrySettings]) -> None:
-        """`registries`: cluster -> its registry."""
+    def __init__(
+        self,
+        key: SideDecodings,
+        value: SideDecodings,
+        registries: Mapping[str, RegistrySettings],
+        home: RegistrySettings | None = None,
+    ) -> None:
+        """`registries`: cluster -> its registry. `home`: the one that the schemas are from by which values are read."""
         self._sides = {"key": key, "value": value}
         self._registries = registries
+        self._home = home
 
     def __call__(self, cluster: str, missing: Missing) -> tuple[Written, Written]:
         """What becomes of what a schema has written: in rows, and for the condition.
@@ -45,15 +52,27 @@ class Writers:
         if settings is None:
             refused = ("refused", f"it has schema {schema_id}, and cluster {cluster} has no schema.registry.url")
             return refused, refused
-        try:
-            schema = Registry(settings).schema_by_id(schema_id)
-        except SchemaUnknown as error:
-            refused = ("refused", error.detail)
-            return refused, refused
-        writer = _writer(schema, tuple(indexes))
+        writer = self._own(decodings.rows or decodings.condition, settings, schema_id, tuple(indexes))
+        if writer is None:
+            try:
+                schema = Registry(settings).schema_by_id(schema_id)
+                writer = _writer(schema, tuple(indexes))
+            except (SchemaUnknown, ValueError) as error:
+                refused = ("refused", f"schema {schema_id}: {getattr(error, 'detail', error)}")
+                return refused, refused
         unused = ("refused", "nothing is decoded")
         rows, condition = (unused if one is None else _written(one, writer) for one in decodings)
         return rows, condition
+
+
+    def _own(
+        self, decoding: Decoding | None, settings: RegistrySettings, schema_id: int, indexes: tuple[int, ...]
+    ) -> WriterSchema | None:
+        """The schema that values are read by, if that one has written them, too: it came with the task."""
+        reader = None if decoding is None else decoding.reader
+        if reader is None or reader.id != schema_id or self._home is None or settings.identity != self._home.identity:
+            return None
+        return reader.as_writer(indexes)
 
 
 def _writer(schema: Schema, indexes: tuple[int, ...]) -> WriterSchema:

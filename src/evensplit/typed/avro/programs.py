@@ -19,6 +19,9 @@ has no column, and what `_Programs.skip` gives for a step."""
 _STEPS_MAX = 100_000
 """The most steps of a program. Unions may read a type in several ways, and so again what is in it."""
 
+_DEPTH_MAX = 200
+"""How deep types that are passed over may be nested, records left out: the kernel takes some more."""
+
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 """Type -> how many bytes a value has."""
 
@@ -62,11 +65,15 @@ class _Programs:
     count: int = 0
     """How many steps there are."""
 
-    def step(self, writer: Schema, reader: Schema, of: DataType, here: Path) -> Tree:
-        """How what `writer` has written becomes a value of `of`, the reader's type or a part of it."""
+    def counted(self) -> None:
+        """Count a step."""
         self.count += 1
         if self.count > _STEPS_MAX:
             raise ValueError(f"the schemas need more than {_STEPS_MAX:,} steps")
+
+    def step(self, writer: Schema, reader: Schema, of: DataType, here: Path) -> Tree:
+        """How what `writer` has written becomes a value of `of`, the reader's type or a part of it."""
+        self.counted()
         if writer.kind == "union":
             return (
                 "union",
@@ -153,8 +160,11 @@ class _Programs:
             return ("null",)
         return ("default", as_written, self.step(reader, reader, of, here))
 
-    def skip(self, writer: Schema) -> Tree:
+    def skip(self, writer: Schema, depth: int = 1) -> Tree:
         """How to pass over a value."""
+        self.counted()
+        if depth > _DEPTH_MAX:
+            raise ValueError(f"the writer's schema is nested in more than {_DEPTH_MAX} levels")
         if writer.kind in _FIXED:
             return ("fixed", _FIXED[writer.kind])
         if writer.kind == "fixed":
@@ -165,7 +175,7 @@ class _Programs:
             return ("bytes",)
         if writer.kind == "record":
             return self.record_skip(writer)
-        return (writer.kind, *(self.skip(one) for one in writer.inner))
+        return (writer.kind, *(self.skip(one, depth + 1) for one in writer.inner))
 
     def record_skip(self, writer: Schema) -> Tree:
         number = self.numbers.get(id(writer))

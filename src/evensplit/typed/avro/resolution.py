@@ -15,6 +15,9 @@ _PROMOTED = {
 }
 """Type -> those that it may be read as."""
 
+_COMPARED_MAX = 1_000_000
+"""Two schemas whose types need more comparisons are refused: that many take a second."""
+
 _NAMED = ("record", "enum", "fixed")
 
 Path = tuple[str, ...]
@@ -34,6 +37,12 @@ class Resolution:
     matching: dict[tuple[int, int], str | None] = field(default_factory=dict)
     """Records that were compared -> why they do not match."""
 
+    same: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """Records that were compared -> whether they are the same."""
+
+    compared: int = 0
+    """How often types were compared."""
+
     def __post_init__(self) -> None:
         known: set[int] = set()
         left = [self.reader]
@@ -47,6 +56,12 @@ class Resolution:
                 self.field_names.update(((schema.name, alias), one.name) for alias in one.aliases)
                 left.append(one.schema)
             left.extend(schema.inner)
+
+    def counted(self) -> None:
+        """Count a comparison."""
+        self.compared += 1
+        if self.compared > _COMPARED_MAX:
+            raise ValueError(f"the schemas need more than {_COMPARED_MAX:,} comparisons of types")
 
     def name(self, writer: Schema) -> str:
         """The full name of a writer's type, as the reader calls it."""
@@ -75,6 +90,7 @@ class Resolution:
 
         `here`: the fields on the way to it.
         """
+        self.counted()
         if writer.kind == "union":
             found = [
                 self.mismatch(one, self.branch_reader(writer, number, reader), here)
@@ -142,10 +158,15 @@ class Resolution:
 
     def branch_reader(self, writer: Schema, number: int, reader: Schema) -> Schema:
         """What a branch of a writer's union is read as: of the same union, the same branch."""
-        return reader.inner[number] if self.is_same(writer, reader, set()) else reader
+        assumed: set[tuple[int, int]] = set()
+        if not self.is_same(writer, reader, assumed):
+            return reader
+        self.same.update(dict.fromkeys(assumed, True))
+        return reader.inner[number]
 
     def is_same(self, writer: Schema, reader: Schema, assumed: set[tuple[int, int]]) -> bool:
         """Whether two types are the same, but for namespaces and what is no part of the types."""
+        self.counted()
         if writer.kind != reader.kind or len(writer.inner) != len(reader.inner):
             return False
         if writer.kind in _NAMED and self.short_name(writer) != reader.short_name:
@@ -155,9 +176,16 @@ class Resolution:
             pairs = zip(writer.inner, reader.inner, strict=True)
             return alike and all(self.is_same(*pair, assumed) for pair in pairs)
         pair = (id(writer), id(reader))
-        if pair in assumed:
-            return True
+        if pair in assumed or pair in self.same:
+            return self.same.get(pair, True)
         assumed.add(pair)
+        same = self.is_same_record(writer, reader, assumed)
+        if not same:
+            self.same[pair] = False
+        return same
+
+    def is_same_record(self, writer: Schema, reader: Schema, assumed: set[tuple[int, int]]) -> bool:
+        """The same for records: those that are `assumed` to be the same are only so if all are."""
         try:
             fields = self.fields(writer)
         except ValueError:

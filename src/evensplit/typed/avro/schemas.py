@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,7 +98,7 @@ def read_schema(text: str, references: Sequence[str] = ()) -> Schema:
             raise ValueError(f"{where} has {len(one):,} characters, {SCHEMA_BYTES_MAX:,} are read")
         try:
             # It says what is wrong with names and types.
-            parsed = parse_schema(json.loads(one), named_schemas=named, _write_hint=False)
+            parsed = parse_schema(_checked(json.loads(one)), named_schemas=named, _write_hint=False)
             made = _made(parsed, schemas, "")
         except UnknownType as error:
             raise ValueError(f"{where} uses {error.name}, which is neither in it nor in a reference") from None
@@ -153,14 +154,28 @@ def _annotate(made: Schema, given: Mapping[str, Any]) -> None:
     made.spark_type = str(given.get(_INTERVALS, "")) if made.kind in ("int", "long") else ""
     if logical in _LOGICAL.get(made.kind, ()):
         made.logical = str(logical)
-    if logical != "decimal" or made.kind not in ("bytes", "fixed"):
-        return
-    precision, scale = given.get("precision"), given.get("scale", 0)
+    if logical == "decimal" and made.kind in ("bytes", "fixed"):
+        made.logical, made.precision, made.scale = "decimal", given["precision"], given.get("scale", 0)
+
+
+def _checked(given: Any) -> Any:
+    """A schema as JSON, without decimals that are none: as in Java, they are bytes. fastavro would refuse them."""
+    if isinstance(given, list):
+        return [_checked(one) for one in given]
+    if not isinstance(given, dict):
+        return given
+    made = {key: _checked(one) if key in ("type", "items", "values", "fields") else one for key, one in given.items()}
+    if given.get("logicalType") == "decimal" and not _is_decimal(given):
+        del made["logicalType"]
+    return made
+
+
+def _is_decimal(given: Mapping[str, Any]) -> bool:
+    precision, scale, size = given.get("precision"), given.get("scale", 0), given.get("size", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision < 1:
-        return
-    # What does not fit into so many bytes is no decimal.
-    if made.kind == "bytes" or 10**precision - 1 < 1 << max(8 * made.size - 1, 0):
-        made.logical, made.precision, made.scale = "decimal", precision, scale
+        return False
+    # As in Java, what may not fit into so many bytes is no decimal.
+    return given.get("type") != "fixed" or (isinstance(size, int) and precision <= math.log10(2) * (8 * size - 1))
 
 
 def _full(name: str, namespace: str) -> str:
