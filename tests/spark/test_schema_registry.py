@@ -12,7 +12,7 @@ import fastavro
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.testing import LocalKafka, LocalRegistry
 from tests.support.from_protobuf import compiled
@@ -153,7 +153,7 @@ def test_a_schema_that_evolves_while_a_query_runs(
     query = start()
     try:
         query.processAllAvailable()
-        fields = [*ORDER_2["fields"], {"name": "more", "type": "string", "default": ""}]  # type: ignore[misc]
+        fields = [*ORDER_2["fields"], {"name": "more", "type": "string", "default": ""}]
         order_3 = {**ORDER_2, "fields": fields}
         third = registry.register(f"{orders}-value", json.dumps(order_3))
         produce(

@@ -64,7 +64,6 @@ class Writers:
         rows, condition = (unused if one is None else _written(one, writer) for one in decodings)
         return rows, condition
 
-
     def _own(
         self, decoding: Decoding | None, settings: RegistrySettings, schema_id: int, indexes: tuple[int, ...]
     ) -> WriterSchema | None:
