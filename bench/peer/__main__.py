@@ -36,7 +36,7 @@ from bench.peer.processes import ROOT, Hosts, machine
 from bench.peer.report import line, tables, write_docs
 from bench.peer.typed import typed
 from bench.run import BROKER
-from evensplit.testing.process.spark_kafka_jars import SPARK, connector_jars
+from evensplit.testing.process.spark_kafka_jars import SPARK, avro_jar, connector_jars
 
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
@@ -134,7 +134,7 @@ def run(
         def turn(doing: str) -> None:
             bar.update(task, description=doing, advance=1)
 
-        jars = ",".join(str(jar) for jar in connector_jars())
+        jars = ",".join(str(jar) for jar in (*connector_jars(), avro_jar()))
         hosts = Hosts(jars, LOGS, say)
         bench = Bench(reach, hosts, say, turn)
         try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import string
 import zlib
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
+import fastavro
 import pyarrow as pa
 from confluent_kafka import Producer
 
@@ -28,20 +31,48 @@ CENTS = (0, 50, 95, 99)
 ALPHABET = string.ascii_letters + string.digits
 
 
-EVENTS, ORDERS, DAMAGED_ORDERS = "events", "orders", "damaged orders"
-CONTENTS = (EVENTS, ORDERS, DAMAGED_ORDERS)
-"""What values are: JSON of any size; orders of about 200 bytes in JSON; the same, of which 1 % are cut off."""
+EVENTS, ORDERS, DAMAGED_ORDERS, AVRO_ORDERS = "events", "orders", "damaged orders", "orders in Avro"
+CONTENTS = (EVENTS, ORDERS, DAMAGED_ORDERS, AVRO_ORDERS)
+"""What values are: JSON of any size; orders of about 200 bytes in JSON; the same, of which 1 % are cut off; and in Avro
+with the frame of a schema registry, about 100 bytes."""
 
 ORDER_BYTES = 200
 ORDER_SCHEMA = (
     "id BIGINT, customer STRING, amount DOUBLE, currency STRING, note STRING, paid BOOLEAN, items INT, "
     "address STRUCT<street: STRING, city: STRING, zip: STRING>"
 )
+ORDER_AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "customer", "type": "string"},
+            {"name": "amount", "type": "double"},
+            {"name": "currency", "type": "string"},
+            {"name": "note", "type": ["null", "string"]},
+            {"name": "paid", "type": "boolean"},
+            {"name": "items", "type": "int"},
+            {
+                "name": "address",
+                "type": {
+                    "type": "record",
+                    "name": "Address",
+                    "fields": [{"name": name, "type": "string"} for name in ("street", "city", "zip")],
+                },
+            },
+        ],
+    }
+)
+FRAME = b"\0\0\0\0\x07"
+"""What Confluent's serializers put before a value: a zero byte, and the id of its schema."""
 STREETS = ("Königstraße", "Rue Église", "Calle Peñón", "Main Street", "Plaça Reial", "Øster Allé")
 
 
-def orders(count: int = POOL, seed: int = SEED, *, damaged: bool = False) -> tuple[tuple[bytes, bytes], ...]:
-    """`count` keys and values: orders in JSON, with names that are not ASCII, and a note in two of three."""
+def orders(
+    count: int = POOL, seed: int = SEED, *, damaged: bool = False, avro: bool = False
+) -> tuple[tuple[bytes, bytes], ...]:
+    """`count` keys and values: orders in JSON or Avro, with names that are not ASCII, and a note in two of three."""
     rng = random.Random(seed)
     made = []
     for number in range(count):
@@ -61,15 +92,29 @@ def orders(count: int = POOL, seed: int = SEED, *, damaged: bool = False) -> tup
             "items": rng.randrange(1, 30),
             "address": address,
         }
-        value = json.dumps(order, ensure_ascii=False, separators=(",", ":")).encode()
+        value = _in_avro(order) if avro else json.dumps(order, ensure_ascii=False, separators=(",", ":")).encode()
         made.append((b"user-%05d" % rng.randrange(USERS), value[:-20] if damaged and number % 100 == 0 else value))
     return tuple(made)
+
+
+def _in_avro(order: dict[str, Any]) -> bytes:
+    out = io.BytesIO(FRAME)
+    out.seek(len(FRAME))
+    fastavro.schemaless_writer(out, _avro_schema(), order)
+    return out.getvalue()
+
+
+@cache
+def _avro_schema() -> Any:
+    return fastavro.parse_schema(json.loads(ORDER_AVRO))
 
 
 @cache
 def contents(content: str, value_bytes: int) -> tuple[tuple[bytes, bytes], ...]:
     """Keys and values of one of CONTENTS, which a topic repeats."""
-    return records(value_bytes) if content == EVENTS else orders(damaged=content == DAMAGED_ORDERS)
+    if content == EVENTS:
+        return records(value_bytes)
+    return orders(damaged=content == DAMAGED_ORDERS, avro=content == AVRO_ORDERS)
 
 
 @cache

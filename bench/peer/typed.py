@@ -4,25 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.peer.data import DAMAGED_ORDERS, ORDER_BYTES, ORDER_SCHEMA, ORDERS
+from bench.peer.data import AVRO_ORDERS, DAMAGED_ORDERS, ORDER_AVRO, ORDER_BYTES, ORDER_SCHEMA, ORDERS
 from bench.peer.plan import OURS, OURS_UNDAMAGED, PARTITIONS, SPARK, Goal, Host, Kind, Scale, Side, Topic, Workload
 
 Steps = tuple[str | tuple[str, ...], ...]
 
-_PARSED = (f"from_json(cast(value as string), '{ORDER_SCHEMA}') as value",)
 _TWO = ("value.id as id", "value.amount as amount")
-_ALL_FIELDS = {"value.format": "json", "value.schema": ORDER_SCHEMA, "columns": "value"}
-_TWO_FIELDS = {**_ALL_FIELDS, "columns": "value.id, value.amount"}
+_CONDITION = "value.amount >= 900"
+"""One in ten orders is of so much."""
+_JSON = {"value.format": "json", "value.schema": ORDER_SCHEMA}
+_AVRO = {"value.format": "avro", "value.schema": ORDER_AVRO, "value.framing": "confluent"}
+_FORMATS = (
+    ("json", "JSON", _JSON, (f"from_json(cast(value as string), '{ORDER_SCHEMA}') as value",), (8, 12, 18)),
+    ("avro", "Avro", _AVRO, (f"from_avro(substring(value, 6, 1000000), '{ORDER_AVRO}', map()) as value",), (5, 8, 12)),
+)
 
 
 def typed(cores: int, scale: Scale) -> list[Workload]:
-    """JSON with all fields, and with two of them; and with values that are malformed."""
+    """JSON and Avro with all fields, with two of them, and with these where a condition holds; and malformed JSON."""
     orders = Topic("orders", ORDER_BYTES, "lz4", scale.rows_typed, PARTITIONS, content=ORDERS)
     damaged = Topic("damaged-orders", ORDER_BYTES, "lz4", scale.rows_typed, PARTITIONS, content=DAMAGED_ORDERS)
-    made = [
-        _beside_spark("json-all", "JSON, all 8 fields", orders, cores, (_PARSED,), _ALL_FIELDS, (), 8),
-        _beside_spark("json-two", "JSON, 2 of 8 fields", orders, cores, (_PARSED, _TWO), _TWO_FIELDS, (_TWO,), 12),
-    ]
+    avro = Topic("avro-orders", ORDER_BYTES // 2, "lz4", scale.rows_typed, PARTITIONS, content=AVRO_ORDERS)
+    made = []
+    for key, name, options, parsed, times in _FORMATS:
+        topic = orders if key == "json" else avro
+        two = {**options, "columns": "value.id, value.amount"}
+        for what, title, theirs, own, ours, goal in (
+            ("all", "all 8 fields", (parsed,), {**options, "columns": "value"}, (), times[0]),
+            ("two", "2 of 8 fields", (parsed, _TWO), two, (_TWO,), times[1]),
+            (
+                *("where", "2 fields where 10 % pass", (parsed, _CONDITION, _TWO)),
+                *({**two, "where": _CONDITION}, (_TWO,), times[2]),
+            ),
+        ):
+            made.append(_beside_spark(f"{key}-{what}", f"{name}, {title}", topic, cores, theirs, own, ours, goal))
     if cores == 1:
         made += [_damaged(how, orders, damaged) for how in ("null", "column")]
     return [replace(one, rounds=scale.rounds) for one in made]
@@ -49,7 +64,7 @@ def _beside_spark(
 
 def _damaged(how: str, orders: Topic, damaged: Topic) -> Workload:
     columns = "value, value_error, value_raw" if how == "column" else "value"
-    options = {**_ALL_FIELDS, "onDecodeError": how, "columns": columns, "readers": "1"}
+    options = {**_JSON, "onDecodeError": how, "columns": columns, "readers": "1"}
     return Workload(
         key=f"json-damaged-{how}",
         title=f"JSON, 1 % malformed, `{how}`",

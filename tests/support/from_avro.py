@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pyarrow as pa
 
-from evensplit.testing.process.jars import fetch_jars
-from evensplit.testing.process.spark_kafka_jars import Jar, check, ivy_file
+from evensplit.testing.process.spark_kafka_jars import avro_jar
 from evensplit.typed.avro.programs import program
 from evensplit.typed.avro.reading import is_plain_union, read_type
 from evensplit.typed.avro.schemas import Schema, read_schema
@@ -32,13 +31,6 @@ Question = tuple[str, str, Sequence[bytes]]
 
 _READ = "__read"
 """The field that tells a value that is bad from one whose fields are null."""
-
-_JAR = Jar(
-    "org.apache.spark",
-    "spark-avro_2.13",
-    "4.0.0",
-    "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709",
-)
 
 _PYTHON = {"boolean": bool, "string": str, "bytes": bytes, "array": list, "map": dict}
 
@@ -59,9 +51,7 @@ def kernel_answers(writer: str, reader: str, values: Sequence[bytes], paths: Seq
 
 def load_avro(spark: SparkSession) -> None:
     """Give a session the jar that has `from_avro`."""
-    libs = fetch_jars(f"spark-avro-{_JAR.version}", ivy_file((_JAR,)), {_JAR.file})
-    check(libs, (_JAR,))
-    spark.sql(f"ADD JAR {libs / _JAR.file}")
+    spark.sql(f"ADD JAR {avro_jar()}")
 
 
 def spark_answers(spark: SparkSession, questions: Sequence[Question]) -> list[tuple[str, list[Answer]]]:

@@ -59,6 +59,15 @@ JARS = (
 )
 
 
+AVRO = Jar(
+    "org.apache.spark",
+    "spark-avro_2.13",
+    "4.0.0",
+    "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709",
+)
+"""The newest that can be had; it works with Spark 4.2 and 4.3."""
+
+
 def ivy_file(jars: tuple[Jar, ...] = JARS) -> str:
     """These jars without their dependencies: Spark has the rest."""
     lines = [
@@ -87,6 +96,13 @@ def connector_jars() -> list[Path]:
     libs = fetch_jars(NAME, ivy_file(), {jar.file for jar in JARS})
     check(libs)
     return [libs / jar.file for jar in JARS]
+
+
+def avro_jar() -> Path:
+    """The jar that gives Spark `from_avro`, in the user's cache, downloaded if needed. Raises as `connector_jars`."""
+    libs = fetch_jars(f"spark-avro-{AVRO.version}", ivy_file((AVRO,)), {AVRO.file})
+    check(libs, (AVRO,))
+    return libs / AVRO.file
 
 
 def check(libs: Path, jars: tuple[Jar, ...] = JARS) -> None:
