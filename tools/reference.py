@@ -44,7 +44,6 @@ where it overrides the option of the query), or single topics (in the option's J
 
 KINDS = {
     "addresses": "`host:port` of one or more brokers, separated by commas; IPv6 addresses in brackets",
-    "condition": "a condition in Spark's SQL",
     "choice": "one of the words in the last column, in upper or lower case",
     "duration": "a number and a unit, `ms`, `s`, `m`, `h` or `d`: `90s`, `1.5 h`",
     "flag": "`true` or `false`",

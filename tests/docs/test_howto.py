@@ -6,12 +6,14 @@ and the absolute paths are below a directory of the test.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from evensplit.testing import LocalKafka
+from evensplit.testing import LocalKafka, LocalRegistry
 from tests.support.pages import DOCS, PLAIN, pages_with_examples, run_page
 
 pytestmark = [
@@ -27,7 +29,20 @@ Place = dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def place(east: LocalKafka, west: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def registry() -> Iterator[LocalRegistry]:
+    """A schema registry that has a schema of orders."""
+    fields = [{"name": "id", "type": "long"}, {"name": "amount", "type": "double"}]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("no_proxy", "*")
+        with LocalRegistry() as running:
+            running.register("orders-value", json.dumps({"type": "record", "name": "Order", "fields": fields}))
+            yield running
+
+
+@pytest.fixture(scope="module")
+def place(
+    east: LocalKafka, west: LocalKafka, registry: LocalRegistry, tmp_path_factory: pytest.TempPathFactory
+) -> Place:
     """What stands for the names on the pages. Both have the orders that the first page writes; clicks is empty."""
     root = tmp_path_factory.mktemp("pages")
     for name in ("etc/streams", "data/checkpoints"):
@@ -36,6 +51,7 @@ def place(east: LocalKafka, west: LocalKafka, tmp_path_factory: pytest.TempPathF
         broker.create_topic("orders", partitions=3)
         broker.create_topic("clicks", partitions=4)
     found = {
+        "http://registry:8081": registry.url,
         "eu-1:9092": east.bootstrap_servers,
         "us-1:9092": west.bootstrap_servers,
         "/etc/streams": str(root / "etc/streams"),

@@ -13,12 +13,13 @@ from collections import Counter, defaultdict
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import fastavro
 import pytest
 
-from evensplit.testing import LocalKafka
+from evensplit.testing import LocalKafka, LocalRegistry
 from evensplit.testing.process.sessions import kill_session
 from tests.support.connect import alone
 from tests.support.queries import committed
@@ -179,38 +180,36 @@ def test_duckdb_has_each_record_once_although_the_program_is_killed(
 
 
 @pytest.mark.slow
-def test_avro_and_json(east: LocalKafka, topic: str, tmp_path: Path) -> None:
-    """The Avro values are written here with schemas of the test's own, as another program would write them."""
+def test_dead_letters(east: LocalKafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values are written here with schemas of the test's own, as another program would write them."""
+    monkeypatch.setenv("no_proxy", "*")
     fields = [
         {"name": name, "type": kind} for name, kind in (("id", "long"), ("customer", "string"), ("cents", "long"))
     ]
     old = {"type": "record", "name": "Order", "fields": fields}
-    new = {**old, "fields": [*fields, {"name": "currency", "type": "string", "default": "?"}]}
+    new = {**old, "fields": [*fields, {"name": "currency", "type": "string", "default": "CHF"}]}
+    with LocalRegistry() as registry:
+        numbers = {id(one): registry.register(f"{topic}-value", json.dumps(one)) for one in (old, new)}
 
-    def avro(schema: int, **order: object) -> bytes:
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, fastavro.parse_schema(old if schema == 1 else new), order)
-        return bytes([0, 0, 0, 0, schema]) + out.getvalue()
+        def avro(schema: dict[str, Any], **order: object) -> bytes:
+            out = io.BytesIO()
+            fastavro.schemaless_writer(out, fastavro.parse_schema(schema), order)
+            return b"\0" + numbers[id(schema)].to_bytes(4, "big") + out.getvalue()
 
-    def order(n: int, **more: object) -> dict[str, object]:
-        return {"id": n, "customer": f"c{n}", "cents": 10 * n, **more}
-
-    in_json = [json.dumps(order(n, currency="CHF")).encode() for n in range(50)]
-    in_avro = [avro(1, **order(n)) for n in range(30)] + [avro(2, **order(n, currency="SEK")) for n in range(20)]
-    broken = [b"\0\0\0\0\2\6", b"\0\0\0\0\7abc", b"", None]
-    for name, good, bad in ((topic, in_json, [b"{"]), (f"{topic}-avro", in_avro, broken)):
-        east.create_topic(name)
-        produce(east.bootstrap_servers, name, [Draft(value) for value in [*good, *bad]])
-    arguments = ["--bootstrap-servers", east.bootstrap_servers, "--json-topic", topic, "--avro-topic", f"{topic}-avro"]
-    assert [line.split() for line in run("avro_and_json", *arguments, within=tmp_path)] == [
-        [topic, "50", "orders", f"{sum(range(50)) / 10:.2f}", "CHF"],
-        [f"{topic}-avro", "30", "orders", f"{sum(range(30)) / 10:.2f}", "EUR"],
-        [f"{topic}-avro", "20", "orders", f"{sum(range(20)) / 10:.2f}", "SEK"],
-        *(
-            [name, "partition", "0,", "offset", f"{offset}:", "cannot", "be", "decoded"]
-            for name, offset in [(topic, 50), *((f"{topic}-avro", 50 + n) for n in range(4))]
-        ),
+        good = [avro(old, id=n, customer=f"c{n}", cents=10 * n) for n in range(30)]
+        good += [avro(new, id=n, customer=f"c{n}", cents=10 * n, currency="SEK") for n in range(20)]
+        broken = [good[-1][:6], b"\0\0\x0f\x42\x40abc", b"", None]
+        east.create_topic(topic)
+        produce(east.bootstrap_servers, topic, [Draft(value) for value in [*good, *broken]])
+        servers = ["--bootstrap-servers", east.bootstrap_servers, "--registry", registry.url, "--topic", topic]
+        lines = run("dead_letters", *servers, within=tmp_path)
+    assert [line.split() for line in lines[:-4]] == [
+        ["30", "orders", f"{sum(range(30)) / 10:.2f}", "CHF"],
+        ["20", "orders", f"{sum(range(20)) / 10:.2f}", "SEK"],
     ]
+    assert lines[-4].split() == ["3", "dead", "letters", "in", f"{topic}-dead-letters:"]
+    assert [line.partition(": ")[0] for line in lines[-3:]] == [f"{topic}/0/{offset}" for offset in (50, 51, 52)]
+    assert "1000000: it has no such schema" in lines[-2]
 
 
 @pytest.mark.slow
@@ -249,7 +248,7 @@ def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
 
 
 LAST_LINES = {
-    "avro_and_json": r"orders_avro +partition \d, offset \d+: cannot be decoded",
+    "dead_letters": r"orders/\d/\d+: .*",
     "duckdb_exactly_once": "350 rows, 350 distinct records",
     "migration": "batch 2: partition 2, offsets 40 to 99",
     "spark_connect": ".*partitions? per reader, as even as possible.*",

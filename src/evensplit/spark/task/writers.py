@@ -57,8 +57,11 @@ class Writers:
             try:
                 schema = Registry(settings).schema_by_id(schema_id)
                 writer = _writer(schema, tuple(indexes))
-            except (SchemaUnknown, ValueError) as error:
-                refused = ("refused", f"schema {schema_id}: {getattr(error, 'detail', error)}")
+            except SchemaUnknown as error:
+                refused = ("refused", error.detail)
+                return refused, refused
+            except ValueError as error:
+                refused = ("refused", f"schema {schema_id}: {error}")
                 return refused, refused
         unused = ("refused", "nothing is decoded")
         rows, condition = (unused if one is None else _written(one, writer) for one in decodings)
