@@ -45,7 +45,7 @@ def encoded(number: int, schema: dict[str, Any], order: dict[str, Any]) -> bytes
 
 
 def orders(old: int, new: int) -> list[bytes]:
-    """40 orders: 20 of the first schema, 18 of the second, one that is cut off, and one of a schema that nobody knows."""
+    """40 orders: 20 of the first schema, 18 of the second, one that is cut off, and one of an unknown schema."""
     first = [encoded(old, OLD, {"id": n, "customer": f"c{n % 7}", "cents": 100 + n}) for n in range(20)]
     second = [
         encoded(new, NEW, {"id": n, "customer": f"c{n % 7}", "cents": 100 + n, "currency": "USD"})
