@@ -103,6 +103,11 @@ impl TypedColumn {
         self.faults
     }
 
+    /// Takes back those that were counted since there were so many.
+    pub(crate) fn restore_faults(&mut self, faults: u64) {
+        self.faults = faults;
+    }
+
     /// Notes that what comes next is from this cluster.
     #[inline]
     pub(crate) fn select(&mut self, cluster: &str) {

@@ -101,10 +101,15 @@ impl Filter {
         self.faulty
     }
 
-    /// Notes that the current record is left out.
-    pub(crate) fn leave_out(&mut self) {
+    /// Notes that the current record is left out, and whether its key and its value cannot be decoded.
+    pub(crate) fn leave_out(&mut self, faulty: Sides<bool>) {
         self.filtered += 1;
-        self.faulty += u64::from(self.faults.key.is_some()) + u64::from(self.faults.value.is_some());
+        self.faulty += u64::from(faulty.key) + u64::from(faulty.value);
+    }
+
+    /// Whether the key and the value of the current record are known not to be decoded.
+    pub(crate) fn faulty_now(&self) -> Sides<bool> {
+        Sides { key: self.faults.key.is_some(), value: self.faults.value.is_some() }
     }
 
     /// Why the key and the value of the current record cannot be decoded.
@@ -139,7 +144,7 @@ impl Filter {
                 }
             }
         }
-        let faulty = Sides { key: self.faults.key.is_some(), value: self.faults.value.is_some() };
+        let faulty = self.faulty_now();
         if self.is_true(facts, faulty)? {
             return Ok(Verdict::Wanted);
         }

@@ -72,6 +72,7 @@ pub(crate) struct Mark {
     bytes_elsewhere: usize,
     key_bytes: usize,
     value_bytes: usize,
+    faults: Sides<u64>,
 }
 
 /// The finished columns.
@@ -311,6 +312,7 @@ impl Rows {
             bytes_elsewhere: self.bytes_elsewhere,
             key_bytes: self.key.mark(),
             value_bytes: self.value.mark(),
+            faults: self.faults(),
         }
     }
 
@@ -319,6 +321,11 @@ impl Rows {
         self.bytes_elsewhere = mark.bytes_elsewhere;
         self.key.truncate(mark.rows, mark.key_bytes);
         self.value.truncate(mark.rows, mark.value_bytes);
+        for (cells, faults) in [(&mut self.key, mark.faults.key), (&mut self.value, mark.faults.value)] {
+            if let Cells::Typed(column) = cells {
+                column.restore_faults(faults);
+            }
+        }
         if let Some(offsets) = &mut self.offset {
             offsets.truncate(mark.rows);
         }

@@ -153,7 +153,7 @@ impl Taking<'_> {
         let facts = Facts { record, labels: self.labels, offset, micros: &micros, timestamp_type };
         let verdict = match filter.judge(&facts, rows.typed())? {
             Verdict::Unwanted => {
-                filter.leave_out();
+                filter.leave_out(filter.faulty_now());
                 return Ok(Decode::Done);
             }
             Verdict::Unknown(missing) => return Ok(Decode::Unknown(missing)),
@@ -170,7 +170,7 @@ impl Taking<'_> {
             key: known.key.is_some() || after.key > before.key,
             value: known.value.is_some() || after.value > before.value,
         };
-        let known = Sides { key: known.key.is_some(), value: known.value.is_some() };
+        let known = filter.faulty_now();
         let wanted = match verdict {
             Verdict::Wanted if faulty == known => true,
             Verdict::IfFaulty if faulty == known => false,
@@ -180,7 +180,7 @@ impl Taking<'_> {
             self.push(record, offset, rows)?;
         } else {
             rows.roll_back(mark);
-            filter.leave_out();
+            filter.leave_out(faulty);
         }
         Ok(Decode::Done)
     }

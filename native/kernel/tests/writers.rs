@@ -5,7 +5,7 @@
 mod common;
 
 use common::typed::cell;
-use common::{Batch, Codec, EVERYTHING, LIMITS};
+use common::{Batch, Codec, Record, EVERYTHING, LIMITS};
 use evensplit_kernel::{
     Array, ColumnBuilder, DataType, Decoding, Field, Format, Framing, Kind, Limits, MissingWriter, OnFault, Selection,
     Typed, Writer, Written,
@@ -167,4 +167,23 @@ fn more_schemas_than_are_remembered() {
     assert_eq!((rows.len(), asked.len()), (20_050, 20_050));
     let (rows, asked) = read(&mut builder, &frame, |_| Written::In(Format::Json));
     assert_eq!((rows.len(), asked.len()), (20_050, 20_050), "none of them is there any more");
+}
+
+#[test]
+fn what_is_tried_again_is_counted_once() {
+    // The key cannot be decoded, and the schema of the value is asked for after that.
+    let record = Record { key: Some(b"{".to_vec()), ..Record::plain(0, &framed(1, "{}")) };
+    let frame = Batch { records: vec![record], ..Batch::plain(0, Codec::None, &[b"x"]) }.encode();
+    let key = Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of() };
+    let value = Decoding { format: None, framing: Framing::Id, data_type: of() };
+    let mut builder = ColumnBuilder::new(Selection { key: true, ..SELECTION }, LIMITS).with_decoding(
+        Some(&key),
+        Some(&value),
+        OnFault::Null,
+    );
+    let done = builder.append(&frame, "east", "t", 0, EVERYTHING, &[]).unwrap();
+    assert_eq!((done.missing.map(|missing| missing.writer), builder.faults()), (Some(id(1)), 0));
+    add(&mut builder, "east", 1, Written::In(Format::Json));
+    let again = builder.append(&frame, "east", "t", 0, EVERYTHING, &[]).unwrap();
+    assert_eq!((again.missing, builder.faults(), builder.rows()), (None, 1, 1));
 }

@@ -61,7 +61,6 @@ from evensplit.spark.options.spec.formats import (
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, MIN_OFFSETS, POLL_TIMEOUT
 from evensplit.spark.options.spec.registry import (
     KEY_SUBJECT,
-    REGISTRY_OPTIONS,
     REGISTRY_OTHER,
     REGISTRY_URL,
     VALUE_SUBJECT,
@@ -80,7 +79,7 @@ BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
     *("settings", "settings.bounded", "settings.key_schema", "settings.value_schema"),
     *("reading", "reading.columns", "reading.key", "reading.value", "reading.where", "reading.registry"),
-    *("pins", "registry"),
+    *("pins", "registry", "schemas_known"),
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }
 """Attributes of the parsed options that rules make, and no single option."""
@@ -102,7 +101,9 @@ def beside(option: Option) -> dict[str, str]:
             found |= {form.name: "protobuf", schema.name: MESSAGES}
         if option is subject:
             found |= {form.name: "json", REGISTRY_URL.name: REGISTRY_URL.example}
-    if option in REGISTRY_OPTIONS and option.needs == REGISTRY_URL.name:
+    if option is REGISTRY_URL or option.needs == REGISTRY_URL.name:
+        found |= {VALUE_FORMAT.name: "json", VALUE_SCHEMA.name: "another DOUBLE"}
+    if option.needs == REGISTRY_URL.name:
         found |= {REGISTRY_URL.name: REGISTRY_URL.example}
     if option.useless_without:
         found[option.useless_without] = BY_NAME[option.useless_without.lower()].example

@@ -70,6 +70,12 @@ def test_a_change_is_accepted_by_its_fingerprint_and_kept(east: FakeKafka, befor
         source(east, "id BIGINT", acceptSchema=fingerprint).plan(after)
 
 
+def test_options_that_leave_the_schema_to_a_registry_are_not_compared(east: FakeKafka, before: EnumeratorState) -> None:
+    """As on the command line, which does not ask the registry."""
+    one = Source(east, **{**JSON, "schema.registry.url": "http://registry:8081", "value.subject": "t-value"})  # type: ignore[arg-type]
+    assert one.coordinator.partitions(NONE, before)
+
+
 def test_a_checkpoint_without_a_schema_takes_any(east: FakeKafka) -> None:
     before = restored(source(east).plan(NONE))
     assert source(east, "id BIGINT").plan(before).settings.value_schema.column == '["struct",[["id",["long"]]]]'

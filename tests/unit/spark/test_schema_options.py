@@ -177,6 +177,19 @@ def test_each_cluster_can_have_a_registry_with_a_login_of_its_own() -> None:
     assert "secret" not in repr(parsed)
 
 
+def test_a_registry_that_nothing_is_read_by_is_named_as_ignored() -> None:
+    assert parse_options(REGISTRY).ignored == ("schema.registry.url",)
+    assert parse_options({**REGISTRY, "value.format": "avro"}).ignored == ()
+
+
+def test_a_subject_needs_a_registry_and_no_schema() -> None:
+    given = {**BASE, "value.format": "avro", "value.subject": "orders-value"}
+    (found,) = problems(given)
+    assert found == "value.subject is given without a schema registry; expected schema.registry.url too"
+    (found,) = problems({**REGISTRY, **given, "value.schema": PLAIN})
+    assert found.startswith("value.subject is given beside value.schema")
+
+
 @pytest.mark.parametrize(
     "more, said",
     [

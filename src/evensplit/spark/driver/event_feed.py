@@ -83,7 +83,10 @@ def settings_changed(options: SourceOptions, settings: Settings, clusters: Itera
 
 def check_schemas(settings: Settings, options: SourceOptions) -> None:
     """Raise SchemaChanged if keys or values would be decoded by another schema than `settings`, those of a checkpoint,
-    have, and the user has not accepted it. A checkpoint that knows of no schema takes any."""
+    have, and the user has not accepted it. A checkpoint that knows of no schema takes any; what the options leave open
+    is not compared."""
+    if not options.schemas_known:
+        return
     found: list[str] = []
     fingerprints: list[str] = []
     for side, before, after in (

@@ -34,7 +34,7 @@ from evensplit.spark.options.per_cluster import (
 from evensplit.spark.options.pins import parse_pins
 from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.options.row_columns import row_columns
-from evensplit.spark.options.sides import Lookup, Written
+from evensplit.spark.options.sides import Lookup, SchemaSource
 from evensplit.spark.options.spec.all import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
 from evensplit.spark.options.spec.clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
 from evensplit.spark.options.start_stop import contradictions, says
@@ -134,6 +134,9 @@ class SourceOptions:
     unreachable_timeout_ms: int
     """How long a cluster may be away before that is an error; 0: not at all."""
 
+    schemas_known: bool
+    """Whether it is known what keys and values are decoded by: not, where only a registry has it and was not asked."""
+
     accepted_schemas: tuple[str, ...]
     """Fingerprints of schemas that may follow another one in a checkpoint."""
 
@@ -184,8 +187,8 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     found = tuple(cluster for cluster in clusters if cluster is not None)
     registry = parser.registry or next((one.registry for one in found if one.registry is not None), None)
     refused = registry is None and any(name.startswith(REGISTRY) for name in given.options)
-    written = Written(registry, _only_topic(found), None if given.problems else lookup, refused)
-    rows, schemas = row_columns(given, written, several=CLUSTERS.name in given or metadata is not None)
+    source = SchemaSource(registry, _only_topic(found), None if given.problems else lookup, refused)
+    rows, schemas = row_columns(given, source, several=CLUSTERS.name in given or metadata is not None)
     settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     own["offsets_min"] = own["offsets_min"] or None
@@ -199,8 +202,9 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
         settings=settings,
         reading=ReadOptions(**rows._asdict(), registry=registry, **reading),
         registry=parser.registry,
+        schemas_known=schemas.known,
         pins=parse_pins(given, own["readers"], names),
-        ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows)})),
+        ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows, schemas)})),
         ignored_in_batch=rules.for_streams(given, refused=False),
         refused_in_batch=rules.for_streams(given, refused=True),
         **own,

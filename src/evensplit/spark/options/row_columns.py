@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
 from evensplit.spark.options.condition import row_condition
-from evensplit.spark.options.sides import Side, Written, parse_sides
+from evensplit.spark.options.sides import SchemaSource, Side, parse_sides
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
 from evensplit.spark.options.values import RawOptions, shown
@@ -38,23 +38,26 @@ class ReaderSchemas(NamedTuple):
 
     key: ReaderSchema
     value: ReaderSchema
+    known: bool
+    """Whether they are known: not, where only a registry has one and was not asked."""
 
 
-def row_columns(given: RawOptions, written: Written, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
+def row_columns(given: RawOptions, source: SchemaSource, *, several: bool) -> tuple[RowColumns, ReaderSchemas]:
     """The columns of rows, how keys and values become theirs, which rows are wanted, and by which schemas that is,
     however it was written.
 
-    `written`: what is known of the schemas of keys and values. `several`: there can be several clusters, so rows have
-    the column `cluster` unless it is declined. Raises RegistryError.
+    `source`: where schemas are, beside the options of keys and of values. `several`: there can be several clusters, so
+    rows have the column `cluster` unless it is declined. Raises RegistryError.
     """
-    sides = parse_sides(given, written)
+    sides = parse_sides(given, source)
+    key_schema, value_schema = (side.schema for side in sides.values())
+    schemas = ReaderSchemas(key_schema, value_schema, all(side.known for side in sides.values()))
     where = None
-    if all(side.known for side in sides.values()):
+    if schemas.known:
         where = row_condition(given, {name: side.decoding for name, side in sides.items()})
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
-    schemas = ReaderSchemas(*(side.schema for side in sides.values()))
     flags = {name: given.read(option) for option, name in _EXTRA}
     if COLUMNS_OPTION.name not in given:
         wanted = {*KAFKA_COLUMNS, *faults}

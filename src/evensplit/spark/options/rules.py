@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 
+from evensplit.core.state.reader_schema import NO_SCHEMA
 from evensplit.kafka.options.option import Option
+from evensplit.registry.settings import PREFIX
 from evensplit.spark.options.hints import sought
-from evensplit.spark.options.row_columns import RowColumns
+from evensplit.spark.options.row_columns import ReaderSchemas, RowColumns
 from evensplit.spark.options.spec.all import DECLARED
 from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
@@ -69,12 +71,14 @@ def own_of_metadata(given: RawOptions) -> list[str]:
     return sorted(given.written(name) for name in given.options if name.startswith(prefix) and name not in names)
 
 
-def without_effect(given: RawOptions, rows: RowColumns) -> Iterator[str]:
+def without_effect(given: RawOptions, rows: RowColumns, schemas: ReaderSchemas) -> Iterator[str]:
     """The options given that change nothing, by themselves or for want of another one."""
     for option in DECLARED:
         needed = option.useless_without
         if option.name in given and (option.ignored or (needed and needed not in given)):
             yield option.name
+    if schemas == (NO_SCHEMA, NO_SCHEMA, True):
+        yield from (given.written(name) for name in sorted(given.options) if name.startswith(PREFIX))
     used = {*rows.columns, *(rows.where.condition.columns if rows.where is not None else ())}
     if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in used:
         yield ON_TIMESTAMP_OVERFLOW.name

@@ -36,8 +36,8 @@ Lookup = Callable[[RegistrySettings, str, int | None], Schema]
 """Gives a version of a subject in a registry, None for the latest. Raises RegistryError."""
 
 
-class Written(NamedTuple):
-    """What is known of where keys and values come from."""
+class SchemaSource(NamedTuple):
+    """Where schemas of keys and values are, beside the options of each."""
 
     registry: RegistrySettings | None
     """Where their schemas are; None: no registry is named."""
@@ -108,16 +108,16 @@ class Side(NamedTuple):
 _OPEN = Side(None, known=False)
 
 
-def parse_sides(given: RawOptions, written: Written) -> dict[str, Side]:
+def parse_sides(given: RawOptions, source: SchemaSource) -> dict[str, Side]:
     """Give for "key" and for "value" how they are decoded. Raises RegistryError."""
-    return {options.name: _Parser(given, options, written).side() for options in _SIDES}
+    return {options.name: _Parser(given, options, source).side() for options in _SIDES}
 
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
     given: RawOptions
     options: _SideOptions
-    written: Written
+    source: SchemaSource
 
     def side(self) -> Side:
         given, options = self.given, self.options
@@ -128,9 +128,14 @@ class _Parser:
             return Side(None if said == BINARY_FORMAT else Decoding(STRING_FORMAT, STRING))
         if options.schema.name in given:
             made = {JSON_FORMAT: self._ddl, AVRO_FORMAT: self._avro, PROTOBUF_FORMAT: self._descriptors}[said]()
-        elif self.written.registry is not None:
-            made = self._registered(said, self.written.registry)
-        elif self.written.refused:
+        elif self.source.registry is not None:
+            made = self._registered(said, self.source.registry)
+        elif self.source.refused:
+            return _OPEN
+        elif options.subject.name in given:
+            given.problems.append(
+                f"{options.subject.name} is given without a schema registry; expected schema.registry.url too"
+            )
             return _OPEN
         else:
             given.problems.append(
@@ -141,7 +146,7 @@ class _Parser:
         return _OPEN if made is None else self._framed(made)
 
     def _framed(self, decoding: Decoding) -> Side:
-        in_registry = self.written.registry is not None
+        in_registry = self.source.registry is not None
         framing = self.given.read(self.options.framing) or (CONFLUENT if in_registry else UNFRAMED)
         framed = framing == CONFLUENT
         by_writer = framed and in_registry and decoding.reader is not None
@@ -221,9 +226,9 @@ class _Parser:
 
     def _registered(self, said: str, settings: RegistrySettings) -> Decoding | None:
         subject, version = self._subject()
-        if subject is None or self.written.lookup is None:
+        if subject is None or self.source.lookup is None:
             return None
-        schema = self.written.lookup(settings, subject, version)
+        schema = self.source.lookup(settings, subject, version)
         if schema.kind != _KINDS[said]:
             self.given.problems.append(
                 f"{self.options.format.name} is {said}, and the schema of {subject!r} in the registry is "
@@ -267,8 +272,8 @@ class _Parser:
             if match is None or match[2] == "latest":
                 return (text if match is None else match[1]), None
             return match[1], int(match[2])
-        if self.written.topic is not None:
-            return f"{self.written.topic}-{self.options.name}", None
+        if self.source.topic is not None:
+            return f"{self.source.topic}-{self.options.name}", None
         self.given.problems.append(
             f"{option.name} is not given, and more than one topic can be read; expected the subject whose schema a "
             f"{self.options.name} is to be read by, such as {option.example}"

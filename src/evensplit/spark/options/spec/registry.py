@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evensplit.kafka.options.option import CLUSTER, SOURCE, Form, Option
 from evensplit.registry.settings import PREFIX, TOKEN, URL, USER_INFO
-from evensplit.spark.options.spec.formats import KEY_FORMAT, VALUE_FORMAT
+from evensplit.spark.options.spec.formats import KEY_FORMAT, KEY_SCHEMA, VALUE_FORMAT, VALUE_SCHEMA
 
 _PLACES = (SOURCE, CLUSTER)
 _SUBJECT = Form("text", "a subject, or one of its versions, such as orders-value:3")
@@ -51,6 +51,7 @@ VALUE_SUBJECT = Option(
     "read by the schema that has written it, and becomes what this one says.",
     example="orders-value:3",
     needs=VALUE_FORMAT.name,
+    excludes=(VALUE_SCHEMA.name,),
 )
 KEY_SUBJECT = Option(
     name="key.subject",
@@ -59,6 +60,7 @@ KEY_SUBJECT = Option(
     meaning="The same for keys.",
     example="orders-key",
     needs=KEY_FORMAT.name,
+    excludes=(KEY_SCHEMA.name,),
 )
 
 REGISTRY_OPTIONS: tuple[Option, ...] = (
