@@ -195,7 +195,9 @@ def test_many_partitions_under_every_limit(kafka: LocalKafka, topic: str, pool: 
 
 def test_batches_close_by_rows_and_bytes(kafka: LocalKafka, topic: str, pool: Pool) -> None:
     kafka.create_topic(topic)
-    produce(kafka.bootstrap_servers, topic, (Draft(b"x" * 1000) for _ in range(2000)), linger_ms=50)
+    # Four record batches at least, however long a busy producer makes them.
+    for _ in range(4):
+        produce(kafka.bootstrap_servers, topic, (Draft(b"x" * 1000) for _ in range(500)), linger_ms=50)
 
     def sizes(limits: LaneLimits) -> list[int]:
         settings = {"east": settings_of(kafka)}
