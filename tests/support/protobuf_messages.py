@@ -8,8 +8,8 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
+from evensplit.typed import varint as varints
 from evensplit.typed.protobuf.fields import is_map, is_message, is_repeated
-from evensplit.typed.protobuf.programs import _varint as varint
 
 TIME = ".google.protobuf.Timestamp"
 SCALARS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 17, 18)
@@ -21,6 +21,11 @@ ENUM, MESSAGE, GROUP, TEXT, BYTES = 14, 11, 10, 9, 12
 LEVELS = 3
 
 DEFAULTS = {1: "-1.5", 2: "0.1", 3: "-7", 4: "18446744073709551615", 5: "5", 8: "true", 9: "K\u00f6ln", 12: "\\377x"}
+
+
+def varint(number: int) -> bytes:
+    """A number of 64 bits, or less than zero."""
+    return varints.varint(number & (1 << 64) - 1)
 
 
 def file_of(random: Random, number: int, *, proto3: bool) -> FileDescriptorProto:

@@ -2,7 +2,6 @@
 
 mod decode;
 mod program;
-mod text;
 mod whole;
 mod wire;
 

@@ -4,37 +4,12 @@
 
 mod common;
 
-use common::typed::{cell, check};
+use common::values::{decoded, fields, VALUE};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::avro::{Field, Program, Skip, Step, Symbol};
-use evensplit_kernel::{
-    Array, ColumnBuilder, DataType, Decoding, Format, Framing, Kind, Limits, OnFault, Selection, Typed,
-};
+use evensplit_kernel::{ColumnBuilder, DataType, Decoding, Format, Framing, Kind, Limits, OnFault};
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-const VALUE: Selection = Selection {
-    key: false,
-    value: true,
-    topic: false,
-    partition: false,
-    offset: false,
-    timestamp: false,
-    timestamp_type: false,
-    headers: false,
-    cluster: false,
-    value_error: true,
-    value_raw: true,
-    ..Selection::ALL
-};
-
-fn fields(of: &[(&str, DataType)]) -> DataType {
-    let field = |(name, data_type): &(&str, DataType)| evensplit_kernel::Field {
-        name: (*name).to_owned(),
-        data_type: data_type.clone(),
-    };
-    DataType::Struct(of.iter().map(field).collect())
-}
 
 /// A record of which every field has the column of its number.
 fn record(steps: Vec<Step>) -> Step {
@@ -57,39 +32,18 @@ impl Schema {
         Schema { of, program }
     }
 
-    fn builder(&self, limits: Limits, on_fault: OnFault) -> ColumnBuilder {
+    fn decoding(&self) -> Decoding {
         let format = Some(Format::Avro(self.program.clone()));
-        let decoding = Decoding { format, framing: Framing::None, data_type: self.of.clone() };
-        ColumnBuilder::new(VALUE, limits).with_decoding(None, Some(&decoding), on_fault)
+        Decoding { format, framing: Framing::None, data_type: self.of.clone() }
+    }
+
+    fn builder(&self, limits: Limits, on_fault: OnFault) -> ColumnBuilder {
+        ColumnBuilder::new(VALUE, limits).with_decoding(None, Some(&self.decoding()), on_fault)
     }
 
     /// The cells of all values, and what is said of those that cannot be decoded.
     fn decoded(&self, values: &[&[u8]], limits: Limits) -> Vec<(String, Option<String>)> {
-        let frame = Batch::plain(0, Codec::None, values).encode();
-        let mut builder = self.builder(limits, OnFault::Null);
-        let (mut found, mut range) = (Vec::new(), EVERYTHING);
-        loop {
-            let done = common::append(&mut builder, &frame, range).unwrap();
-            range.start = done.offset_next;
-            let columns = builder.finish();
-            let Some(Typed { values: Some(rows), error: Some(error), raw: Some(raw) }) = columns.typed_value else {
-                panic!("columns are missing")
-            };
-            check(&rows, &self.of);
-            let (error, raw) = (Array::from(error), Array::from(raw));
-            for row in 0..columns.rows {
-                let text = cell(&error, &DataType::String, row);
-                assert_eq!(text == "~", cell(&raw, &DataType::Binary, row) == "~");
-                if text != "~" {
-                    assert_eq!(cell(&rows, &self.of, row), "~");
-                }
-                found.push((cell(&rows, &self.of, row), (text != "~").then_some(text)));
-            }
-            assert!(columns.rows > 0 || !done.stopped, "it stands still");
-            if !done.stopped {
-                return found;
-            }
-        }
+        decoded(&self.decoding(), values, limits)
     }
 }
 

@@ -42,10 +42,7 @@ class EvenSplitDataSource(DataSource):
         Raises OptionError for all wrong options at once; RegistryError if a schema registry is named and does not give
         the schema.
         """
-        from evensplit.spark.row_type import row_type
-
-        reading = self._parsed().reading
-        return row_type(reading.columns, reading.key, reading.value)
+        return _row_type(self._parsed())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for `spark.read`. Raises OptionError."""
@@ -54,7 +51,7 @@ class EvenSplitDataSource(DataSource):
 
         options = self._parsed()
         check_batch(options)
-        self._check_schema(schema)
+        _check_schema(schema, options)
         from evensplit.spark.pushed_filters import FilteringReader, asked
 
         if asked():
@@ -71,7 +68,7 @@ class EvenSplitDataSource(DataSource):
         try:
             options = self._parsed()
             check_streaming(options)
-            self._check_schema(schema)
+            _check_schema(schema, options)
         except OptionError as error:
             return RefusedStreamReader(error)
         return EvenSplitStreamReader(options, self._readers_default())
@@ -101,14 +98,22 @@ class EvenSplitDataSource(DataSource):
         # Linux knows which processors this process may use; elsewhere all are counted.
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def _check_schema(self, schema: StructType) -> None:
-        from evensplit.errors import OptionError
 
-        expected = self.schema()
-        if schema != expected:
-            raise OptionError(
-                [
-                    f"schema is {schema.simpleString()}; expected {expected.simpleString()}. Leave .schema(…) out, "
-                    "since a Kafka source has a fixed schema, and select from its columns"
-                ]
-            )
+def _row_type(options: SourceOptions) -> StructType:
+    from evensplit.spark.row_type import row_type
+
+    reading = options.reading
+    return row_type(reading.columns, reading.key, reading.value)
+
+
+def _check_schema(schema: StructType, options: SourceOptions) -> None:
+    from evensplit.errors import OptionError
+
+    expected = _row_type(options)
+    if schema != expected:
+        raise OptionError(
+            [
+                f"schema is {schema.simpleString()}; expected {expected.simpleString()}. Leave .schema(…) out, "
+                "since a Kafka source has a fixed schema, and select from its columns"
+            ]
+        )

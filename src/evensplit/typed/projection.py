@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from evensplit.typed.types import Array, DataType, Field, Map, Struct
 
@@ -65,6 +65,51 @@ def prune(of: Struct, paths: Iterable[Path]) -> tuple[Struct, list[str]]:
     pruned = _pruned(of, sorted(set(paths)), (), problems)
     assert isinstance(pruned, Struct)
     return pruned, problems
+
+
+def narrowed(whole: Struct, paths: Iterable[Path], refused: Mapping[Path, str]) -> Struct:
+    """The part of `whole` with the fields at `paths`, as by `prune`; all of it without any.
+
+    `refused`: fields whose type is only a placeholder -> why. Raises ValueError if one of them is wanted, or a field
+    that is not there.
+    """
+    wanted = sorted(set(paths))
+    problems = [reason for path in wanted if (reason := _refused_on(whole, path, refused)) is not None]
+    if problems:
+        raise ValueError("; ".join(problems))
+    pruned, problems = prune(whole, wanted)
+    problems += [reason for path, reason in refused.items() if _has(pruned, path)]
+    if problems:
+        raise ValueError("; ".join(problems))
+    return pruned
+
+
+def _refused_on(whole: Struct, path: Path, refused: Mapping[Path, str]) -> str | None:
+    """Why a field on the way to `path` is not decoded; None: it may be."""
+    here: Path = ()
+    of: DataType = whole
+    for name in path:
+        while isinstance(of, Array):
+            of = of.element
+        number = find(of.fields, name) if isinstance(of, Struct) else None
+        if number is None or not isinstance(of, Struct):
+            return None
+        here, of = (*here, of.fields[number].name), of.fields[number].type
+        if here in refused:
+            return refused[here]
+    return None
+
+
+def _has(of: DataType, path: Path) -> bool:
+    """Whether a type has the field at `path`."""
+    for name in path:
+        while isinstance(of, (Array, Map)):
+            of = of.element if isinstance(of, Array) else of.value
+        inner = next((one.type for one in of.fields if one.name == name), None) if isinstance(of, Struct) else None
+        if inner is None:
+            return False
+        of = inner
+    return True
 
 
 def _pruned(of: DataType, paths: Sequence[Path], here: Path, problems: list[str]) -> DataType:

@@ -2,9 +2,9 @@
 
 use crate::fault::{Budget, Decoded, Fault};
 use crate::protobuf::program::{Enum, Field, Kind, Label, Message, Program};
-use crate::protobuf::text;
 use crate::protobuf::whole::{self, UnfitTime};
 use crate::protobuf::wire::{Tag, Wire, LENGTH, VARINT};
+use crate::text::utf_8::replaced;
 use crate::typed::{Column, ListColumn, StructColumn};
 
 /// A value with more times that do not fit is not worth a look whether they are replaced.
@@ -248,7 +248,7 @@ impl Walk<'_> {
                         let found = format!("{} bytes that are none after {}", bytes.len(), wrong.valid_up_to());
                         return Err(wire.fault("UTF-8", &found));
                     }
-                    let text = text::as_in_java(bytes);
+                    let text = replaced(bytes);
                     self.budget.take(text.len())?;
                     return Ok(texts.push(Some(&text))?);
                 }

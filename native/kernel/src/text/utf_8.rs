@@ -25,3 +25,26 @@ pub(crate) fn replaced(bytes: &[u8]) -> Cow<'_, [u8]> {
     made.extend_from_slice(rest);
     Cow::Owned(made)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::replaced;
+
+    #[test]
+    fn what_is_no_utf_8_is_replaced() {
+        // As `new String(bytes, UTF_8)` of JDK 17 has it.
+        let cases: [(&[u8], &str); 8] = [
+            (b"a\xc3\xa9", "a\u{e9}"),
+            (b"\xed\xa0\x80\xed\xb0\x80x", "\u{fffd}\u{fffd}x"),
+            (b"\xed\xa0", "\u{fffd}"),
+            (b"\xed\xa0A", "\u{fffd}A"),
+            (b"\xedA", "\u{fffd}A"),
+            (b"\xc0\xaf", "\u{fffd}\u{fffd}"),
+            (b"\xf0\x9f\x98", "\u{fffd}"),
+            (b"\xf4\x90\x80\x80", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(&*replaced(bytes), text.as_bytes(), "{bytes:x?}");
+        }
+    }
+}

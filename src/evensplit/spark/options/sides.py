@@ -155,10 +155,11 @@ class _Parser:
 
     def _refuse_useless(self, said: str) -> None:
         options = self.options
+        is_decoded = said not in (BINARY_FORMAT, STRING_FORMAT)
         for option, has, what in (
-            (options.schema, said not in (BINARY_FORMAT, STRING_FORMAT), "schema"),
-            (options.framing, said not in (BINARY_FORMAT, STRING_FORMAT), "frame"),
-            (options.subject, said not in (BINARY_FORMAT, STRING_FORMAT), "schema"),
+            (options.schema, is_decoded, "schema"),
+            (options.framing, is_decoded, "frame"),
+            (options.subject, is_decoded, "schema"),
             (options.message, said == PROTOBUF_FORMAT, "message"),
         ):
             if option.name in self.given and not has:

@@ -15,6 +15,7 @@ from evensplit.typed.decoding import Decoding, Missing, Written
 from evensplit.typed.readers import WriterSchema
 
 _PROGRAMS_MAX = 1000
+_REGISTRIES_MAX = 100
 
 
 class SideDecodings(NamedTuple):
@@ -55,7 +56,7 @@ class Writers:
         writer = self._own(decodings.rows or decodings.condition, settings, schema_id, tuple(indexes))
         if writer is None:
             try:
-                schema = Registry(settings).schema_by_id(schema_id)
+                schema = _registry(settings).schema_by_id(schema_id)
                 writer = _writer(schema, tuple(indexes))
             except SchemaUnknown as error:
                 refused = ("refused", error.detail)
@@ -75,6 +76,10 @@ class Writers:
         if reader is None or reader.id != schema_id or self._home is None or settings.identity != self._home.identity:
             return None
         return reader.as_writer(indexes)
+
+
+# One asks first where it was answered last.
+_registry = lru_cache(_REGISTRIES_MAX)(Registry)
 
 
 def _writer(schema: Schema, indexes: tuple[int, ...]) -> WriterSchema:

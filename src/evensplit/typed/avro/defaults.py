@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from evensplit.typed.avro.schemas import Schema
+from evensplit.typed.varint import varint
 
 _BITS = {"int": 32, "long": 64}
 
@@ -17,7 +18,7 @@ def written(schema: Schema, value: Any) -> bytes:
     if kind == "union":
         for number, branch in enumerate(schema.inner):
             try:
-                return _varint(number) + written(branch, value)
+                return _zigzag(number) + written(branch, value)
             except ValueError:
                 continue
     elif kind == "record" and isinstance(value, dict):
@@ -50,7 +51,7 @@ def _text(schema: Schema, value: str) -> bytes:
     if schema.kind == "enum":
         if value not in schema.symbols:
             raise ValueError(f"the default {value!r} is no symbol of {schema}")
-        return _varint(schema.symbols.index(value))
+        return _zigzag(schema.symbols.index(value))
     # As in Java, what is no character of ISO 8859-1 is a question mark, and what is missing is zero.
     text = value.encode("latin-1", "replace")
     return _bytes(text) if schema.kind == "bytes" else text[: schema.size].ljust(schema.size, b"\0")
@@ -59,7 +60,7 @@ def _text(schema: Schema, value: str) -> bytes:
 def _number(schema: Schema, value: float) -> bytes:
     bits = _BITS.get(schema.kind)
     if bits is not None and isinstance(value, int) and -(1 << bits - 1) <= value < 1 << bits - 1:
-        return _varint(value)
+        return _zigzag(value)
     if schema.kind == "double":
         return struct.pack("<d", value)
     if schema.kind == "float":
@@ -73,17 +74,12 @@ def _number(schema: Schema, value: float) -> bytes:
 def _block(items: Iterable[bytes]) -> bytes:
     """The items of an array or a map."""
     found = list(items)
-    return (_varint(len(found)) + b"".join(found) if found else b"") + _varint(0)
+    return (_zigzag(len(found)) + b"".join(found) if found else b"") + _zigzag(0)
 
 
 def _bytes(value: bytes) -> bytes:
-    return _varint(len(value)) + value
+    return _zigzag(len(value)) + value
 
 
-def _varint(value: int) -> bytes:
-    rest = value * 2 if value >= 0 else -value * 2 - 1
-    made = bytearray()
-    while rest > 0x7F:
-        made.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes((*made, rest))
+def _zigzag(value: int) -> bytes:
+    return varint(value * 2 if value >= 0 else -value * 2 - 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evensplit.typed.avro.schemas import NESTED, Schema, read_schema
-from evensplit.typed.projection import Path, find, prune
+from evensplit.typed.projection import Path, narrowed
 from evensplit.typed.types import (
     BINARY,
     BOOLEAN,
@@ -63,17 +63,13 @@ def read_type(schema: str, references: Sequence[str] = (), paths: Iterable[Path]
     except RecursionError:
         raise ValueError(f"the schema: {NESTED}") from None
     wanted = sorted(set(paths))
-    problems = [reason for path in wanted if (reason := reading.refused_on(whole, path)) is not None]
-    if problems:
-        raise ValueError("; ".join(problems))
-    if wanted and not isinstance(whole, Struct):
-        raise ValueError(f"{'.'.join(wanted[0])} is not there: the schema gives {whole}, which has no fields")
     pruned: DataType = whole
     if isinstance(whole, Struct):
-        pruned, problems = prune(whole, wanted)
-    problems += [reason for path, reason in reading.refused.items() if _has(pruned, path)]
-    if problems:
-        raise ValueError("; ".join(problems))
+        pruned = narrowed(whole, wanted, reading.refused)
+    elif wanted:
+        raise ValueError(f"{'.'.join(wanted[0])} is not there: the schema gives {whole}, which has no fields")
+    elif reading.refused:
+        raise ValueError("; ".join(reading.refused.values()))
     if depth(pruned) > DEPTH_MAX:
         raise ValueError(f"the type is nested in more than {DEPTH_MAX} levels")
     return pruned
@@ -83,18 +79,6 @@ def is_plain_union(schema: Schema) -> bool:
     """Whether a union has the type of one of its branches, null left out; else, it is a struct of them."""
     kinds = sorted(branch.kind for branch in schema.inner if branch.kind != "null")
     return len(kinds) == 1 or kinds in (["int", "long"], ["double", "float"])
-
-
-def _has(of: DataType, path: Path) -> bool:
-    """Whether a type has the field at `path`."""
-    for name in path:
-        while isinstance(of, (Array, Map)):
-            of = of.element if isinstance(of, Array) else of.value
-        inner = next((one.type for one in of.fields if one.name == name), None) if isinstance(of, Struct) else None
-        if inner is None:
-            return False
-        of = inner
-    return True
 
 
 @dataclass(slots=True)
@@ -109,21 +93,6 @@ class _Reading:
 
     above: list[Schema] = field(default_factory=list)
     """The records that this type is in."""
-
-    def refused_on(self, whole: DataType, path: Path) -> str | None:
-        """Why a field on the way to `path` is not decoded; None: it may be."""
-        here: Path = ()
-        of = whole
-        for name in path:
-            while isinstance(of, Array):
-                of = of.element
-            number = find(of.fields, name) if isinstance(of, Struct) else None
-            if number is None or not isinstance(of, Struct):
-                return None
-            here, of = (*here, of.fields[number].name), of.fields[number].type
-            if here in self.refused:
-                return self.refused[here]
-        return None
 
     def type_of(self, schema: Schema, here: Path) -> DataType:
         """The type of a schema."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evensplit.typed.protobuf.descriptors import Descriptors, find_message
 from evensplit.typed.protobuf.fields import is_closed, is_map, is_message, is_repeated, is_required, is_strict
 from evensplit.typed.types import TIMESTAMP, Array, DataType, Map, Struct
+from evensplit.typed.varint import varint
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -122,17 +123,8 @@ def _written(field: FieldDescriptor, value: Any) -> bytes:
         return bytes(1)
     if field.type in (field.TYPE_STRING, field.TYPE_BYTES):
         text = value.encode() if isinstance(value, str) else value
-        return _varint(len(text)) + text
+        return varint(len(text)) + text
     if field.type in (field.TYPE_SINT32, field.TYPE_SINT64):
-        return _varint(value * 2 if value >= 0 else -value * 2 - 1)
+        return varint(value * 2 if value >= 0 else -value * 2 - 1)
     form = _FORMS.get(field.type)
-    return _varint(int(value)) if form is None else struct.pack(form, value)
-
-
-def _varint(value: int) -> bytes:
-    rest = value & _BITS_64
-    written = bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes((*written, rest))
+    return varint(int(value) & _BITS_64) if form is None else struct.pack(form, value)

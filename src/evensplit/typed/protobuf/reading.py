@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evensplit.typed.projection import Path, find, prune
+from evensplit.typed.projection import Path, narrowed
 from evensplit.typed.protobuf.descriptors import Descriptors, find_message
 from evensplit.typed.protobuf.fields import is_map, is_message, is_repeated
 from evensplit.typed.types import (
@@ -57,27 +57,7 @@ def read_type(descriptors: Descriptors, name: str, paths: Iterable[Path] = ()) -
     whole = reading.struct(message, ())
     if whole is None:
         raise ValueError(f"the message {message.full_name} has no field that Spark would have; expected one at least")
-    wanted = sorted(set(paths))
-    problems = [reason for path in wanted if (reason := reading.refused_on(whole, path)) is not None]
-    if problems:
-        raise ValueError("; ".join(problems))
-    pruned, problems = prune(whole, wanted)
-    problems += [reason for path, reason in reading.refused.items() if _has(pruned, path)]
-    if problems:
-        raise ValueError("; ".join(problems))
-    return pruned
-
-
-def _has(of: DataType, path: Path) -> bool:
-    """Whether a type has the field at `path`."""
-    for name in path:
-        while isinstance(of, (Array, Map)):
-            of = of.element if isinstance(of, Array) else of.value
-        inner = next((one.type for one in of.fields if one.name == name), None) if isinstance(of, Struct) else None
-        if inner is None:
-            return False
-        of = inner
-    return True
+    return narrowed(whole, paths, reading.refused)
 
 
 def is_time(message: Descriptor, name: str) -> bool:
@@ -103,21 +83,6 @@ class _Reading:
 
     above: list[str] = field(default_factory=list)
     """The messages that this one is in, and itself."""
-
-    def refused_on(self, whole: Struct, path: Path) -> str | None:
-        """Why a field on the way to `path` is not decoded; None: it may be."""
-        here: Path = ()
-        of: DataType = whole
-        for name in path:
-            while isinstance(of, Array):
-                of = of.element
-            number = find(of.fields, name) if isinstance(of, Struct) else None
-            if number is None or not isinstance(of, Struct):
-                return None
-            here, of = (*here, of.fields[number].name), of.fields[number].type
-            if here in self.refused:
-                return self.refused[here]
-        return None
 
     def struct(self, message: Descriptor, here: Path) -> Struct | None:
         """The type of a message; None if it has no field, as Spark then leaves it out."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evensplit.kafka.options.option import Choice, Form, Names, Option, one_of
 from evensplit.typed.decoding import BINARY_FORMAT, COLUMN, CONFLUENT, FAIL, FORMATS, FRAMINGS, NULL
 
@@ -13,20 +15,28 @@ VALUE_FORMAT = Option(
     "`avro` or `protobuf` (it has the type that the schema says). See [Typed columns](../howto/typed-columns.md).",
     example="string",
 )
-KEY_FORMAT = Option(
-    name="key.format",
-    type=one_of(*FORMATS),
-    default=BINARY_FORMAT,
-    meaning="The same for keys and the column `key`.",
-    example="string",
-)
-_SCHEMA = Form(
-    "schema",
-    "a schema in DDL, such as `id BIGINT, address STRUCT<city: STRING>`, or in Spark's JSON; or file:/path",
-)
+KEY_FORMAT = replace(VALUE_FORMAT, name="key.format", meaning="The same for keys and the column `key`.")
+
+
+def of_keys(option: Option, example: str) -> Option:
+    """The same option for keys."""
+    return replace(
+        option,
+        name=option.name.replace("value.", "key."),
+        default_text=option.default_text.replace("value", "key"),
+        meaning="The same for keys.",
+        example=example,
+        needs=KEY_FORMAT.name,
+        excludes=tuple(name.replace("value.", "key.") for name in option.excludes),
+    )
+
+
 VALUE_SCHEMA = Option(
     name="value.schema",
-    type=_SCHEMA,
+    type=Form(
+        "schema",
+        "a schema in DDL, such as `id BIGINT, address STRUCT<city: STRING>`, or in Spark's JSON; or file:/path",
+    ),
     default_text="that of `value.subject` in the schema registry, if there is one",
     meaning="The schema of values, or `file:/path`, a file on the driver that has it. For `json`, DDL as in Spark, or "
     "the JSON of a `StructType`; fields that a value has beyond it are left out, and those that it lacks are null. For "
@@ -34,31 +44,16 @@ VALUE_SCHEMA = Option(
     example="id BIGINT, amount DOUBLE, address STRUCT<city: STRING>",
     needs=VALUE_FORMAT.name,
 )
-KEY_SCHEMA = Option(
-    name="key.schema",
-    type=_SCHEMA,
-    default_text="that of `key.subject` in the schema registry, if there is one",
-    meaning="The same for keys.",
-    example="id BIGINT",
-    needs=KEY_FORMAT.name,
-)
-_MESSAGE = Form("text", "the name of a message")
+KEY_SCHEMA = of_keys(VALUE_SCHEMA, "id BIGINT")
 VALUE_MESSAGE = Option(
     name="value.message",
-    type=_MESSAGE,
+    type=Form("text", "the name of a message"),
     default_text="the first one of the file",
     meaning="For `protobuf`, the message that a value is: its full name, or the last part of it.",
     example="shop.Order",
     needs=VALUE_FORMAT.name,
 )
-KEY_MESSAGE = Option(
-    name="key.message",
-    type=_MESSAGE,
-    default_text="the first one of the file",
-    meaning="The same for keys.",
-    example="shop.OrderId",
-    needs=KEY_FORMAT.name,
-)
+KEY_MESSAGE = of_keys(VALUE_MESSAGE, "shop.OrderId")
 VALUE_FRAMING = Option(
     name="value.framing",
     type=one_of(*FRAMINGS),
@@ -69,14 +64,7 @@ VALUE_FRAMING = Option(
     example=CONFLUENT,
     needs=VALUE_FORMAT.name,
 )
-KEY_FRAMING = Option(
-    name="key.framing",
-    type=one_of(*FRAMINGS),
-    default_text="`confluent` where a schema registry is named, otherwise `none`",
-    meaning="The same for keys.",
-    example=CONFLUENT,
-    needs=KEY_FORMAT.name,
-)
+KEY_FRAMING = of_keys(VALUE_FRAMING, CONFLUENT)
 ON_DECODE_ERROR = Option(
     name="onDecodeError",
     type=Choice({one: one for one in (FAIL, NULL, COLUMN)}),

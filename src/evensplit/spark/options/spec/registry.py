@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from evensplit.kafka.options.option import CLUSTER, SOURCE, Form, Option
 from evensplit.registry.settings import PREFIX, TOKEN, URL, USER_INFO
-from evensplit.spark.options.spec.formats import KEY_FORMAT, KEY_SCHEMA, VALUE_FORMAT, VALUE_SCHEMA
+from evensplit.spark.options.spec.formats import VALUE_FORMAT, VALUE_SCHEMA, of_keys
 
 _PLACES = (SOURCE, CLUSTER)
-_SUBJECT = Form("text", "a subject, or one of its versions, such as orders-value:3")
 
 REGISTRY_URL = Option(
     name=f"{PREFIX}{URL}",
@@ -44,7 +43,7 @@ REGISTRY_OTHER = Option(
 )
 VALUE_SUBJECT = Option(
     name="value.subject",
-    type=_SUBJECT,
+    type=Form("text", "a subject, or one of its versions, such as orders-value:3"),
     default_text="`<topic>-value`, if one topic is read",
     meaning="Where in the registry the schema is that values are decoded by, if not in `value.schema`: a subject, of "
     "which the latest version is taken when the query starts, or one of its versions, as `subject:3`. Each value is "
@@ -53,15 +52,7 @@ VALUE_SUBJECT = Option(
     needs=VALUE_FORMAT.name,
     excludes=(VALUE_SCHEMA.name,),
 )
-KEY_SUBJECT = Option(
-    name="key.subject",
-    type=_SUBJECT,
-    default_text="`<topic>-key`, if one topic is read",
-    meaning="The same for keys.",
-    example="orders-key",
-    needs=KEY_FORMAT.name,
-    excludes=(KEY_SCHEMA.name,),
-)
+KEY_SUBJECT = of_keys(VALUE_SUBJECT, "orders-key")
 
 REGISTRY_OPTIONS: tuple[Option, ...] = (
     REGISTRY_URL,
