@@ -20,6 +20,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import Changes, Move, changes, told
 from evensplit.explain.evenness import Evenness, evenness
+from evensplit.explain.record_counts import RecordCounts
 
 if TYPE_CHECKING:
     from evensplit.charts import Drawing
@@ -114,6 +115,9 @@ class Explanation:
     """Warnings, a sentence each."""
     reported: bool = False
     """Whether clusters were asked, so that health and lag are known."""
+    counts: RecordCounts | None = None
+    """Records that were left out or could not be decoded; None: the query has no option that counts them, or that is
+    not known."""
 
     @property
     def spread(self) -> int:
@@ -155,6 +159,7 @@ class Explanation:
              "clusters": [{"id", "reachable", "unreachable", "unreachableSinceMs", "leftOut", "removedAtMs",
                            "splits": {"unassigned", "assigned", "retained", "finished"},
                            "lag": {"sum", "max", "unknown"}}],
+             "counts": {"filtered", "undecodable", "complete", "clusters": [{"id", "filtered", "undecodable"}]},
              "notices": [text], "sentences": [text]}
 
         A split is written `cluster/topic/partition`.
@@ -191,6 +196,7 @@ class Explanation:
             "advice": self.advice() or None,
             "evenness": [one.to_json() for one in self.evenness],
             "clusters": [one.to_json() for one in self.clusters],
+            "counts": None if self.counts is None else self.counts.to_json(),
             "notices": list(self.notices),
             "sentences": list(self.sentences()),
         }
@@ -217,8 +223,9 @@ class Explanation:
             (one.id, health(one, self.reported), sum(one.splits.values()), one.lag_sum) for one in self.clusters
         )
         readers = ((one.reader, one.splits, one.offsets) for one in self.readers)
+        counted = () if self.counts is None else (self.counts.sentence(),)
         return (
-            lines([*self.sentences(), *filter(None, [self.advice()]), *self.notices])
+            lines([*self.sentences(), *filter(None, [self.advice()]), *self.notices, *counted])
             + table(["cluster", "", "partitions", "lag"], clusters, len(self.clusters))
             + table(["reader", "partitions", "offsets in the batch"], readers, len(self.readers))
         )
@@ -240,11 +247,12 @@ def explain(
     *,
     plan: BatchPlan | None = None,
     proven: tuple[Evenness, ...] | None = None,
+    counts: RecordCounts | None = None,
 ) -> Explanation:
     """Explain the batch from `before` to `after`, with `report`: what was known of the clusters when it was planned.
 
     `plan`, `proven`: its plan (`plan.plan_batch`) and the proofs of its owners (`evenness.evenness`), if they are known
-    already.
+    already. `counts`: what its tasks counted.
 
     Raises CheckpointError if the two are not the start and the end of one batch.
     """
@@ -258,6 +266,7 @@ def explain(
         PlanView(plan.kind, plan.offsets_max, plan.bound, plan.lent, plan.cuts, plan.share, len(plan.joined)),
         _notices(report),
         report != Report(),
+        counts,
     )
 
 

@@ -84,6 +84,13 @@ METRICS = (
     Metric("evensplit_batches_total", "counter", _SOURCE, "Batches done."),
     Metric("evensplit_moving_batches_total", "counter", _SOURCE, "Batches in which any partition changed its reader."),
     Metric("evensplit_records_total", "counter", _SOURCE, "Records given to Spark."),
+    Metric(
+        "evensplit_uncounted_batches_total",
+        "counter",
+        _SOURCE,
+        "Batches of which not every task could tell how many records it left out or could not decode. The two sums of "
+        "that are too low by what is missing. No sample if the query has no option that counts them.",
+    ),
     Metric("evensplit_batch_number", "gauge", _SOURCE, "The number of the last batch."),
     Metric("evensplit_batch_timestamp_seconds", "gauge", _SOURCE, "When the last batch began, as Unix time."),
     Metric(
@@ -151,6 +158,19 @@ METRICS = (
         f"Partitions by stage: {', '.join(Lifecycle)}.",
     ),
     Metric("evensplit_offsets_total", "counter", _CLUSTER, "Offsets read. There are at most as many records."),
+    Metric(
+        "evensplit_records_filtered_total",
+        "counter",
+        _CLUSTER,
+        "Records that the option `where` left out. No sample if the query has no option that counts them.",
+    ),
+    Metric(
+        "evensplit_records_undecodable_total",
+        "counter",
+        _CLUSTER,
+        "Keys and values that could not be decoded, and became null. No sample if the query has no option that counts "
+        "them.",
+    ),
     Metric("evensplit_moves_total", "counter", _CLUSTER, "Partitions that moved from one reader to another."),
     Metric("evensplit_discoveries_total", "counter", _CLUSTER, "Partitions discovered."),
     Metric(
@@ -259,6 +279,7 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
         "evensplit_batches_total": totals.batches,
         "evensplit_moving_batches_total": totals.moving,
         "evensplit_records_total": totals.rows,
+        "evensplit_uncounted_batches_total": totals.uncounted if totals.counted else None,
         "evensplit_batch_number": last.number,
         "evensplit_batch_timestamp_seconds": _seconds(last.at_ms),
         "evensplit_heard_timestamp_seconds": _seconds(one.heard_ms),
@@ -304,6 +325,12 @@ def _of_clusters(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
         "evensplit_lost_offsets_total": totals.lost_offsets,
         "evensplit_unknown_losses_total": totals.losses_unknown,
     }
+    if totals.counted:
+        sums = {
+            **sums,
+            "evensplit_records_filtered_total": totals.filtered,
+            "evensplit_records_undecodable_total": totals.undecodable,
+        }
     # With zeros: Prometheus sees no increase in a series that begins with its first event.
     for one in clusters:
         if one.id in own:

@@ -48,11 +48,20 @@ class Totals:
     """Cluster -> losses whose size is not known."""
     clusters: tuple[str, ...] = ()
     """The clusters with sums of their own, first come first."""
+    counted: bool = False
+    """Whether any batch has counts of records."""
+    uncounted: int = 0
+    """Batches with counts that are not complete."""
+    filtered: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> records that the condition left out, as far as they were counted."""
+    undecodable: Mapping[str | None, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Cluster -> keys and values that could not be decoded, in the same way."""
 
 
 def added(totals: Totals, rows: int | None, explanation: Explanation, read: Mapping[str, int]) -> Totals:
     """Add one batch. `rows`: how many records Spark was given; None: not known. `read`: cluster -> offsets."""
-    found = explanation.changes
+    found, counts = explanation.changes, explanation.counts
+    by_cluster = {} if counts is None else counts.clusters
     known = dict.fromkeys((*totals.clusters, *(one.id for one in explanation.clusters)))
     clusters = tuple(islice(known, CLUSTERS_MAX))
     own = dict.fromkeys(clusters)
@@ -81,6 +90,10 @@ def added(totals: Totals, rows: int | None, explanation: Explanation, read: Mapp
         losses_unknown=of_splits(
             totals.losses_unknown, (loss.split for loss in found.losses if loss.offsets_max is None)
         ),
+        counted=totals.counted or counts is not None,
+        uncounted=totals.uncounted + (counts is not None and not counts.complete),
+        filtered=_sums(totals.filtered, ((name, one.filtered) for name, one in by_cluster.items()), own),
+        undecodable=_sums(totals.undecodable, ((name, one.undecodable) for name, one in by_cluster.items()), own),
         clusters=clusters,
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
@@ -18,6 +20,7 @@ from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.task.partition import ReaderPartition
+from evensplit.spark.task.telling import Destination, Telling
 
 
 def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:
@@ -36,9 +39,13 @@ class MicroBatches:
     `is_available_now`: partitions and ends are those of the first `latest_offset`.
     """
 
-    def __init__(self, options: SourceOptions, coordinator: Coordinator) -> None:
+    def __init__(self, options: SourceOptions, coordinator: Coordinator, counts_to: Destination | None = None) -> None:
+        """`counts_to`: where tasks tell what they count."""
         self._options = options
         self._coordinator = coordinator
+        self._counts_to = counts_to if options.reading.counts else None
+        # Names this source of this run, for the listener that explains its batches.
+        self._stream = "" if self._counts_to is None else secrets.token_hex(8)
         self.is_available_now = False
         self._commits: GroupCommitter | None = None
         self._idle_at: dict[str, Any] | None = None
@@ -87,7 +94,7 @@ class MicroBatches:
         # Spark asks after each `latest_offset`, also when idle, and there can be many thousand ends.
         if self._reported is None or self._coordinator.late is not self._late:
             self._late = self._coordinator.late
-            self._reported = encode_report(self._coordinator.report())
+            self._reported = encode_report(replace(self._coordinator.report(), counts=self._stream))
         return self._reported
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[ReaderPartition]:
@@ -100,6 +107,10 @@ class MicroBatches:
         found = self._coordinator.partitions(*self._batch(start, end))
         if all(document != end for document, _ in self._known) and (start, end) not in self._repeated:
             self._repeated.append((start, end))
+        if self._counts_to is not None:
+            telling = Telling(self._counts_to, self._stream, revision_of(end), len(found))
+            for one in found:
+                one.telling = telling
         return found
 
     def commit(self, end: dict[str, Any]) -> None:

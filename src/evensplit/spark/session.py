@@ -12,8 +12,10 @@ from evensplit.errors import OptionError
 from evensplit.observe.web.address import LOOPBACK, problems, wrong_port
 from evensplit.spark.listen.inbox import listen
 from evensplit.spark.listen.registration import Registration
+from evensplit.spark.listen.tally import receive
 from evensplit.spark.prepare import own_path, prepare
 from evensplit.spark.source import EvenSplitDataSource
+from evensplit.spark.task.telling import Destination
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ def register(
     dashboard_port: int | None = None,
     dashboard_host: str | None = None,
     dashboard_token: str | None = None,
+    counts_port: int | None = 0,
 ) -> Registration:
     """Make `format("evensplit")` known to `spark`, with as many readers by default as the session can run tasks.
 
@@ -62,6 +65,10 @@ def register(
             token.
         dashboard_token: what every request for the dashboard has to carry (see docs/dashboard.md); at the same port,
             those for the metrics, too.
+        counts_port: where tasks tell how many records the option `where` left out, and how many keys and values could
+            not be decoded, at the address that Spark's driver listens at; 0: at any free port; None: they do not tell.
+            If nothing can be received there, a warning says why, and the queries run on without. Under Spark Connect
+            nothing is counted.
 
     Raises:
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
@@ -70,19 +77,13 @@ def register(
     wrong = [
         *_wrong_metrics(metrics_port, metrics_host, metrics_partitions),
         *_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token),
+        *([] if counts_port is None else wrong_port("counts_port", counts_port)),
     ]
     if wrong:
         raise OptionError(wrong)
     listener = listen(spark)
     registration = listener.registration
-    if registration.parallelism is None:
-        prepare(spark)
-    parallelism = _parallelism(spark)
-    if registration.parallelism != parallelism:
-        # Each time, Spark warns that one source has replaced another.
-        with own_path(getattr(spark, "_sc", None)):
-            spark.dataSource.register(_with_parallelism(parallelism))
-        registration.parallelism = parallelism
+    _make_known(spark, registration, counts_port)
     listener.wait()
     # What shows a registration begins here, once all options are known to be right, and never raises.
     metrics_host, dashboard_host = metrics_host or LOOPBACK, LOOPBACK if dashboard_host is None else dashboard_host
@@ -94,6 +95,20 @@ def register(
         _serve_dashboard(registration, dashboard_host, dashboard_port, dashboard_token)
         _hear_sooner(spark)
     return registration
+
+
+def _make_known(spark: SparkSession, registration: Registration, counts_port: int | None) -> None:
+    """Register the source in the session, unless it has it just so."""
+    if registration.parallelism is None:
+        prepare(spark)
+    parallelism = _parallelism(spark)
+    context = getattr(spark, "_sc", None)
+    counts_to = None if counts_port is None else receive(context, counts_port)
+    if (registration.parallelism, registration.counts_to) != (parallelism, counts_to):
+        # Each time, Spark warns that one source has replaced another.
+        with own_path(context):
+            spark.dataSource.register(_registered(parallelism, counts_to))
+        registration.parallelism, registration.counts_to = parallelism, counts_to
 
 
 def _wrong_metrics(port: object, host: object, partitions: bool) -> Sequence[str]:
@@ -165,6 +180,7 @@ def _parallelism(spark: SparkSession) -> int:
     return min(max(1, tasks), READERS_MAX)
 
 
-def _with_parallelism(parallelism: int) -> type[EvenSplitDataSource]:
-    # A class of its own, made here, is pickled by value: this is how the number reaches Spark's other processes.
-    return type("EvenSplitDataSource", (EvenSplitDataSource,), {"parallelism": parallelism, "__module__": "__main__"})
+def _registered(parallelism: int, counts_to: Destination | None) -> type[EvenSplitDataSource]:
+    # A class of its own, made here, is pickled by value: this is how the two reach Spark's other processes.
+    own = {"parallelism": parallelism, "counts_to": counts_to, "__module__": "__main__"}
+    return type("EvenSplitDataSource", (EvenSplitDataSource,), own)

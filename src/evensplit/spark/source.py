@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evensplit.registry.schemas import Schema
     from evensplit.registry.settings import RegistrySettings
     from evensplit.spark.options.parse import SourceOptions
+    from evensplit.spark.task.telling import Destination
 
 
 class EvenSplitDataSource(DataSource):
@@ -25,6 +26,8 @@ class EvenSplitDataSource(DataSource):
     parallelism: ClassVar[int | None] = None
     """The number of readers if neither option `readers` nor a checkpoint has one; None: that of this machine's
     processors."""
+    counts_to: ClassVar[Destination | None] = None
+    """Where tasks tell how many records were left out or undecodable; None: nowhere."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -71,7 +74,7 @@ class EvenSplitDataSource(DataSource):
             _check_schema(schema, options)
         except OptionError as error:
             return RefusedStreamReader(error)
-        return EvenSplitStreamReader(options, self._readers_default())
+        return EvenSplitStreamReader(options, self._readers_default(), counts_to=self.counts_to)
 
     def _parsed(self) -> SourceOptions:
         return self._parse(self.options)

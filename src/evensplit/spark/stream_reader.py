@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evensplit.spark.driver.coordinator import Coordinator
     from evensplit.spark.micro_batches import MicroBatches
     from evensplit.spark.options.parse import SourceOptions
+    from evensplit.spark.task.telling import Destination
 
 
 class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -42,11 +43,13 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         options: SourceOptions,
         readers_default: int,
         coordinate: Callable[[SourceOptions, int], Coordinator] | None = None,
+        counts_to: Destination | None = None,
     ) -> None:
-        """`coordinate`: makes the coordinator; None: `micro_batches.coordinate`."""
+        """`coordinate`: makes the coordinator; None: `micro_batches.coordinate`. `counts_to`: as in `MicroBatches`."""
         self._options = options
         self._readers_default = readers_default
         self._coordinate = coordinate
+        self._counts_to = counts_to
         self._batches: MicroBatches | None = None
 
     def __reduce__(self) -> tuple[Callable[[], TaskReader], tuple[()]]:
@@ -60,7 +63,7 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 from evensplit.spark.micro_batches import MicroBatches, coordinate
 
             coordinator = (self._coordinate or coordinate)(self._options, self._readers_default)
-            self._batches = MicroBatches(self._options, coordinator)
+            self._batches = MicroBatches(self._options, coordinator, self._counts_to)
         return self._batches
 
     def initialOffset(self) -> dict[str, Any]:

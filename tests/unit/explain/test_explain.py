@@ -12,8 +12,9 @@ from evensplit.core.model import Cause, Cluster, ClusterState, Lifecycle, Loss, 
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
-from evensplit.explain.batch import ClusterView, Explanation, ReaderLoad, explain, health
+from evensplit.explain.batch import ClusterView, Explanation, ReaderLoad, explain, health, seen_again
 from evensplit.explain.changes import LINES_MAX, changes, happened, why
+from evensplit.explain.record_counts import Counted, RecordCounts
 from tests.support.ownership import only, state, state_of, with_splits
 
 LOSS = Loss(SplitId("c", "a", 0), Cause.AGED_OUT, 20, 50, 30)
@@ -117,6 +118,28 @@ def test_a_table_says_that_a_cluster_answers_only_where_that_is_known() -> None:
     assert "removed, positions kept" in silent
     assert "not known whether it answers" in silent
     assert ">answers<" in explain(gone, gone, Report({SplitId("c", "a", 0): 9}))._repr_html_()
+
+
+def test_what_was_counted_is_told_and_stays_when_clusters_are_looked_at_again() -> None:
+    before, after = state(1, a0=0), state(1, a0=0)
+    counts = RecordCounts({"d": Counted(1_000, 2), "c": Counted(1, 0)})
+    found = explain(before, after, Report(), counts=counts)
+    assert found.to_json()["counts"] == {
+        "filtered": 1_001,
+        "undecodable": 2,
+        "complete": True,
+        "clusters": [{"id": "c", "filtered": 1, "undecodable": 0}, {"id": "d", "filtered": 1_000, "undecodable": 2}],
+    }
+    said = "records left out by the condition: 1,001; keys and values that could not be decoded: 2"
+    assert said in found._repr_html_()
+    least = (
+        "left out by the condition: at least 1,001; keys and values that could not be decoded: at least 2; not every"
+    )
+    assert least in explain(before, after, Report(), counts=replace(counts, complete=False))._repr_html_()
+    assert seen_again(found, after, Report({SplitId("c", "a", 0): 9})).counts is counts
+    without = explain(before, after, Report())
+    assert without.to_json()["counts"] is None
+    assert "left out by" not in without._repr_html_()
 
 
 def test_json_has_every_key_always_and_in_order() -> None:

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from evensplit.core.model import Cause, Loss, SplitId
+from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report
+from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.source_view import Source
@@ -59,6 +61,18 @@ def test_clusters_say_how_they_are(recorder: Recorder) -> None:
     text = shown(recorder).text
     assert "west ▲ no answer: no broker of west:9092 answered within 10 s" in text
     assert "east ● answers" in text
+
+
+def test_clusters_say_what_was_left_out_of_them_only_where_that_is_counted() -> None:
+    recorder = recorder_of(small, 2)
+    assert "Undecodable" not in shown(recorder).text
+    (known,) = recorder.watched()
+    last = known.view.last
+    name = known.view.explanation.clusters[0].id
+    counts = RecordCounts({name: Counted(12_345, 67)}, complete=False)
+    recorder.add(replace(last, number=last.number + 1, start=last.end, counts=counts), encode(last.end))
+    text = shown(recorder).text
+    assert all(one in text for one in ("Left out", "12,345", "Undecodable", "67", "In 1 batch, not every task"))
 
 
 def test_the_certificate_in_words(recorder: Recorder) -> None:

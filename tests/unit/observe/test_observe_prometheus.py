@@ -14,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from evensplit.core.state.codec import encode
+from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.observe import metrics as module
 from evensplit.observe.metrics import METRICS, OTHERS, STATES, Metric, Names, samples
 from evensplit.observe.prometheus import EvenSplitCollector
@@ -98,8 +99,31 @@ def test_of_partitions_only_if_they_are_asked_for(recorder: Recorder) -> None:
     assert value(found, "partition_lag_offsets", cluster="west", topic="orders", partition="0") is None
 
 
+def counted(recorder: Recorder) -> None:
+    """Have the recorder take in the same batch as of another run whose tasks counted some records, but not all."""
+    (known,) = recorder.watched()
+    last = known.view.last
+    batch = replace(last, run_id="counted", counts=RecordCounts({"east": Counted(3, 1)}, complete=False))
+    recorder.add(batch, encode(last.end), heard_ms=1_020_400)
+
+
+def test_records_that_are_counted(recorder: Recorder) -> None:
+    east = {"cluster": "east"}
+    names = ("records_filtered_total", "records_undecodable_total")
+    before = parsed(exported(recorder))
+    assert [value(before, name, **east) for name in names] == [None, None]
+    assert value(before, "uncounted_batches_total") is None
+    for times in (1, 2):
+        counted(recorder)
+        found = parsed(exported(recorder))
+        assert [value(found, name, **east) for name in names] == [3, 1]
+        assert [value(found, name, cluster="west") for name in names] == [0, 0]
+        assert value(found, "uncounted_batches_total") == 1, times
+
+
 def test_the_table_is_what_is_exported(recorder: Recorder) -> None:
     """Each metric of the table has a value, and each value is of one in it, with its kind, its help and its labels."""
+    counted(recorder)
     families = list(text_string_to_metric_families(exported(recorder, partitions=True)))
     seen: dict[str, Metric] = {}
     for family in families:

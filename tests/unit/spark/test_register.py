@@ -25,7 +25,7 @@ from tests.support.views import small
 pytestmark = pytest.mark.usefixtures("closed")
 
 
-@pytest.mark.parametrize("name", ["metrics_port", "dashboard_port"])
+@pytest.mark.parametrize("name", ["metrics_port", "dashboard_port", "counts_port"])
 @pytest.mark.parametrize("port", [-1, 65_536, "9400", 9400.0, True])
 def test_a_port_that_is_none_is_refused_before_anything_is_done(name: str, port: Any) -> None:
     with pytest.raises(OptionError, match="expected a whole number from 0"):

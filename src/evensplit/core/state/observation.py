@@ -6,7 +6,8 @@ It is part of Spark's progress events (as the source's latest offset) and is nev
      "latest": {"east": {"orders": {"0": 130}}},   cluster, topic, partition: the end of the log
      "unreachable": {"west": "…"}}                 cluster: why it does not answer
 
-Empty parts are left out, of these as of "unreachableSinceMs" ({cluster: ms}), "notices" and "leftOut" (lists of text).
+Empty parts are left out, of these as of "unreachableSinceMs" ({cluster: ms}), "notices" and "leftOut" (lists of text),
+and "counts" (text).
 Version 1 has "latest" and "unreachable", both always.
 """
 
@@ -39,6 +40,8 @@ class Report:
     """Clusters that did not answer, and that a run to the end (AvailableNow) does without."""
     unreachable_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Cluster -> since when it does not answer, where that is known."""
+    counts: str = field(default="", compare=False)
+    """The name under which the tasks of this run tell what they count; empty: they do not."""
 
 
 def encode_report(report: Report) -> dict[str, Any]:
@@ -53,6 +56,7 @@ def encode_report(report: Report) -> dict[str, Any]:
         "unreachableSinceMs": _by_name(report.unreachable_since_ms),
         "notices": list(report.notices),
         "leftOut": list(report.left_out),
+        "counts": report.counts,
     }
     return {SIGNATURE: _VERSION, **{name: part for name, part in parts.items() if part}}
 
@@ -92,7 +96,7 @@ def _decode(document: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Repo
     since_ms = {name: count(at, "a time") for name, at in document.get("unreachableSinceMs", {}).items()}
     unreachable = {name: str(why) for name, why in document.get("unreachable", {}).items()}
     notices, left_out = (tuple(map(str, document.get(name, ()))) for name in ("notices", "leftOut"))
-    return Report(latest, unreachable, notices, left_out, since_ms)
+    return Report(latest, unreachable, notices, left_out, since_ms, str(document.get("counts", "")))
 
 
 def _by_name(values: Mapping[str, Any]) -> dict[str, Any]:

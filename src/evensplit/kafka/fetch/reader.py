@@ -15,7 +15,7 @@ for `progress_timeout_ms` of such time is an error, which says what the reader w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +32,9 @@ from evensplit.kafka.fetch.request import PartitionRead, reads_of
 from evensplit.kafka.fetch.response import Span
 from evensplit.kafka.options.client import BATCH_BYTES_MAX, ClientSettings
 from evensplit.typed.decoding import AS_THEY_ARE, Decodings
+
+Counts = Mapping[str, tuple[int, int]]
+"""Cluster -> records that the condition left out, keys and values that could not be decoded and became null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ def read_ranges(
     null_timestamps: bool = False,
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
+    count: Callable[[Counts], object] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of `ranges`, each exactly once, in batches of `row_schema` of these columns, none empty.
 
@@ -76,8 +80,7 @@ def read_ranges(
     `ranges` may be of any number of splits and clusters, and several of one split if they do not overlap. Within a
     split offsets ascend, from batch to batch too; how splits alternate is not defined. Offsets without a record
     (compacted, or markers of transactions) are left out. Records of open and aborted transactions are included, unless
-    a cluster's settings say `read_committed`: then aborted ones are left out, and open transactions are waited for, as
-    long as for a leader.
+    a cluster's settings say `read_committed`: then aborted ones are left out, and open ones waited for as for a leader.
 
     `topic_ids` has, by cluster and topic, the id (`ListedPartition.topic_id`) of the ranges' topic. If it is empty or
     missing, any topic of that name is read, but only one for each partition. Brokers before Kafka 3.1 give records by
@@ -97,7 +100,7 @@ def read_ranges(
     another id, the rest of the split's ranges is passed over. Each such loss is logged once, as a warning of the logger
     `evensplit`, with the largest number of offsets that it can be.
 
-    Closing the iterator early ends the read. Connections without an outstanding response go back to `pool`.
+    `count` is told at the end; closing this early ends the read without it. Idle connections go back to `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
@@ -122,7 +125,7 @@ def read_ranges(
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, _rows(columns, limits, null_timestamps, decodings))
+    return _read(fetcher, _rows(columns, limits, null_timestamps, decodings), count)
 
 
 class _Rows(NamedTuple):
@@ -132,10 +135,18 @@ class _Rows(NamedTuple):
     schema: pa.Schema
     decodings: Decodings
     batch_bytes_max: int
+    counts: dict[str, tuple[int, int]]
+    """As `Counts`, so far."""
 
     def handed_out(self) -> pa.RecordBatch:
         """The rows so far; begins anew."""
         return to_record_batch(self.builder.finish(), self.schema)
+
+    def add(self, cluster: str, filtered: int, faults: int) -> None:
+        """Add to the counts of a cluster."""
+        if filtered or faults:
+            before = self.counts.get(cluster, (0, 0))
+            self.counts[cluster] = before[0] + filtered, before[1] + faults
 
 
 def _rows(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, decodings: Decodings) -> _Rows:
@@ -151,7 +162,7 @@ def _rows(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, d
         condition=decodings.condition,
     )
     schema = row_schema(columns, decodings.key, decodings.value)
-    return _Rows(builder, schema, decodings, limits.batch_bytes_max)
+    return _Rows(builder, schema, decodings, limits.batch_bytes_max, {})
 
 
 def _reads(
@@ -164,12 +175,17 @@ def _reads(
     return reads
 
 
-def _read(fetcher: Fetcher, rows: _Rows) -> Iterator[pa.RecordBatch]:
+def _read(fetcher: Fetcher, rows: _Rows, count: Callable[[Counts], object] | None) -> Iterator[pa.RecordBatch]:
     builder = rows.builder
     try:
         for data, spans in fetcher.responses():
             for span in spans:
-                yield from _decode(data, span, rows, fetcher)
+                if count is None:
+                    yield from _decode(data, span, rows, fetcher)
+                else:
+                    filtered, faults = builder.filtered, builder.faults
+                    yield from _decode(data, span, rows, fetcher)
+                    rows.add(span.read.split.cluster, builder.filtered - filtered, builder.faults - faults)
             if builder.full:
                 fetcher.compare_names(if_done=True)
                 yield rows.handed_out()
@@ -178,6 +194,8 @@ def _read(fetcher: Fetcher, rows: _Rows) -> Iterator[pa.RecordBatch]:
             yield rows.handed_out()
     finally:
         fetcher.close()
+    if count is not None:
+        count(rows.counts)
 
 
 def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Iterator[pa.RecordBatch]:

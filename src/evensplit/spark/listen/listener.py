@@ -28,6 +28,7 @@ from evensplit.spark.listen.beginnings import Beginnings, Clusters, clusters_of
 from evensplit.spark.listen.failures import failure
 from evensplit.spark.listen.progress import BatchProgress, batch_progress
 from evensplit.spark.listen.registration import Registration
+from evensplit.spark.listen.tally import TALLY
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +179,7 @@ def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
     """The batch of a progress event."""
     progress = event.progress
     rows = progress.sources[found.source]["numInputRows"]
+    counts = TALLY.of(found.report.counts, found.end.revision, reads=lambda: found.plan().offsets > 0)
     return Batch(
         Source(str(progress.id), found.source, progress.name),
         progress.batchId,
@@ -188,6 +190,7 @@ def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
         str(progress.runId),
         rows if rows is not None and rows >= 0 else None,
         progress.batchDuration,
+        counts,
     )
 
 

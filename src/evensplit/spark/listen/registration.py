@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evensplit.explain.batch import Explanation
     from evensplit.observe.recorder import BatchSummary, Recorder
     from evensplit.observe.source_view import Batch
+    from evensplit.spark.task.telling import Destination
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,13 @@ class Registration:
     """The latest batches of all queries of a session over this source.
 
     `parallelism`: how many tasks the session runs at once, once the source has been told. `metrics_port`: where the
-    metrics of this session are served; None: nowhere. `dashboard_url`: the same of its dashboard.
+    metrics of this session are served; None: nowhere. `dashboard_url`: the same of its dashboard. `counts_to`: where
+    tasks tell what they count; None: nowhere.
     """
 
     def __init__(self, inbox: Inbox) -> None:
         self.parallelism: int | None = None
+        self.counts_to: Destination | None = None
         self.metrics_port: int | None = None
         self.dashboard_url: str | None = None
         self._inbox = inbox

@@ -43,6 +43,11 @@ class ReadOptions:
     """How long a task waits for the next records of a partition; None: as long as one call may take."""
 
     @property
+    def counts(self) -> bool:
+        """Whether records may be left out, or become null, which is to be counted."""
+        return self.where is not None or self.on_decode_error != FAIL
+
+    @property
     def by_writer(self) -> bool:
         """Whether schemas of a registry say how keys or values are decoded."""
         return any(side is not None and side.by_writer for side in (self.key, self.value))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -13,12 +14,15 @@ from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.kafka.fetch.look_ahead import LookAhead, Spare
-from evensplit.kafka.fetch.reader import LaneLimits, read_ranges
+from evensplit.kafka.fetch.reader import Counts, LaneLimits, read_ranges
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.reading import ReadOptions
 from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_up
 from evensplit.typed.decoding import FAIL, Decodings
+
+if TYPE_CHECKING:
+    from evensplit.spark.task.telling import Telling
 
 
 class ReaderPartition(InputPartition):
@@ -30,6 +34,7 @@ class ReaderPartition(InputPartition):
     `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
     `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
     `registries`: cluster -> the schema registry of its producers, where that is needed.
+    `telling`: how the task tells what it counts; None: it cannot. Set by who knows.
     `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
 
@@ -58,6 +63,7 @@ class ReaderPartition(InputPartition):
         self.late = late or DeferredBounds()
         self.epochs = epochs or {}
         self.registries = registries or {}
+        self.telling: Telling | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The pickled state: plain tuples, since pickle calls Python code for each named one."""
@@ -161,8 +167,16 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         skip_lost=not reading.fail_on_data_loss,
         null_timestamps=reading.null_timestamps,
         limits=LaneLimits(batch_bytes_max=reading.batch_bytes_max),
+        count=_count(partition) if reading.counts else None,
     )
     return iter(LookAhead(batches, Spare()))
+
+
+def _count(partition: ReaderPartition) -> Callable[[Counts], None]:
+    """What takes the counts of the task."""
+    from evensplit.spark.task.telling import tell
+
+    return partial(tell, partition.telling, partition.task)
 
 
 def _decodings(reading: ReadOptions, registries: Mapping[str, RegistrySettings]) -> Decodings:

@@ -11,6 +11,7 @@ from typing import Any
 from evensplit.core.state.settings import LEVEL
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
+from evensplit.explain.record_counts import Counted
 from evensplit.explain.split_history import SplitHistory, describe_split
 from evensplit.observe.dashboard.view.chart import make_chart
 from evensplit.observe.dashboard.view.formatting import exact, short
@@ -48,7 +49,10 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """One cluster. `tone`: good, bad or off. `lag`: in offsets, as far as it is known. `rate`: offsets per second."""
+    """One cluster. `tone`: good, bad or off. `lag`: in offsets, as far as it is known. `rate`: offsets per second.
+
+    `counted`: records left out or undecodable in all batches seen here; None: they are not counted.
+    """
 
     view: ClusterView
     tone: str
@@ -56,6 +60,7 @@ class Health:
     lag: int | None
     rate: float | None
     params: PageQuery
+    counted: Counted | None = None
 
 
 class Splits:
@@ -133,6 +138,8 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, 
         "tiles": tuple(tiles(watched, len(found))),
         "notices": _few(explanation.notices, "more notices"),
         "clusters": _clusters(watched, here),
+        "counts": view.totals.counted,
+        "uncounted": view.totals.uncounted,
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
@@ -276,12 +283,27 @@ def _clusters(watched: SourceStatus, params: PageQuery) -> Sequence[Health]:
     """Clusters with trouble first, then those with the most lag."""
     rates, known = _rates(watched), watched.view.explanation.reported
     found = [
-        Health(one, _tone(one, known), health(one, known), _lag(one), rates.get(one.id), params.zoomed(None, one.id))
+        Health(
+            one,
+            _tone(one, known),
+            health(one, known),
+            _lag(one),
+            rates.get(one.id),
+            params.zoomed(None, one.id),
+            _counted(watched.view, one.id),
+        )
         for one in watched.view.explanation.clusters
     ]
     order = {"bad": 0, "good": 1, "off": 2}
     found.sort(key=lambda one: (order[one.tone], -(one.view.lag_sum or 0)))
     return found[:CLUSTERS_MAX]
+
+
+def _counted(view: View, cluster: str) -> Counted | None:
+    totals = view.totals
+    if not totals.counted or cluster not in totals.clusters:
+        return None
+    return Counted(totals.filtered.get(cluster, 0), totals.undecodable.get(cluster, 0))
 
 
 def _tone(one: ClusterView, known: bool) -> str:

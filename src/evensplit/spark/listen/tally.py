@@ -1,0 +1,207 @@
+"""Takes what tasks tell of the records that they count, and sums it up by batch."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evensplit.errors import line_of
+from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, TAKEN, Destination, Told, unpack
+
+if TYPE_CHECKING:
+    from evensplit.explain.record_counts import RecordCounts
+
+log = logging.getLogger(__name__)
+
+BATCHES_MAX = 12_000
+"""How many batches are kept: more than there are events that wait to be explained."""
+
+CONNECTIONS_MAX = 128
+"""How many connections are open at a time; when one more comes, the oldest is closed."""
+
+SECRET_BYTES = 32
+_LOOPBACK = "127.0.0.1"
+_CHUNK = 16 << 10
+_REST_S = 0.1
+
+
+@dataclass(slots=True)
+class _Batch:
+    tasks: int
+    told: int = 0
+    """A bit for each task that has told its counts."""
+    clusters: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """As in `Told`."""
+
+
+class Tally:
+    """The sums of batches, each task once: attempts and copies of a task read the same. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batches: OrderedDict[tuple[str, int], _Batch] = OrderedDict()
+
+    def take(self, told: Told) -> None:
+        """Add what a task tells."""
+        key = (told.stream, told.revision)
+        with self._lock:
+            batch = self._batches.get(key)
+            if batch is None:
+                batch = self._batches[key] = _Batch(told.tasks)
+                if len(self._batches) > BATCHES_MAX:
+                    self._batches.popitem(last=False)
+            if told.tasks != batch.tasks or batch.told >> told.task & 1:
+                return
+            batch.told |= 1 << told.task
+            for name, (filtered, undecodable) in told.clusters.items():
+                before = batch.clusters.get(name, (0, 0))
+                batch.clusters[name] = before[0] + filtered, before[1] + undecodable
+
+    def of(self, stream: str, revision: int, *, reads: Callable[[], bool] = lambda: True) -> RecordCounts | None:
+        """The counts of a batch so far; None if it does not count, which an empty `stream` says.
+
+        `reads`: returns whether the batch has any task.
+        """
+        if not stream:
+            return None
+        # Who registers a session does not load what explains.
+        from evensplit.explain.record_counts import Counted, RecordCounts
+
+        with self._lock:
+            batch = self._batches.get((stream, revision))
+            if batch is None:
+                return RecordCounts({}, complete=not reads())
+            return RecordCounts(
+                {name: Counted(*counts) for name, counts in batch.clusters.items()},
+                batch.told.bit_count() == batch.tasks,
+            )
+
+
+TALLY = Tally()
+"""That of this process."""
+
+
+class Receiver:
+    """Takes messages at `destination`, in a daemon thread. Whatever arrives, it keeps little and raises nothing."""
+
+    def __init__(self, tally: Tally, bind: str, host: str, port: int) -> None:
+        """Listen at the address `bind`, which tasks reach as `host`. Raises OSError."""
+        family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
+        self._socket = socket.create_server((bind, port), family=family, backlog=CONNECTIONS_MAX)
+        self._socket.setblocking(False)
+        secret = secrets.token_bytes(SECRET_BYTES)
+        self.destination = Destination(host, self._socket.getsockname()[1], secret)
+        self._tally = tally
+        self._open: OrderedDict[socket.socket, bytearray] = OrderedDict()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._ends, self._wakes = socket.socketpair()
+        self._selector.register(self._ends, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, name="evensplit-tally", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._wakes.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                for key, _ in self._selector.select():
+                    if key.fileobj is self._ends:
+                        return
+                    self._hear(key.fileobj)
+        except Exception as error:
+            log.warning("records that are left out or undecodable are not counted any more: %s", line_of(error))
+        finally:
+            for one in list(self._open):
+                self._drop(one)
+            for own in (self._socket, self._ends):
+                own.close()
+            self._selector.close()
+
+    def _hear(self, ready: Any) -> None:
+        try:
+            if ready is self._socket:
+                self._accept()
+            elif ready in self._open:
+                self._read(ready)
+        except OSError:
+            if ready is self._socket:
+                # Too many open files, for example: the next try is not made at once.
+                time.sleep(_REST_S)
+            else:
+                self._drop(ready)
+
+    def _accept(self) -> None:
+        connection, _ = self._socket.accept()
+        connection.setblocking(False)
+        self._open[connection] = bytearray()
+        self._selector.register(connection, selectors.EVENT_READ)
+        if len(self._open) > CONNECTIONS_MAX:
+            self._drop(next(iter(self._open)))
+
+    def _read(self, connection: socket.socket) -> None:
+        more = connection.recv(_CHUNK)
+        message = self._open[connection]
+        message += more
+        if more and len(message) <= MESSAGE_BYTES_MAX:
+            return
+        told = None if more else unpack(bytes(message), self.destination.secret)
+        if told is not None:
+            self._tally.take(told)
+            connection.send(TAKEN)
+        self._drop(connection)
+
+    def _drop(self, connection: socket.socket) -> None:
+        if self._open.pop(connection, None) is not None:
+            with suppress(OSError, KeyError):
+                self._selector.unregister(connection)
+            connection.close()
+
+
+def receive(context: Any, port: int) -> Destination | None:
+    """Where the tasks of a session tell what they count; None where nothing can be received, which is logged.
+
+    There is one receiver for each address, as long as the process lives.
+
+    Args:
+        context: the session's SparkContext; None, as under Spark Connect: executors need not reach this machine.
+        port: where to listen; 0: any free port.
+    """
+    if context is None:
+        return None
+    try:
+        bind, host = _addresses(context)
+        with _lock:
+            found = _receivers.get((bind, port))
+            if found is None:
+                found = _receivers[bind, port] = Receiver(TALLY, bind, host, port)
+            return replace(found.destination, host=host)
+    except Exception as error:
+        log.warning("records that are left out or undecodable are not counted: %s", line_of(error))
+        return None
+
+
+_receivers: dict[tuple[str, int], Receiver] = {}
+_lock = threading.Lock()
+
+
+def _addresses(context: Any) -> tuple[str, str]:
+    """Where the driver listens, and where executors reach it, as Spark's own settings say."""
+    master = str(context.master)
+    if master == "local" or master.startswith("local["):
+        return _LOOPBACK, _LOOPBACK
+    conf = context.getConf()
+    host = str(conf.get("spark.driver.host"))
+    return tuple(one.strip("[]") for one in (str(conf.get("spark.driver.bindAddress", host)), host))  # type: ignore[return-value]

@@ -1,0 +1,172 @@
+"""How a task tells the user's process what it has counted: one small message over TCP, which may get lost.
+
+Spark has no way for that: it drops the accumulators of Python sources, and their metrics are fixed. The message is not
+secret, but signed, so that nobody else can add to the counts.
+
+    32 bytes            HMAC-SHA256 of the rest, with the secret of `Destination`
+    JSON, in UTF-8      {"stream": text, "revision": number, "task": number, "tasks": number,
+                         "clusters": {cluster: [filtered, undecodable]}}
+
+The sender closes its side after it, and is answered with `TAKEN`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+log = logging.getLogger(__name__)
+
+MESSAGE_BYTES_MAX = 64 << 10
+"""A longer message is neither sent nor taken."""
+
+TASKS_MAX = 1 << 17
+"""Of a batch with more tasks, none tells anything."""
+
+TAKEN = b"\x06"
+"""The answer to a message that was taken."""
+
+WAIT_S = 0.5
+"""For so long a task waits until its message is taken, at most."""
+
+REST_S = 60.0
+"""For so long a process sends nothing after a message that was not taken in time."""
+
+_MAC_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where messages go. Anyone who has the secret can add to the counts."""
+
+    host: str
+    port: int
+    secret: bytes = field(repr=False)
+
+
+class Told(NamedTuple):
+    """What one task has counted."""
+
+    stream: str
+    """Names one source of one run of a query."""
+    revision: int
+    """That of the state at the end of the batch."""
+    task: int
+    """Its number in the batch, from 0; the same for each attempt."""
+    tasks: int
+    """How many tasks the batch has."""
+    clusters: Mapping[str, tuple[int, int]]
+    """Cluster -> filtered, undecodable."""
+
+
+class Telling(NamedTuple):
+    """How the tasks of one batch tell what they count. Fields are as in `Told`."""
+
+    to: Destination
+    stream: str
+    revision: int
+    tasks: int
+
+
+def pack(told: Told, secret: bytes) -> bytes:
+    """The bytes of a message."""
+    body = json.dumps(told._asdict(), separators=(",", ":")).encode()
+    return hmac.digest(secret, body, "sha256") + body
+
+
+def unpack(message: bytes, secret: bytes) -> Told | None:
+    """What a message says; None if it was not made with this secret, or says nothing that can be."""
+    signature, body = message[:_MAC_BYTES], message[_MAC_BYTES:]
+    if not hmac.compare_digest(signature, hmac.digest(secret, body, "sha256")):
+        return None
+    try:
+        said: Any = json.loads(body)
+        clusters = {str(name): (int(filtered), int(bad)) for name, (filtered, bad) in said["clusters"].items()}
+        told = Told(str(said["stream"]), int(said["revision"]), int(said["task"]), int(said["tasks"]), clusters)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Another version of this package made it.
+        return None
+    possible = 0 <= told.task < told.tasks <= TASKS_MAX and all(min(one) >= 0 for one in clusters.values())
+    return told if possible else None
+
+
+class Messenger:
+    """Sends messages, and never keeps anyone waiting for longer than `WAIT_S`; after a failure not at all for a while.
+
+    `send`: sends bytes, and returns whether they were taken.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Destination, bytes], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        self._send = send or _send
+        self._clock = clock
+        self._wait_s = wait_s
+        self._rests_until_s = float("-inf")
+
+    def tell(self, told: Told, to: Destination) -> bool:
+        """Return whether the message was taken in time. Never raises."""
+        if self._clock() < self._rests_until_s:
+            return False
+        taken, over = threading.Event(), threading.Event()
+
+        def deliver() -> None:
+            # Whatever goes wrong, it is not taken.
+            with suppress(Exception):
+                message = pack(told, to.secret)
+                if told.tasks <= TASKS_MAX and len(message) <= MESSAGE_BYTES_MAX and self._send(to, message):
+                    taken.set()
+            over.set()
+
+        try:
+            # Looking up a name cannot be given a deadline.
+            threading.Thread(target=deliver, name="evensplit-telling", daemon=True).start()
+            over.wait(self._wait_s)
+        except RuntimeError:
+            # No thread can be started.
+            pass
+        if not taken.is_set():
+            self._rests_until_s = self._clock() + REST_S
+        return taken.is_set()
+
+
+def _send(to: Destination, message: bytes) -> bool:
+    with socket.create_connection((to.host, to.port), timeout=WAIT_S) as connection:
+        connection.sendall(message)
+        connection.shutdown(socket.SHUT_WR)
+        return connection.recv(1) == TAKEN
+
+
+MESSENGER = Messenger()
+"""That of this process."""
+
+
+def tell(telling: Telling | None, task: int, counted: Mapping[str, tuple[int, int]]) -> None:
+    """Tell what a task has counted once it has read everything; if nobody can be told, log it unless it is nothing.
+
+    `counted`: cluster -> filtered, undecodable.
+    """
+    if telling is not None:
+        told = Told(telling.stream, telling.revision, task, telling.tasks, counted)
+        if MESSENGER.tell(told, telling.to):
+            return
+    filtered, undecodable = (sum(one[place] for one in counted.values()) for place in (0, 1))
+    if filtered or undecodable:
+        log.log(
+            logging.WARNING if undecodable else logging.INFO,
+            "task %d: %s records left out by the condition, %s keys and values could not be decoded",
+            task,
+            f"{filtered:,}",
+            f"{undecodable:,}",
+        )
