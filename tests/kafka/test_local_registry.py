@@ -13,7 +13,7 @@ import pytest
 
 from evensplit.errors import LocalKafkaError, RegistryUnreachable
 from evensplit.registry.client import Registry
-from evensplit.registry.kept import KEPT
+from evensplit.registry.kept import KEPT, MISSED
 from evensplit.registry.settings import RegistrySettings
 from evensplit.testing import LocalRegistry
 from evensplit.testing.process.ports import HOST, free_ports
@@ -28,6 +28,7 @@ RECORD = '{"type":"record","name":"A","fields":[{"name":"x","type":"long"}]}'
 def test_outages_leave_url_and_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     KEPT.clear()
+    MISSED.clear()
     with LocalRegistry() as registry:
         url, first = registry.url, registry.register("a", RECORD)
         registry.set_compatibility("a", "BACKWARD")

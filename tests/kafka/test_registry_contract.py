@@ -10,7 +10,7 @@ import pytest
 
 from evensplit.errors import LocalKafkaError, RegistryError, RegistryRefused, SchemaUnknown
 from evensplit.registry.client import Registry
-from evensplit.registry.kept import KEPT
+from evensplit.registry.kept import KEPT, MISSED
 from evensplit.registry.schemas import Schema
 from evensplit.registry.settings import RegistrySettings
 from evensplit.testing import LocalRegistry
@@ -35,6 +35,7 @@ def real() -> Iterator[LocalRegistry]:
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[RegistryHelpers]:
     monkeypatch.setenv("no_proxy", "*")
     KEPT.clear()
+    MISSED.clear()
     if request.param == "real":
         yield request.getfixturevalue("real")
         return

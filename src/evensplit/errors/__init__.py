@@ -8,7 +8,8 @@
     │   ├── MetadataError            a metadata service without a usable answer, all problems at once
     │   │   └── MetadataRefused      an answer that names something of this machine that it may not have
     │   ├── SubscriptionError        a topic or partition that was named does not exist
-    │   └── PortError                a host and port where nothing can be served
+    │   ├── PortError                a host and port where nothing can be served
+    │   └── LibraryMissing           a library that decodes is not installed where a task runs
     ├── ClusterError                 a Kafka cluster did not do what it was asked
     │   ├── ClusterUnreachable       no answer within the deadline
     │   │   └── AnswerRefused        bytes that cannot be the response
@@ -22,10 +23,11 @@
     │   ├── OldMessageFormat         records in the format of before Kafka 0.11
     │   ├── TimestampOutOfRange      a timestamp that a column of microseconds cannot hold
     │   └── UndecodableRecord        a key or value that does not fit its format or schema
-    ├── RegistryError                a schema registry's answer cannot be used
+    ├── RegistryError                what answers is no schema registry
     │   ├── RegistryUnreachable      no answer within the deadline
     │   ├── RegistryRefused          a login, or a certificate, that is not accepted
-    │   └── SchemaUnknown            a schema that it does not have
+    │   └── SchemaUnusable           one schema that cannot be used
+    │       └── SchemaUnknown        a schema that it does not have
     ├── DataLossError                records that were to be read no longer exist
     ├── CheckpointError              a checkpoint, or an offset in it, that cannot be used
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
@@ -67,7 +69,13 @@ from evensplit.errors.records import (
     TimestampOutOfRange,
     UndecodableRecord,
 )
-from evensplit.errors.registry import RegistryError, RegistryRefused, RegistryUnreachable, SchemaUnknown
+from evensplit.errors.registry import (
+    RegistryError,
+    RegistryRefused,
+    RegistryUnreachable,
+    SchemaUnknown,
+    SchemaUnusable,
+)
 from evensplit.errors.state import (
     CheckpointCorrupt,
     CheckpointError,
@@ -80,6 +88,7 @@ from evensplit.errors.testing import ChaosError, LocalKafkaError, SimulationFail
 from evensplit.errors.user import (
     AssignmentInputError,
     CaseError,
+    LibraryMissing,
     MetadataError,
     MetadataRefused,
     OptionError,
@@ -107,6 +116,7 @@ __all__ = [
     "CorruptRecordsError",
     "DataLossError",
     "EvenSplitError",
+    "LibraryMissing",
     "LocalKafkaError",
     "MetadataError",
     "MetadataRefused",
@@ -118,6 +128,7 @@ __all__ = [
     "RegistryUnreachable",
     "SchemaChanged",
     "SchemaUnknown",
+    "SchemaUnusable",
     "SimulationFailed",
     "SubscriptionError",
     "TimestampOutOfRange",

@@ -1,4 +1,4 @@
-"""Errors of schema registries: away, refusing, or without the schema."""
+"""Errors of schema registries: away, refusing, without the schema, or with one that cannot be used."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from evensplit.errors.base import EvenSplitError
 
 
 class RegistryError(EvenSplitError):
-    """A schema registry gave an answer that cannot be used. The same question gets the same answer again."""
+    """What answered is no schema registry. The same question gets the same answer again."""
 
     id = "ES-700"
     cause = (
-        "What answered at `schema.registry.url` is no schema registry, or not under this path, or its answer is longer "
-        "than allowed, or a schema refers to itself or to more schemas than allowed."
+        "What answered at `schema.registry.url` is no schema registry, or not under this path: a status other than 200 "
+        "without one of a registry's own error numbers, or an answer that is no JSON object with a text `schema`."
     )
     cure = (
-        "Check `schema.registry.url`: Apicurio Registry has Confluent's API below `/apis/ccompat/v7`. If the message "
-        "names a schema, look at it and at its references in the registry."
+        "Check `schema.registry.url`: Apicurio Registry has Confluent's API below `/apis/ccompat/v7`. An old registry "
+        "may say no error number of five digits where it lacks a schema. That cannot be told from a wrong path."
     )
     registry: str
     """The URL that was asked, or all of them, without user, password and query."""
@@ -63,7 +63,19 @@ class RegistryRefused(RegistryError):
     )
 
 
-class SchemaUnknown(RegistryError):
+class SchemaUnusable(RegistryError):
+    """The schema registry has something about this one schema that cannot be used. Others are not affected."""
+
+    id = "ES-704"
+    cause = (
+        "A schema in the registry cannot be used: its kind is none of Avro, JSON Schema and Protobuf, it refers to "
+        "itself or to more schemas than allowed, it is longer than allowed, or the registry itself does not give it "
+        "(status 422)."
+    )
+    cure = "Look at the schema that the message names, and at its references, in the registry."
+
+
+class SchemaUnknown(SchemaUnusable):
     """The schema registry does not have the schema, the subject or its version."""
 
     id = "ES-703"

@@ -152,6 +152,29 @@ class PortError(UserError):
     cure = "Choose another port, or 0 for any free one, or stop the program that listens there."
 
 
+class LibraryMissing(UserError):
+    """A library that decodes values is not installed where a task runs."""
+
+    id = "ES-108"
+    cause = (
+        "A task meets a schema that it needs a library for, and the Python of its executor does not have that. The "
+        "driver's Python has it, or the query would not have started."
+    )
+    cure = "Run `pip install 'evensplit[typed]'` for the Python of every executor, or ship it with the job."
+    library: str
+    """The module that is missing."""
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        super().__init__(library)
+
+    def __str__(self) -> str:
+        return (
+            f"to decode what a schema of the registry has written takes {self.library}, which this Python does not "
+            "have; run pip install 'evensplit[typed]' on the executors, too"
+        )
+
+
 class MetadataRefused(MetadataError):
     """Metadata names environment variables, files or credentials of this machine that `metadata.allow` lacks."""
 

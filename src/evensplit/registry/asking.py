@@ -1,4 +1,15 @@
-"""Questions to a registry: asked at each of its URLs in turn, again and again until the deadline."""
+"""Questions to a registry: asked at each of its URLs in turn, again and again until the deadline.
+
+An answer is about one schema, or about the registry as a whole. What is about one schema makes the values that it has
+written undecodable (`SchemaUnusable`, `SchemaUnknown`); what is about the registry ends the task. About one schema are:
+
+- status 404 or 422 with an `error_code` of five digits that begins with the status: no other service says that, and a
+  registry that is asked under a wrong path says just 404;
+- status 200 with a JSON object that has a text `schema`, or one that is too long to be read, if the rest is unusable.
+
+All else is about the registry. Where it cannot be told, it counts as that: an error that ends a query is found and
+corrected, while a topic of which every value is null may not be noticed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +24,14 @@ from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from evensplit.core.json_text import parse_json
-from evensplit.errors import AuthenticationError, RegistryError, RegistryRefused, RegistryUnreachable, SchemaUnknown
+from evensplit.errors import (
+    AuthenticationError,
+    RegistryError,
+    RegistryRefused,
+    RegistryUnreachable,
+    SchemaUnknown,
+    SchemaUnusable,
+)
 from evensplit.http.exchange import FAILURES, Unusable, answer_to, failure, read_body
 from evensplit.http.requests import AnswerTooLong
 from evensplit.http.urls import shown_url
@@ -46,6 +64,7 @@ _UNKNOWN = {
     40404: "the subject was deleted",
     40406: "the version was deleted",
 }
+_NOT_FOUND, _UNPROCESSABLE = 404, 422
 _AGAIN = (408, 429)
 _SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
@@ -77,7 +96,8 @@ class Asker:
             RegistryUnreachable: there was no answer by the deadline.
             RegistryRefused: the login, or a certificate, is not accepted.
             SchemaUnknown: the registry does not have it.
-            RegistryError: what is there is not the answer of a schema registry, or too long.
+            SchemaUnusable: the registry does not give it, or it is too long.
+            RegistryError: what is there is not the answer of a schema registry.
         """
         urls = self._settings.urls
         share_s = self._settings.timeout_ms / 1000 / max(TRIES_MIN, len(urls))
@@ -169,8 +189,13 @@ def _refusal(at: str, what: str, status: int, code: int, has_login: bool) -> Reg
     if status == 403:
         who = "this login" if has_login else "anybody without a login"
         return RegistryRefused(at, f"{what}: {found}: it does not let {who} read that; grant it there")
-    if status == 404 and code in _UNKNOWN:
-        return SchemaUnknown(at, f"{what}: {_UNKNOWN[code]} (error {code}); is it the registry of the producers?")
+    # See the beginning of this module.
+    about_schema = code // 100 == status
+    if about_schema and status == _NOT_FOUND:
+        why = _UNKNOWN.get(code, "it does not have it")
+        return SchemaUnknown(at, f"{what}: {why} (error {code}); is it the registry of the producers?")
+    if about_schema and status == _UNPROCESSABLE:
+        return SchemaUnusable(at, f"{what}: {found}: it does not give this schema; look at it there")
     return RegistryError(
         at,
         f"{what}: {found}; is that a schema registry, and is the path of {PREFIX}url right (that of Apicurio ends "
@@ -180,7 +205,8 @@ def _refusal(at: str, what: str, status: int, code: int, has_login: bool) -> Reg
 
 def _parsed(at: str, what: str, body: bytes) -> Mapping[str, Any]:
     if len(body) > ANSWER_BYTES_MAX:
-        raise RegistryError(at, f"{what}: expected at most {ANSWER_BYTES_MAX} bytes, found more")
+        kind = SchemaUnusable if body.lstrip().startswith(b"{") else RegistryError
+        raise kind(at, f"{what}: expected at most {ANSWER_BYTES_MAX} bytes, found more")
     try:
         found = parse_json(body)
     except ValueError:

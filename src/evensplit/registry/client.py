@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from evensplit.core.text import shown
-from evensplit.errors import RegistryError, RegistryRefused, RegistryUnreachable
+from evensplit.errors import RegistryError, RegistryRefused, RegistryUnreachable, SchemaUnknown, SchemaUnusable
 from evensplit.kafka.deadline import CLOCK, Clock, Deadline
 from evensplit.registry.asking import Asker
-from evensplit.registry.kept import KEPT
+from evensplit.registry.kept import KEPT, MISSED
 from evensplit.registry.schemas import (
     CHARACTERS_MAX,
     DEPTH_MAX,
@@ -23,7 +23,10 @@ from evensplit.registry.schemas import (
     descriptor_of,
     parse_answer,
 )
-from evensplit.registry.settings import RegistrySettings
+from evensplit.registry.settings import PREFIX, RegistrySettings
+
+ID_MAX = 2**31 - 1
+"""The highest id: in every registry they are whole numbers of 32 bits with a sign."""
 
 _SERIALIZED = "format=serialized"
 # A schema that others need can be deleted, and is still there for them. Apicurio and Karapace do not mind the question.
@@ -40,8 +43,9 @@ class Registry:
     - `RegistryUnreachable`: no answer in time; connections that fail, status 408, 429, 500 and above are tried again.
     - `RegistryRefused`: the login or a certificate is not accepted.
     - `SchemaUnknown`: the registry does not have the schema, or one that it refers to.
-    - `RegistryError`: an answer that cannot be used, too; or schemas that refer to each other in a circle, more than
-      `DEPTH_MAX` deep, to more than `REFERENCES_MAX`, or with more than `CHARACTERS_MAX` characters together.
+    - `SchemaUnusable`: this schema cannot be used, or schemas refer to each other in a circle, more than `DEPTH_MAX`
+      deep, to more than `REFERENCES_MAX`, or with more than `CHARACTERS_MAX` characters together.
+    - `RegistryError`: what answers is no schema registry. How that is told is in `asking.py`.
     """
 
     def __init__(self, settings: RegistrySettings, clock: Clock = CLOCK) -> None:
@@ -53,12 +57,36 @@ class Registry:
         return f"Registry({self._settings.shown!r})"
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """The schema with this id, from 0. It never changes: the registry is asked once in this process."""
+        """The schema with this id, from 0. It never changes: the registry is asked once in this process.
+
+        If the schema cannot be had, it is not asked for again within `MISSED_S` seconds.
+        """
+        found = self.known(schema_id)
+        if found is None:
+            identity = self._settings.identity
+            try:
+                found = self._question().by_id(schema_id)
+            except SchemaUnusable as error:
+                MISSED.put(identity, schema_id, error, self._clock.now_s())
+                raise
+            KEPT.put(identity, found)
+        return found
+
+    def known(self, schema_id: int) -> Schema | None:
+        """The same without asking the registry; None if that would have to be asked.
+
+        Raises SchemaUnusable, SchemaUnknown among it, if it is known that the schema cannot be had.
+        """
+        if schema_id > ID_MAX:
+            raise SchemaUnknown(
+                self._settings.shown,
+                f"schema {schema_id}: expected an id of at most {ID_MAX}, as registries give them; do the bytes begin "
+                "with the frame of a schema registry?",
+            )
         identity = self._settings.identity
         found = KEPT.get(identity, schema_id)
-        if found is None:
-            found = self._question().by_id(schema_id)
-            KEPT.put(identity, found)
+        if found is None and (missed := MISSED.get(identity, schema_id, self._clock.now_s())) is not None:
+            raise missed
         return found
 
     def latest(self, subject: str) -> Registered:
@@ -148,10 +176,14 @@ class _Question:
         try:
             return parse_answer(found, schema_id=schema_id, version=version)
         except ValueError as error:
-            raise self._wrong(what, str(error)) from None
+            if isinstance(found.get("schema"), str):
+                raise self._wrong(what, str(error)) from None
+            raise RegistryError(
+                self._registry, f"{what}: {error}; is {PREFIX}url the URL of a schema registry?"
+            ) from None
 
-    def _wrong(self, what: str, problem: str) -> RegistryError:
-        return RegistryError(self._registry, f"{what}: {problem}")
+    def _wrong(self, what: str, problem: str) -> SchemaUnusable:
+        return SchemaUnusable(self._registry, f"{what}: {problem}")
 
 
 def _place_of(subject: str, version: int | None) -> tuple[str, str]:

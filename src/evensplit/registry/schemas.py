@@ -108,6 +108,8 @@ def parse_answer(found: Mapping[str, Any], *, schema_id: int | None = None, vers
     text = found.get("schema")
     if not isinstance(text, str):
         raise ValueError(f"expected a schema as a text, found {_said(text)}")
+    if not _is_unicode(text):
+        raise ValueError("expected a schema in Unicode, found half a character")
     if schema_id is None:
         schema_id = _whole(found, "id", 0)
         answered = _whole(found, "version", 1)
@@ -134,6 +136,8 @@ def _pointer(found: object) -> Pointer:
     name, subject = found.get("name"), found.get("subject")
     if not (isinstance(name, str) and isinstance(subject, str) and name and subject):
         raise ValueError(f"expected a reference with a name and a subject, found {_said(name)} and {_said(subject)}")
+    if not (_is_unicode(name) and _is_unicode(subject)):
+        raise ValueError(f"expected a reference in Unicode, found {_said(name)} and {_said(subject)}")
     return Pointer(name, subject, _whole(found, "version", 1))
 
 
@@ -142,6 +146,15 @@ def _whole(found: Mapping[str, Any], name: str, lowest: int) -> int:
     if type(number) is not int or not lowest <= number <= _ID_MAX:
         raise ValueError(f"expected {name}: a whole number from {lowest}, found {_said(number)}")
     return number
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can have one half of a surrogate pair, which can be neither sent nor written."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _said(found: object) -> str:

@@ -29,6 +29,7 @@ PROVOKED = {
     "ES-105": "tests/unit/spark/test_read_committed.py",
     "ES-106": "tests/unit/observe/test_web_server.py",
     "ES-107": "tests/unit/metadata/test_metadata_refused.py",
+    "ES-108": "tests/unit/registry/test_registry_tasks.py",
     "ES-200": "tests/unit/spark/test_world.py",
     "ES-201": "tests/unit/spark/test_world.py",
     "ES-202": "tests/unit/kafka/test_lane_answers.py",
@@ -56,6 +57,7 @@ PROVOKED = {
     "ES-701": "tests/unit/registry/test_registry_retries.py",
     "ES-702": "tests/unit/registry/test_registry_logins.py",
     "ES-703": "tests/unit/registry/test_registry_answers.py",
+    "ES-704": "tests/unit/registry/test_registry_tasks.py",
 }
 """A file of tests with one that provokes the error."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evensplit.registry.kept import KEPT
+from evensplit.registry.kept import KEPT, MISSED
 
 
 @pytest.fixture(autouse=True)
@@ -12,3 +12,4 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ports come again, and with them the URLs of other tests' registries."""
     monkeypatch.setenv("no_proxy", "*")
     KEPT.clear()
+    MISSED.clear()

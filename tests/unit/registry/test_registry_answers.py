@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.errors import RegistryError, SchemaUnknown
+from evensplit.errors import RegistryError, SchemaUnknown, SchemaUnusable
 from evensplit.registry import kept, schemas
 from evensplit.registry.asking import ANSWER_BYTES_MAX
 from evensplit.registry.schemas import Schema, descriptor_of, parse_answer
@@ -142,33 +142,70 @@ def test_protobuf_that_was_registered_as_a_descriptor(fake: FakeRegistry) -> Non
 
 
 @pytest.mark.parametrize(
-    "body, expected",
+    "body, kind, expected",
     [
-        (b"<html>", "schema 7: expected a JSON object, found something else"),
-        (b"[]", "expected a JSON object"),
-        (b"[" * 100_000, "expected a JSON object"),
-        (b"{}", "expected a schema as a text, found None"),
-        (b'{"schema": 7}', "expected a schema as a text, found 7"),
-        (b'{"schema": "x", "schemaType": "XML"}', "expected a schemaType of AVRO, JSON, PROTOBUF, found 'XML'"),
-        (b'{"schema": "x", "schemaType": {}}', "expected a schemaType of AVRO, JSON, PROTOBUF, found an object"),
-        (b'{"schema": "x", "references": {"a": 1}}', "expected at most 256 references as a list, found an object"),
-        (b'{"schema": "x", "references": [7]}', "expected a reference with name, subject and version, found 7"),
-        (b'{"schema": "x", "references": [{"name": "a"}]}', "expected a reference with a name and a subject"),
+        (b"<html>", RegistryError, "schema 7: expected a JSON object, found something else"),
+        (b"[]", RegistryError, "expected a JSON object"),
+        (b"[" * 100_000, RegistryError, "expected a JSON object"),
+        (b"{}", RegistryError, "expected a schema as a text, found None"),
+        (b'{"schema": 7}', RegistryError, "expected a schema as a text, found 7"),
+        (
+            b'{"schema": "x", "schemaType": "XML"}',
+            SchemaUnusable,
+            "expected a schemaType of AVRO, JSON, PROTOBUF, found 'XML'",
+        ),
+        (
+            b'{"schema": "x", "schemaType": {}}',
+            SchemaUnusable,
+            "expected a schemaType of AVRO, JSON, PROTOBUF, found an object",
+        ),
+        (
+            b'{"schema": "x", "references": {"a": 1}}',
+            SchemaUnusable,
+            "expected at most 256 references as a list, found an object",
+        ),
+        (
+            b'{"schema": "x", "references": [7]}',
+            SchemaUnusable,
+            "expected a reference with name, subject and version, found 7",
+        ),
+        (
+            b'{"schema": "x", "references": [{"name": "a"}]}',
+            SchemaUnusable,
+            "expected a reference with a name and a subject",
+        ),
+        (b'{"schema": "\\ud800"}', SchemaUnusable, "expected a schema in Unicode"),
+        (
+            b'{"schema": "x", "references": [{"name": "a", "subject": "\\udc00", "version": 1}]}',
+            SchemaUnusable,
+            "expected a reference in Unicode, found 'a' and '\\udc00'",
+        ),
         (
             b'{"schema": "x", "references": [{"name": "a", "subject": "b", "version": -1}]}',
+            SchemaUnusable,
             "expected version: a whole number from 1, found -1",
         ),
         (
             b'{"schema": "x", "references": [{"name": "a", "subject": "b", "version": true}]}',
+            SchemaUnusable,
             "expected version: a whole number from 1, found True",
         ),
-        (json.dumps({"schema": "x", "references": [7] * 257}).encode(), "references as a list, found a list of 257"),
-        (b'{"schema": "' + b"x" * ANSWER_BYTES_MAX + b'"}', f"expected at most {ANSWER_BYTES_MAX} bytes, found more"),
+        (
+            json.dumps({"schema": "x", "references": [7] * 257}).encode(),
+            SchemaUnusable,
+            "references as a list, found a list of 257",
+        ),
+        (b"<html>" + b"x" * ANSWER_BYTES_MAX, RegistryError, f"expected at most {ANSWER_BYTES_MAX} bytes, found more"),
+        (
+            b'{"schema": "' + b"x" * ANSWER_BYTES_MAX + b'"}',
+            SchemaUnusable,
+            f"expected at most {ANSWER_BYTES_MAX} bytes, found more",
+        ),
     ],
 )
-def test_answers_that_cannot_be_used(fake: FakeRegistry, body: bytes, expected: str) -> None:
+def test_answers_that_cannot_be_used(fake: FakeRegistry, body: bytes, kind: type[RegistryError], expected: str) -> None:
     fake.troubles.append(nonsense(body))
-    told = refusal(lambda: client(fake).schema_by_id(7))
+    told = refusal(lambda: client(fake).schema_by_id(7), kind)
     assert told.startswith(f"schema registry {fake.url}: schema 7: ")
     assert expected in told
     assert fake.asked == ["/schemas/ids/7"]
@@ -177,7 +214,7 @@ def test_answers_that_cannot_be_used(fake: FakeRegistry, body: bytes, expected: 
 @pytest.mark.parametrize("wrong", [{"id": "1"}, {"id": -1}, {"version": 0}, {"version": 3}, {"id": 2**63}, {"id": 1.0}])
 def test_an_answer_about_another_version(fake: FakeRegistry, wrong: dict[str, Any]) -> None:
     fake.troubles.append(nonsense(json.dumps({"schema": "x", "id": 1, "version": 2, **wrong}).encode()))
-    assert "subject 'a', version 2: expected " in refusal(lambda: client(fake).version("a", 2))
+    assert "subject 'a', version 2: expected " in refusal(lambda: client(fake).version("a", 2), SchemaUnusable)
 
 
 def test_what_is_not_there(fake: FakeRegistry) -> None:
@@ -200,12 +237,40 @@ def test_statuses_that_say_nothing_about_a_schema(fake: FakeRegistry, number: in
     assert len(fake.asked) == 1
 
 
+@pytest.mark.parametrize("number, code", [(404, 404), (404, 0), (404, 42201), (400, 40403), (422, 422), (422, 40403)])
+def test_other_numbers_say_nothing_about_a_schema(fake: FakeRegistry, number: int, code: int) -> None:
+    """A registry says 404 of a path that it does not have, and what is in front of it can say anything."""
+    fake.troubles.append(status(number, None, json.dumps({"error_code": code}).encode()))
+    assert "is that a schema registry" in refusal(lambda: client(fake).schema_by_id(1))
+
+
+@pytest.mark.parametrize(
+    "number, code, kind, said",
+    [
+        (
+            404,
+            40499,
+            SchemaUnknown,
+            "schema 1: it does not have it (error 40499); is it the registry of the producers?",
+        ),
+        (422, 42201, SchemaUnusable, "schema 1: expected status 200, found status 422, error 42201: it does not give"),
+    ],
+)
+def test_numbers_of_a_registry_are_about_the_schema(
+    fake: FakeRegistry, number: int, code: int, kind: type[RegistryError], said: str
+) -> None:
+    fake.troubles.append(status(number, None, json.dumps({"error_code": code}).encode()))
+    assert said in refusal(lambda: client(fake).schema_by_id(1), kind)
+
+
 def test_a_circle_is_refused(fake: FakeRegistry) -> None:
     fake.add("a", "AVRO", '"a"', (("B", "b", 1),))
     fake.add("b", "AVRO", '"b"', (("A", "a", 1),))
-    told = refusal(lambda: client(fake).latest("a"))
+    told = refusal(lambda: client(fake).latest("a"), SchemaUnusable)
     assert "subject 'b', version 1: it refers to 'a', version 1, which needs it" in told
-    assert "it refers to 'b', version 1, which needs it" in refusal(lambda: client(fake).schema_by_id(1))
+    assert "it refers to 'b', version 1, which needs it" in refusal(
+        lambda: client(fake).schema_by_id(1), SchemaUnusable
+    )
 
 
 def test_schemas_deep_in_each_other_are_refused(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +279,7 @@ def test_schemas_deep_in_each_other_are_refused(fake: FakeRegistry, monkeypatch:
         fake.add(f"s{number}", "AVRO", str(number), (("X", f"s{number - 1}", 1),))
     registry = client(fake)
     assert registry.schema_by_id(schemas.DEPTH_MAX + 1).all_references()["X"].text == str(schemas.DEPTH_MAX - 1)
-    assert "at most 32 deep" in refusal(lambda: registry.schema_by_id(schemas.DEPTH_MAX + 2))
+    assert "at most 32 deep" in refusal(lambda: registry.schema_by_id(schemas.DEPTH_MAX + 2), SchemaUnusable)
 
 
 def test_a_schema_that_was_found_on_a_short_way_is_as_deep_on_a_long_one(fake: FakeRegistry) -> None:
@@ -224,7 +289,7 @@ def test_a_schema_that_was_found_on_a_short_way_is_as_deep_on_a_long_one(fake: F
     fake.add("high", "AVRO", "high", (("X", "s30", 1),))
     fake.add("higher", "AVRO", "higher", (("Y", "high", 1),))
     made = fake.add("top", "AVRO", "top", (("X", "s30", 1), ("Z", "higher", 1)))
-    assert "at most 32 deep" in refusal(lambda: client(fake).schema_by_id(made))
+    assert "at most 32 deep" in refusal(lambda: client(fake).schema_by_id(made), SchemaUnusable)
 
 
 def test_too_many_schemas_are_refused(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +299,9 @@ def test_too_many_schemas_are_refused(fake: FakeRegistry, monkeypatch: pytest.Mo
     three = tuple((f"X{number}", f"s{number}", 1) for number in range(3))
     few, many = fake.add("few", "AVRO", "few", three), fake.add("many", "AVRO", "many", (*three, ("X3", "s3", 1)))
     assert len(client(fake).schema_by_id(few).references) == 3
-    assert "expected at most 3 schemas that one is made of" in refusal(lambda: client(fake).schema_by_id(many))
+    assert "expected at most 3 schemas that one is made of" in refusal(
+        lambda: client(fake).schema_by_id(many), SchemaUnusable
+    )
 
 
 def test_too_many_characters_are_refused(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +310,7 @@ def test_too_many_characters_are_refused(fake: FakeRegistry, monkeypatch: pytest
     made = fake.add("b", "AVRO", "12345", (("A", "a", 1),))
     assert client(fake).latest("a").schema.text == "123456"
     assert "expected at most 10 characters with all that it refers to" in refusal(
-        lambda: client(fake).schema_by_id(made)
+        lambda: client(fake).schema_by_id(made), SchemaUnusable
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evensplit.errors import RegistryError, RegistryUnreachable
+from evensplit.errors import RegistryError, RegistryUnreachable, SchemaUnusable
 from evensplit.http.requests import HEAD_BYTES_MAX
 from evensplit.kafka.deadline import CLOCK
 from evensplit.registry.asking import ANSWER_BYTES_MAX, PAUSE_FIRST_S, PAUSE_MAX_S
@@ -93,7 +93,9 @@ def test_one_try_that_hangs_leaves_time_for_others(fake: FakeRegistry) -> None:
 
 def test_an_answer_without_end_is_refused(fake: FakeRegistry) -> None:
     fake.troubles.append(huge)
-    assert f"expected at most {ANSWER_BYTES_MAX} bytes, found more" in refusal(lambda: client(fake).schema_by_id(1))
+    assert f"expected at most {ANSWER_BYTES_MAX} bytes, found more" in refusal(
+        lambda: client(fake).schema_by_id(1), SchemaUnusable
+    )
     assert len(fake.asked) == 1
 
 
