@@ -1,4 +1,4 @@
-"""The reader of a streaming query with wrong options: it raises the error at Spark's first call."""
+"""The reader of a streaming query that cannot begin: it raises the error at Spark's first call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from evensplit.errors import OptionError
+from evensplit.errors import OptionError, RegistryError
 
 
 class RefusedStreamReader(DataSourceStreamReader):
@@ -19,7 +19,7 @@ class RefusedStreamReader(DataSourceStreamReader):
     followed by an UnboundLocalError about `reader`, which is then the last thing that the user reads.
     """
 
-    def __init__(self, error: OptionError) -> None:
+    def __init__(self, error: OptionError | RegistryError) -> None:
         self._error = error
 
     def initialOffset(self) -> NoReturn:

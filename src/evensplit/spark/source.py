@@ -48,7 +48,7 @@ class EvenSplitDataSource(DataSource):
         return _row_type(self._parsed())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader for `spark.read`. Raises OptionError."""
+        """The reader for `spark.read`. Raises what `schema` does."""
         from evensplit.spark.batch_reader import EvenSplitReader
         from evensplit.spark.options.parse import check_batch
 
@@ -62,8 +62,8 @@ class EvenSplitDataSource(DataSource):
         return EvenSplitReader(options, self._readers_default())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """The reader for `spark.readStream`; for wrong options one that raises OptionError when it is first asked."""
-        from evensplit.errors import OptionError
+        """The reader for `spark.readStream`. Where `schema` would raise, it is one that does when it is first asked."""
+        from evensplit.errors import OptionError, RegistryError
         from evensplit.spark.failed_reader import RefusedStreamReader
         from evensplit.spark.options.parse import check_streaming
         from evensplit.spark.stream_reader import EvenSplitStreamReader
@@ -72,7 +72,7 @@ class EvenSplitDataSource(DataSource):
             options = self._parsed()
             check_streaming(options)
             _check_schema(schema, options)
-        except OptionError as error:
+        except (OptionError, RegistryError) as error:
             return RefusedStreamReader(error)
         return EvenSplitStreamReader(options, self._readers_default(), counts_to=self.counts_to)
 

@@ -274,7 +274,7 @@ class Coordinator:
             self._options.reading,
             late=late,
             start=start,
-            registries=self._registries(read),
+            registries=self._registries([end.clusters[name] for name in read]),
         )
 
     def kept(self, revision: int) -> None:
@@ -370,16 +370,17 @@ class Coordinator:
         return fix_ends or is_due or bool(session.truncation_observations or session.id_conflicts)
 
     def _reached(self, cluster: ClusterState) -> ClientSettings:
-        return self._metadata.reached(cluster, self.cluster(cluster.id) or self._monitor.called(cluster.kafka_id))
+        return self._metadata.reached(cluster, self._proven(cluster))
 
-    def _registries(self, names: Sequence[str]) -> dict[str, RegistrySettings]:
+    def _proven(self, cluster: ClusterState) -> ClusterOptions | None:
+        return self.cluster(cluster.id) or self._monitor.called(cluster.kafka_id)
+
+    def _registries(self, clusters: Sequence[ClusterState]) -> dict[str, RegistrySettings]:
         """The schema registry of each cluster that has one, where tasks ask it."""
         if not self._options.reading.by_writer:
             return {}
-        found = {name: self.cluster(name) for name in names}
-        outside = self._options.registry
-        registries = {name: outside if one is None else one.registry for name, one in found.items()}
-        return {name: one for name, one in registries.items() if one is not None}
+        found = {one.id: self._metadata.registry(one, self._proven(one)) for one in clusters}
+        return {name: one for name, one in found.items() if one is not None}
 
     def _register(self, state: EnumeratorState) -> EnumeratorState:
         """Register the readers, which are logical, with the splits that they own in `state`, once in each session.

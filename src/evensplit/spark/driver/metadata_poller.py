@@ -17,6 +17,7 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.local_access import Allowed
 from evensplit.metadata import ClusterMetadata, MetadataService, Selection, hidden, open_service, select, shown_location
 from evensplit.metadata.checks import limited
+from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.parse import (
     ClusterOptions,
     MetadataOptions,
@@ -152,12 +153,31 @@ class MetadataPoller:
             MetadataError: it is not listed, and with the options for all clusters alone it might be read with less
                 isolation or security than before.
         """
-        known = frozenset(cluster.bootstrap_servers)
-        now = proven or next((one for one in self.clusters if one.id == cluster.id), None)
-        now = now or next((one for one in self.clusters if known.intersection(one.settings.bootstrap_servers)), None)
+        now = proven or self._listed(cluster)
         settings = self._outside(cluster) if now is None else now.settings
         servers = dict.fromkeys((*cluster.bootstrap_servers, *settings.bootstrap_servers))
         return replace(settings, bootstrap_servers=tuple(servers))
+
+    def registry(self, cluster: ClusterState, proven: ClusterOptions | None = None) -> RegistrySettings | None:
+        """Return the schema registry of a cluster of a checkpoint, found as for `reached`; None if it has none.
+
+        Raises:
+            MetadataError: it is not listed, and others have registries of their own, so its registry is not known.
+        """
+        now, outside = proven or self._listed(cluster), self._options.registry
+        if now is None and any(one.registry != outside for one in self.clusters):
+            problem = (
+                "no cluster that is listed now has its name or one of its bootstrap servers, and others have a "
+                "schema.registry.url of their own, so the registry of this one is not known. Start the query with the "
+                "options from before, and change them when it has finished the batch"
+            )
+            raise MetadataError(f"cluster {cluster.id!r} of the checkpoint", [problem])
+        return outside if now is None else now.registry
+
+    def _listed(self, cluster: ClusterState) -> ClusterOptions | None:
+        known = frozenset(cluster.bootstrap_servers)
+        named = next((one for one in self.clusters if one.id == cluster.id), None)
+        return named or next((one for one in self.clusters if known.intersection(one.settings.bootstrap_servers)), None)
 
     def _outside(self, cluster: ClusterState) -> ClientSettings:
         """Return how a cluster is reached by the options for all clusters alone."""

@@ -189,6 +189,7 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     refused = registry is None and any(name.startswith(REGISTRY) for name in given.options)
     source = SchemaSource(registry, _only_topic(found), None if given.problems else lookup, refused)
     rows, schemas = row_columns(given, source, several=CLUSTERS.name in given or metadata is not None)
+    rules.check_registries(given, found, rows)
     settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     own["offsets_min"] = own["offsets_min"] or None

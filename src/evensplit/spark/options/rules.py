@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from evensplit.core.state.reader_schema import NO_SCHEMA
 from evensplit.kafka.options.option import Option
-from evensplit.registry.settings import PREFIX
+from evensplit.registry.settings import PREFIX, URL
 from evensplit.spark.options.hints import sought
+from evensplit.spark.options.per_cluster import ClusterOptions
 from evensplit.spark.options.row_columns import ReaderSchemas, RowColumns
 from evensplit.spark.options.spec.all import DECLARED
 from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
@@ -100,6 +101,20 @@ def check_limits(given: RawOptions, least: int | None, most: int | None) -> None
             f"{MIN_OFFSETS.name} is {least}, which is higher than the {MAX_OFFSETS.name} ({most}); expected "
             f"{MIN_OFFSETS.name} of at most {most}, or a higher {MAX_OFFSETS.name}"
         )
+
+
+def check_registries(given: RawOptions, clusters: Iterable[ClusterOptions], rows: RowColumns) -> None:
+    """Say of each cluster that it has no schema registry, where keys or values are read by the schemas of one."""
+    read = [name for name, one in (("keys", rows.key), ("values", rows.value)) if one is not None and one.by_writer]
+    # Of wrong options of a registry nobody knows whose it is.
+    if not read or any(PREFIX in problem for problem in given.problems):
+        return
+    given.problems.extend(
+        f"{PREFIX}{URL} of cluster {cluster.id!r} is missing, and its {' and '.join(read)} are read by schemas of a "
+        "registry; expected it there, or outside for all clusters"
+        for cluster in clusters
+        if cluster.registry is None
+    )
 
 
 def _lonely(name: str, needed: str) -> str:

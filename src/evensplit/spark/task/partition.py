@@ -94,27 +94,42 @@ def input_partitions(
     """One input partition for each of `tasks`.
 
     `start`, `end`: the states between which the batch lies; `start` may be left out, with what it knows of epochs.
-    `settings`: how each cluster of `end` is reached. `registries`: cluster -> its schema registry, if it has one.
+    `settings`: how each cluster of `end` is reached. `registries`: cluster -> its schema registry, if it has one. Since
+    they have logins, each task gets only those of its clusters, and none where it needs none.
     """
     found = late or DeferredBounds()
     epochs = _epochs(tasks, start, end)
     if reading.poll_timeout_ms is not None:
         settings = {name: replace(one, poll_timeout_ms=reading.poll_timeout_ms) for name, one in settings.items()}
-    return [
-        ReaderPartition(
+    if not reading.by_writer:
+        reading, registries = replace(reading, registry=None), None
+    known = registries or {}
+    made: list[ReaderPartition] = []
+    for number, task in enumerate(tasks):
+        names = sorted({one.split.cluster for one in task.ranges})
+        own = {name: known[name] for name in names if name in known}
+        one = ReaderPartition(
             task=number,
             reader=task.reader,
             ranges=task.ranges,
-            settings={name: settings[name] for name in sorted({one.split.cluster for one in task.ranges})},
+            settings={name: settings[name] for name in names},
             topic_ids={one.split[:2]: end.splits[one.split].topic_id for one in task.ranges},
             cluster_ids={one.split.cluster: end.clusters[one.split.cluster].kafka_id for one in task.ranges},
-            reading=reading,
+            reading=_for_registries(reading, own),
             late=found.among(task.ranges),
             epochs={one.split: epochs[one.split] for one in task.ranges if one.split in epochs},
-            registries=registries,
+            registries=own,
         )
-        for number, task in enumerate(tasks)
-    ]
+        made.append(one)
+    return made
+
+
+def _for_registries(reading: ReadOptions, registries: Mapping[str, RegistrySettings]) -> ReadOptions:
+    """What a task needs of `reading`: the registry that its schemas are from only if it may ask that one."""
+    home = reading.registry
+    if home is None or home.identity in {one.identity for one in registries.values()}:
+        return reading
+    return replace(reading, registry=None)
 
 
 def _epochs(
