@@ -118,10 +118,11 @@ impl ColumnBuilder {
         ColumnBuilder { rows: Rows::new(selection, key, value), ..self }
     }
 
-    /// Leaves out the records of which `condition` is not true. `on_fault`: what becomes of a record where a key or a
+    /// Leaves out the records of which `condition` is not true. Follows [`ColumnBuilder::with_decoding`], which decodes by
+    /// the same schemas, to these or other fields. `on_fault`: what becomes of a record where a key or a
     /// value cannot be decoded for it; null counts as in [`ColumnBuilder::with_decoding`], whichever of the two finds it.
     pub fn with_condition(self, condition: Condition, on_fault: OnFault) -> Self {
-        let filter = Filter::new(condition, on_fault, self.bytes_hard_max);
+        let filter = Filter::new(condition, on_fault, self.bytes_hard_max, &self.rows);
         ColumnBuilder { filter: Some(filter), ..self }
     }
 

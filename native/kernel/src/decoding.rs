@@ -43,6 +43,7 @@ pub struct Typed {
 /// A column that keys or values are decoded into.
 pub(crate) struct TypedColumn {
     column: Column,
+    data_type: DataType,
     format: Option<Format>,
     framing: Framing,
     writers: Writers,
@@ -75,6 +76,7 @@ impl TypedColumn {
         TypedColumn {
             row_bytes: column.row_bytes() + 4 * (usize::from(error) + usize::from(raw)),
             column,
+            data_type: decoding.data_type.clone(),
             format: decoding.format.clone(),
             framing: decoding.framing,
             writers: Writers::default(),
@@ -197,6 +199,11 @@ impl TypedColumn {
             column.push(fault.map(|(_, value)| value))?;
         }
         Ok(())
+    }
+
+    /// The type of the rows.
+    pub(crate) fn data_type(&self) -> &DataType {
+        &self.data_type
     }
 
     /// The rows, to be read.

@@ -8,18 +8,20 @@ mod function;
 mod probe;
 mod text;
 mod value;
+mod wider;
 
 pub(crate) use evaluate::Facts;
 pub use expression::{Comparison, Expression, Function, Operator, Part, Pattern, Source, EXPRESSION_DEPTH_MAX};
 
-use crate::decoding::{Decoding, OnFault};
+use crate::decoding::{Decoding, OnFault, TypedColumn};
 use crate::error::{Error, Kind, Result};
 use crate::fault::Fault;
-use crate::rows::{MissingWriter, Sides};
+use crate::rows::{MissingWriter, Rows, Sides};
 use crate::typed::Column;
 use crate::writers::Written;
 use evaluate::Row;
 use probe::{header_column, read_headers, Probe, Probed};
+use wider::Widening;
 
 /// Which rows are wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,10 +46,20 @@ pub(crate) enum Verdict {
     Unknown(MissingWriter),
 }
 
+/// After so many records it is decided anew which of two ways the next ones take.
+const RECORDS_BETWEEN: u32 = 256;
+
 /// A condition, and what it needs of the current record.
 pub(crate) struct Filter {
     /// All have to be true.
     conjuncts: Vec<Expression>,
+    /// The same over the columns of rows, if these have all that it needs of keys and values.
+    over_rows: Option<Vec<Expression>>,
+    /// Whether most records pass. Their rows are decoded first: otherwise, what the condition needs is decoded twice.
+    rows_first: bool,
+    /// Those since that was decided.
+    judged: u32,
+    wanted: u32,
     on_fault: OnFault,
     key: Option<Probe>,
     value: Option<Probe>,
@@ -59,10 +71,15 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// `bytes_max`: so many bytes of columns one record may need.
-    pub(crate) fn new(condition: Condition, on_fault: OnFault, bytes_max: usize) -> Self {
+    /// `bytes_max`: so many bytes of columns one record may need. `rows`: what records become.
+    pub(crate) fn new(condition: Condition, on_fault: OnFault, bytes_max: usize, rows: &Rows) -> Self {
+        let conjuncts = condition.expression.clone().conjuncts();
         Filter {
-            conjuncts: condition.expression.conjuncts(),
+            over_rows: over_rows(&condition, &conjuncts, rows),
+            rows_first: false,
+            judged: 0,
+            wanted: 0,
+            conjuncts,
             on_fault,
             key: condition.key.map(|decoding| Probe::new(&decoding, bytes_max)),
             value: condition.value.map(|decoding| Probe::new(&decoding, bytes_max)),
@@ -101,8 +118,31 @@ impl Filter {
         self.faulty
     }
 
+    /// Whether rows are decoded before the condition is evaluated over them.
+    #[inline]
+    pub(crate) fn rows_first(&self) -> bool {
+        self.rows_first
+    }
+
+    /// Notes that the current record is a row.
+    #[inline]
+    pub(crate) fn let_in(&mut self) {
+        self.wanted += 1;
+        self.judged();
+    }
+
+    fn judged(&mut self) {
+        self.judged += 1;
+        if self.judged == RECORDS_BETWEEN {
+            self.rows_first = self.over_rows.is_some() && self.wanted * 2 > self.judged;
+            (self.judged, self.wanted) = (0, 0);
+        }
+    }
+
     /// Notes that the current record is left out, and whether its key and its value cannot be decoded.
+    #[inline]
     pub(crate) fn leave_out(&mut self, faulty: Sides<bool>) {
+        self.judged();
         self.filtered += 1;
         self.faulty += u64::from(faulty.key) + u64::from(faulty.value);
     }
@@ -169,14 +209,50 @@ impl Filter {
             facts,
             key: self.key.as_ref().filter(|_| !faulty.key).map(Probe::column),
             value: self.value.as_ref().filter(|_| !faulty.value).map(Probe::column),
+            at: 0,
             headers: self.headers.as_ref(),
         };
-        for part in &self.conjuncts {
-            let value = part.evaluate(&row).map_err(|error| error.at(facts.offset))?;
-            if value.boolean().map_err(|error| error.at(facts.offset))? != Some(true) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        all_true(&self.conjuncts, &row)
     }
+
+    /// Whether the condition is true of a record whose key and value are decoded, as the last row.
+    #[inline]
+    pub(crate) fn is_true_of_last(&mut self, facts: &Facts<'_>, rows: &Rows) -> Result<bool> {
+        if let Some(column) = &mut self.headers {
+            read_headers(&facts.record.headers, column)?;
+        }
+        let typed = rows.typed();
+        let row = Row {
+            facts,
+            key: typed.key.map(TypedColumn::column),
+            value: typed.value.map(TypedColumn::column),
+            at: rows.count(),
+            headers: self.headers.as_ref(),
+        };
+        all_true(self.over_rows.as_deref().unwrap_or(&self.conjuncts), &row)
+    }
+}
+
+fn all_true<'a>(conjuncts: &'a [Expression], row: &Row<'a>) -> Result<bool> {
+    for part in conjuncts {
+        let value = part.evaluate(row).map_err(|error| error.at(row.facts.offset))?;
+        if value.boolean().map_err(|error| error.at(row.facts.offset))? != Some(true) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The condition over what records become; `None` if that does not have all that it needs, or if it needs no field.
+fn over_rows(condition: &Condition, conjuncts: &[Expression], rows: &Rows) -> Option<Vec<Expression>> {
+    let typed = rows.typed();
+    let types = Sides {
+        key: condition.key.as_ref().zip(typed.key).map(|(one, column)| (&one.data_type, column.data_type())),
+        value: condition.value.as_ref().zip(typed.value).map(|(one, column)| (&one.data_type, column.data_type())),
+    };
+    if condition.key.is_none() && condition.value.is_none() {
+        return None;
+    }
+    let wider = Widening { types };
+    conjuncts.iter().map(|one| wider.expression(one)).collect()
 }

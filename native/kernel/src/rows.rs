@@ -155,9 +155,13 @@ impl Cells {
     }
 
     fn faults(&self) -> u64 {
+        self.typed().map_or(0, TypedColumn::faults)
+    }
+
+    fn typed(&self) -> Option<&TypedColumn> {
         match self {
-            Cells::Typed(column) => column.faults(),
-            _ => 0,
+            Cells::Typed(column) => Some(column),
+            _ => None,
         }
     }
 }
@@ -183,9 +187,9 @@ impl Rows {
         self.count
     }
 
-    /// Whether keys and values are decoded.
-    pub(crate) fn typed(&self) -> Sides<bool> {
-        Sides { key: matches!(self.key, Cells::Typed(_)), value: matches!(self.value, Cells::Typed(_)) }
+    /// The columns that keys and values are decoded into, if they are.
+    pub(crate) fn typed(&self) -> Sides<Option<&TypedColumn>> {
+        Sides { key: self.key.typed(), value: self.value.typed() }
     }
 
     /// How many keys and values could not be decoded so far, and became null.

@@ -72,7 +72,7 @@ impl Taking<'_> {
                 .append_each(records, from, rows, |record, offset, rows| self.append_if(filter, record, offset, rows));
         }
         let typed = rows.typed();
-        if typed.key || typed.value {
+        if typed.key.is_some() || typed.value.is_some() {
             return self.append_each(records, from, rows, |record, offset, rows| {
                 let done = rows.decode(record, offset, self.bytes_elsewhere, self.bytes_hard_max, Sides::default())?;
                 if let Decode::Done = done {
@@ -151,7 +151,12 @@ impl Taking<'_> {
         let micros = self.micros(record, offset);
         let timestamp_type = self.batch.timestamp_type();
         let facts = Facts { record, labels: self.labels, offset, micros: &micros, timestamp_type };
-        let verdict = match filter.judge(&facts, rows.typed())? {
+        if filter.rows_first() && self.append_or_take_back(filter, &facts, rows)? {
+            return Ok(Decode::Done);
+        }
+        let typed = rows.typed();
+        let decoded = Sides { key: typed.key.is_some(), value: typed.value.is_some() };
+        let verdict = match filter.judge(&facts, decoded)? {
             Verdict::Unwanted => {
                 filter.leave_out(filter.faulty_now());
                 return Ok(Decode::Done);
@@ -178,11 +183,33 @@ impl Taking<'_> {
         };
         if wanted {
             self.push(record, offset, rows)?;
+            filter.let_in();
         } else {
             rows.roll_back(mark);
             filter.leave_out(faulty);
         }
         Ok(Decode::Done)
+    }
+
+    /// Decodes a record to a row, and takes that back if the condition is not true of it: less work where most pass.
+    ///
+    /// Returns whether that is all. If it cannot be decoded to a row now, nothing has changed.
+    fn append_or_take_back(&self, filter: &mut Filter, facts: &Facts<'_>, rows: &mut Rows) -> Result<bool> {
+        let (record, offset) = (facts.record, facts.offset);
+        let (mark, before) = (rows.mark(), rows.faults());
+        let decoded = rows.decode(record, offset, self.bytes_elsewhere, self.bytes_hard_max, Sides::default());
+        if !matches!(decoded, Ok(Decode::Done)) || rows.faults() != before {
+            rows.roll_back(mark);
+            return Ok(false);
+        }
+        if filter.is_true_of_last(facts, rows)? {
+            self.push(record, offset, rows)?;
+            filter.let_in();
+        } else {
+            rows.roll_back(mark);
+            filter.leave_out(Sides::default());
+        }
+        Ok(true)
     }
 
     /// The next record, and its offset.

@@ -231,4 +231,57 @@ proptest! {
             }
         }
     }
+
+    /// Where most records pass, rows are decoded before the condition is evaluated over them: the answer is the same.
+    #[test]
+    fn the_order_of_the_work_changes_nothing(
+        expression in expression(),
+        documents in vec(prop_oneof![
+            vec(any::<u8>(), 0..40),
+            Just(br#"{"a":1,"b":"x","c":[1,null],"d":{"k":"v"},"e":1.5,"f":{"g":true},"x":2}"#.to_vec()),
+            Just(br#"{"a":-1,"b":"y","c":[2],"d":{},"e":"NaN","f":{"y":1,"g":false},"x":"no"}"#.to_vec()),
+            Just(br#"{"a":"no","b":"y","f":{"y":"no"}}"#.to_vec()),
+        ], 1..6),
+        null in any::<bool>(),
+    ) {
+        let inner = |more: &[(&str, DataType)]| struct_of(&[more, &[("g", DataType::Boolean)]].concat());
+        let fields = |f: DataType| [
+            ("a", DataType::Long),
+            ("b", DataType::String),
+            ("c", DataType::Array(Box::new(DataType::Int))),
+            ("d", DataType::Map(Box::new(DataType::String), Box::new(DataType::String))),
+            ("e", DataType::Double),
+            ("f", f),
+        ];
+        let needed = struct_of(&fields(inner(&[])));
+        let wanted = struct_of(&[&[("x", DataType::Int)][..], &fields(inner(&[("y", DataType::Long)]))].concat());
+        let on_fault = if null { OnFault::Null } else { OnFault::Fail };
+        let first = compare(Comparison::Less, Expression::Column(Source::Offset), Expression::Long(FIRST));
+        let condition = Condition {
+            expression: Expression::Or(vec![first, expression]),
+            key: None,
+            value: Some(json(needed)),
+            headers: true,
+        };
+        let documents: Vec<&[u8]> = documents.iter().map(Vec::as_slice).collect();
+        let frame = Batch::plain(FIRST, Codec::None, &documents).encode();
+        let found = [false, true].map(|most_pass| {
+            let selection = Selection::of(&["offset", "value", "value_error", "value_raw"]).unwrap();
+            let mut builder = ColumnBuilder::new(selection, LIMITS)
+                .with_decoding(None, Some(&json(wanted.clone())), on_fault)
+                .with_condition(condition.clone(), on_fault);
+            if most_pass {
+                let passing = vec![&b"{}"[..]; FIRST as usize];
+                common::append(&mut builder, &Batch::plain(0, Codec::None, &passing).encode(), EVERYTHING).unwrap();
+                assert_eq!(builder.finish().rows, FIRST as usize);
+            }
+            let done = common::append(&mut builder, &frame, EVERYTHING).map_err(|error| (error.kind, error.offset));
+            done.map(|done| (done, builder.filtered(), builder.faults(), builder.finish()))
+        });
+        let [one_by_one, rows_first] = found;
+        prop_assert_eq!(one_by_one, rows_first);
+    }
 }
+
+/// So many records that pass change the order of the work.
+const FIRST: i64 = 256;

@@ -27,9 +27,12 @@ pub(crate) struct Facts<'a> {
 /// A row, with what was decoded of it.
 pub(crate) struct Row<'a> {
     pub(crate) facts: &'a Facts<'a>,
-    /// One row each; `None` is null.
+    /// The columns that the key and the value are in; `None` is null.
     pub(crate) key: Option<&'a Column>,
     pub(crate) value: Option<&'a Column>,
+    /// Which row of them.
+    pub(crate) at: usize,
+    /// A column of one row.
     pub(crate) headers: Option<&'a Column>,
 }
 
@@ -41,13 +44,13 @@ impl<'a> Row<'a> {
     #[inline]
     fn column(&self, source: Source) -> Result<Value<'a>> {
         let facts = self.facts;
-        let first = |column: Option<&'a Column>| column.map_or(Value::Null, |column| read(column, 0));
+        let cell = |column: Option<&'a Column>, at| column.map_or(Value::Null, |column| read(column, at));
         Ok(match source {
             Source::KeyBytes => text(facts.record.key),
             Source::ValueBytes => text(facts.record.value),
-            Source::Key => first(self.key),
-            Source::Value => first(self.value),
-            Source::Headers => first(self.headers),
+            Source::Key => cell(self.key, self.at),
+            Source::Value => cell(self.value, self.at),
+            Source::Headers => cell(self.headers, 0),
             Source::Topic => text(Some(facts.labels.topic().as_bytes())),
             Source::Cluster => text(Some(facts.labels.cluster().as_bytes())),
             Source::Partition => Value::Long(i64::from(facts.labels.partition())),
