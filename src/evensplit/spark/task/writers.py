@@ -15,7 +15,7 @@ from evensplit.registry.settings import RegistrySettings
 from evensplit.typed.decoding import Decoding, Missing, Written
 from evensplit.typed.readers import WriterSchema
 
-MISSED_MAX = 100
+MISSED_MAX = 1000
 """So many schemas that cannot be had a task asks each registry for: a topic can name billions."""
 
 _PROGRAMS_MAX = 1000
