@@ -25,7 +25,11 @@ offsets = st.integers(0, 2**63 - 1)
 revisions = st.integers(0, 9)
 
 schemas = st.just(ReaderSchema()) | st.builds(
-    ReaderSchema, st.sampled_from(["", '["long"]', '["struct",[["id",["long"]]]]']), names
+    ReaderSchema,
+    st.sampled_from(["", '["long"]', '["struct",[["id",["long"]]]]']),
+    names,
+    st.just("") | names,
+    st.just("") | names,
 )
 
 times = st.none() | st.integers(0, 2**42)

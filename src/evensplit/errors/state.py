@@ -54,16 +54,16 @@ class CheckpointForeign(CheckpointError):
 
 
 class SchemaChanged(CheckpointError):
-    """Keys or values would be decoded by another schema than in the batches before."""
+    """Keys or values would be decoded by another schema, format or framing than in the batches before."""
 
     id = "ES-404"
     cause = (
-        "Keys or values would be decoded by another schema than the one in the checkpoint: the option was changed, or "
-        "the registry has a newer version. A batch that is repeated would have other columns than before."
+        "Keys or values would be decoded by another schema, format or framing than those in the checkpoint: an option "
+        "was changed, or the registry has a newer version. A batch that is repeated would have other rows than before."
     )
     cure = (
         "Set acceptSchema to the fingerprint in the message if the change is meant. Otherwise go on with the former "
-        "schema: by value.schema, or by a fixed version in value.subject."
+        "options; with a registry, by a fixed version in value.subject."
     )
 
 

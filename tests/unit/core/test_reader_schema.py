@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from evensplit.core.state.reader_schema import ReaderSchema, changes
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema, changes
 from evensplit.core.state.settings import Settings
+from evensplit.core.state.state import EnumeratorState
 from evensplit.typed.schema import parse_struct
+from evensplit.typed.types import LONG, Array
+
+BINARY = ReaderSchema.of(None, "", "binary", "")
+TEXT = ReaderSchema.of(None, "", "string", "")
 
 
-def read_by(ddl: str, text: str = "") -> ReaderSchema:
-    return ReaderSchema(json.dumps(parse_struct(ddl).tree), text)
+def read_by(ddl: str, identity: str = "", written_in: str = "json", framing: str = "none") -> ReaderSchema:
+    return ReaderSchema.of(parse_struct(ddl).tree, identity, written_in, framing)
 
 
 @pytest.mark.parametrize(
@@ -28,10 +33,29 @@ def read_by(ddl: str, text: str = "") -> ReaderSchema:
         ("l ARRAY<INT>", "l ARRAY<TINYINT>", ("l.element was int and is tinyint",)),
         ("m MAP<STRING, INT>", "m MAP<STRING, STRING>", ("m.value was int and is string",)),
         ("a STRUCT<b: INT>", "a INT", ("a was struct and is int", "a.b (int) is gone")),
+        ("a STRUCT<b: INT>", "`a.b` INT", ("a (struct) is gone", "a.b (int) is gone", "`a.b` (int) is new")),
+        ("`1` INT", "`a``b c` INT", ("`1` (int) is gone", "`a``b c` (int) is new")),
     ],
 )
 def test_what_changes(before: str, after: str, said: tuple[str, ...]) -> None:
     assert changes(read_by(before), read_by(after)) == said
+
+
+@pytest.mark.parametrize(
+    "before, after, said",
+    [
+        (LONG, Array(LONG), ("the column was bigint and is array", "element (bigint) is new")),
+        (
+            Array(LONG),
+            parse_struct("a INT"),
+            ("the column was array and is struct", "element (bigint) is gone", "a (int) is new"),
+        ),
+        (Array(LONG), Array(LONG), ()),
+    ],
+)
+def test_what_changes_of_a_column_that_is_no_struct(before: Any, after: Any, said: tuple[str, ...]) -> None:
+    made = [ReaderSchema.of(one.tree, "", "avro", "none") for one in (before, after)]
+    assert changes(*made) == said
 
 
 def test_the_same_columns_by_another_schema() -> None:
@@ -42,12 +66,70 @@ def test_the_same_columns_by_another_schema() -> None:
     assert before.fingerprint == read_by("a INT", "one").fingerprint
 
 
-def test_to_no_schema_and_from_none() -> None:
-    assert changes(read_by("a INT"), ReaderSchema()) == ("a (int) is gone",)
-    assert changes(ReaderSchema(), read_by("a INT")) == ("a (int) is new",)
+@pytest.mark.parametrize(
+    "before, after, said",
+    [
+        (BINARY, TEXT, ("the format was binary and is string now",)),
+        (BINARY, read_by("a INT"), ("the format was binary and is json now", "a (int) is new")),
+        (read_by("a INT"), TEXT, ("the format was json and is string now", "a (int) is gone")),
+        (read_by("a INT"), read_by("a INT", "x", "avro"), ("the format was json and is avro now",)),
+        (read_by("a INT"), read_by("a INT", "", "json", "confluent"), ("the framing was none and is confluent now",)),
+        (
+            read_by("a INT", "x", "avro"),
+            read_by("a DATE", "", "json", "confluent"),
+            (
+                "the format was avro and is json now",
+                "the framing was none and is confluent now",
+                "a was int and is date",
+            ),
+        ),
+    ],
+)
+def test_formats_and_framings_are_compared(before: ReaderSchema, after: ReaderSchema, said: tuple[str, ...]) -> None:
+    assert not before.is_followed_by(after)
+    assert before.is_followed_by(before)
+    assert changes(before, after) == said
+    assert before.fingerprint != after.fingerprint
 
 
-@pytest.mark.parametrize("column", ["[", "[]", '["struct"]', '["map",["long"]]', '{"a":1}', '["struct",[["a"]]]'])
+def test_a_checkpoint_from_before_is_compared_as_far_as_it_knows() -> None:
+    after = read_by("a INT", '{"type":"record"}', "avro")
+    assert NO_SCHEMA.is_followed_by(after)
+    assert NO_SCHEMA.is_followed_by(BINARY)
+    before = ReaderSchema(after.column, '{"type":"record"}')
+    assert before.is_followed_by(after)
+    assert not before.is_followed_by(read_by("a INT", "another", "avro"))
+    assert not before.is_followed_by(BINARY)
+    assert changes(before, BINARY) == ("a (int) is gone",)
+
+
+@pytest.mark.parametrize("schema", [NO_SCHEMA, BINARY, TEXT, ReaderSchema('["long"]', "{}"), read_by("a INT", "x")])
+def test_the_state_keeps_it(schema: ReaderSchema) -> None:
+    state = EnumeratorState(settings=Settings(value_schema=schema))
+    document = encode(state)
+    assert decode(document) == state
+    assert document.get("valueSchema") == (None if schema == NO_SCHEMA else schema.as_list)
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """It is in each offset."""
+    identity = "x" * 10_000_000
+    wide = ", ".join(f"field_{number} BIGINT" for number in range(5_000))
+    one, other = read_by(wide, identity), read_by(f"{wide}, more INT", identity)
+    assert sum(map(len, one)) < 100
+    assert not one.is_followed_by(other)
+    assert changes(one, one) == ()
+    (said,) = changes(one, other)
+    assert said.startswith("the fields differ, or how they are found; they are too many")
+    assert changes(read_by("a INT"), one) == (said,)
+    assert changes(BINARY, one) == ("the format was binary and is json now",)
+    kept = read_by("a INT", identity)
+    assert sum(map(len, kept)) < 100
+
+
+@pytest.mark.parametrize(
+    "column", ["[", "[]", '["struct"]', '["map",["long"]]', '{"a":1}', '["struct",[["a"]]]', '["struct",[[1,["int"]]]]']
+)
 def test_what_is_no_tree_of_types(column: Any) -> None:
     assert Settings(value_schema=ReaderSchema(column)).problems() == (
         f"the type of a column is {column!r}; expected a tree of types",

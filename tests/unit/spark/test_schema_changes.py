@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from evensplit.core.state.reader_schema import NO_SCHEMA
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import SchemaChanged
 from evensplit.testing.fake_kafka import FakeKafka
@@ -39,7 +41,7 @@ def test_the_same_schema_goes_on(east: FakeKafka, before: EnumeratorState) -> No
     [
         ("id INT", "value: id was bigint and is int"),
         ("id BIGINT, city STRING", "value: city (string) is new"),
-        ("", "value: id (bigint) is gone"),
+        ("", "value: the format was json and is binary now; id (bigint) is gone"),
     ],
 )
 def test_another_schema_is_an_error_that_says_what_changes(
@@ -76,6 +78,41 @@ def test_options_that_leave_the_schema_to_a_registry_are_not_compared(east: Fake
     assert one.coordinator.partitions(NONE, before)
 
 
-def test_a_checkpoint_without_a_schema_takes_any(east: FakeKafka) -> None:
-    before = restored(source(east).plan(NONE))
-    assert source(east, "id BIGINT").plan(before).settings.value_schema.column == '["struct",[["id",["long"]]]]'
+AVRO = {"value.format": "avro", "value.schema": '{"type":"record","name":"R","fields":[{"name":"id","type":"long"}]}'}
+
+
+@pytest.mark.parametrize(
+    "first, then, said",
+    [
+        ({}, {"value.format": "string"}, "value: the format was binary and is string now"),
+        ({}, {**JSON, "value.schema": "id BIGINT"}, "value: the format was binary and is json now; id (bigint) is new"),
+        ({"key.format": "string"}, {}, "key: the format was string and is binary now"),
+        (AVRO, {**JSON, "value.schema": "id BIGINT"}, "value: the format was avro and is json now"),
+        (AVRO, {**AVRO, "value.framing": "confluent"}, "value: the framing was none and is confluent now"),
+        (
+            {},
+            {"key.format": "string", "value.format": "string"},
+            "key: the format was binary and is string now. And the column value: the format was binary and is string",
+        ),
+    ],
+)
+def test_another_format_or_framing_is_a_change(
+    east: FakeKafka, first: dict[str, str], then: dict[str, str], said: str
+) -> None:
+    before = restored(Source(east, **first).plan(NONE))  # type: ignore[arg-type]
+    assert Source(east, **first).coordinator.partitions(NONE, before)  # type: ignore[arg-type]
+    with pytest.raises(SchemaChanged) as refused:
+        Source(east, **then).plan(before)  # type: ignore[arg-type]
+    assert said in str(refused.value)
+    accepted = str(refused.value).partition("acceptSchema to ")[2].partition(";")[0]
+    after = restored(Source(east, acceptSchema=accepted, **then).plan(before))  # type: ignore[arg-type]
+    east.append("t", 0, 1)
+    assert plan_news(Source(east, **then), after).settings == after.settings  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{}, {"value.format": "string"}, AVRO])
+def test_a_checkpoint_from_before_takes_any(east: FakeKafka, options: dict[str, str]) -> None:
+    began = restored(source(east).plan(NONE))
+    before = replace(began, settings=replace(began.settings, key_schema=NO_SCHEMA, value_schema=NO_SCHEMA))
+    after = Source(east, **options).plan(before)  # type: ignore[arg-type]
+    assert after.settings.value_schema.format == options.get("value.format", "binary")

@@ -12,8 +12,9 @@ that there are. `null` stands for values that are not known yet. Usual values ar
 
     "rebalance", "scope", "retentionMs", "bounded",
     "readerOffsetsMin", "tasksMin", "taskOffsetsMax"  settings that are not the default
-    "keySchema", "valueSchema": ["…", "…"]            what they are decoded by: the type of the column as a tree in
-                                                      JSON, and the text of the schema
+    "keySchema", "valueSchema": ["…", "…", "avro", "none"]    what they are decoded by: the type of the column as a tree
+                                                      in JSON, what tells the schema from others with that type, the
+                                                      format and the framing; the last ones only where they are known
     "begun": false                                    before the first batch
     "dealtTo": [0, 2]                                 the readers that splits were assigned to, if not all of them
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
@@ -188,8 +189,8 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "readerOffsetsMin": (settings.reader_offsets_min, usual.reader_offsets_min),
         "tasksMin": (settings.tasks_min, usual.tasks_min),
         "taskOffsetsMax": (settings.task_offsets_max, usual.task_offsets_max),
-        "keySchema": (list(settings.key_schema), list(usual.key_schema)),
-        "valueSchema": (list(settings.value_schema), list(usual.value_schema)),
+        "keySchema": (settings.key_schema.as_list, usual.key_schema.as_list),
+        "valueSchema": (settings.value_schema.as_list, usual.value_schema.as_list),
         "begun": (state.begun, True),
         "dealtTo": (list(state.assigned_readers), list(range(state.readers))),
         "pins": (encode_pins(state.eligible), []),

@@ -52,9 +52,9 @@ class Settings:
     task_offsets_max: int | None = None
     """The most offsets of one task, at least 1; see `tasks.plan_tasks`."""
     key_schema: ReaderSchema = NO_SCHEMA
-    """What keys are decoded by."""
+    """How keys are decoded."""
     value_schema: ReaderSchema = NO_SCHEMA
-    """What values are decoded by."""
+    """How values are decoded."""
 
     def problems(self) -> tuple[str, ...]:
         """Return one sentence for each invalid setting."""

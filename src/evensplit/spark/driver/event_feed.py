@@ -82,9 +82,9 @@ def settings_changed(options: SourceOptions, settings: Settings, clusters: Itera
 
 
 def check_schemas(settings: Settings, options: SourceOptions) -> None:
-    """Raise SchemaChanged if keys or values would be decoded by another schema than `settings`, those of a checkpoint,
-    have, and the user has not accepted it. A checkpoint that knows of no schema takes any; what the options leave open
-    is not compared."""
+    """Raise SchemaChanged if keys or values would be decoded by another schema, format or framing than by `settings`,
+    those of a checkpoint, and the user has not accepted it. A checkpoint from before they were kept takes any; what the
+    options leave open is not compared."""
     if not options.schemas_known:
         return
     found: list[str] = []
@@ -93,14 +93,14 @@ def check_schemas(settings: Settings, options: SourceOptions) -> None:
         ("key", settings.key_schema, options.settings.key_schema),
         ("value", settings.value_schema, options.settings.value_schema),
     ):
-        if before.column and before != after and after.fingerprint not in options.accepted_schemas:
-            found.append(f"the schema of the column {side}: {'; '.join(changes(before, after))}")
+        if not before.is_followed_by(after) and after.fingerprint not in options.accepted_schemas:
+            found.append(f"the column {side}: {'; '.join(changes(before, after))}")
             fingerprints.append(after.fingerprint)
     if found:
         raise SchemaChanged(
-            f"another schema than the checkpoint's: {'. And '.join(found)}. A batch that is repeated would have other "
-            f"columns than before. If that is meant, set acceptSchema to {','.join(fingerprints)}; otherwise give the "
-            "former schema"
+            f"keys or values would be decoded in another way than in the checkpoint: {'. And '.join(found)}. A batch "
+            "that is repeated would have other rows than before. If that is meant, set acceptSchema to "
+            f"{','.join(fingerprints)}; otherwise give the former schema, format and framing"
         )
 
 

@@ -34,7 +34,7 @@ class RowColumns(NamedTuple):
 
 
 class ReaderSchemas(NamedTuple):
-    """What keys and values are decoded by, with all their fields."""
+    """How keys and values are decoded, with all their fields."""
 
     key: ReaderSchema
     value: ReaderSchema

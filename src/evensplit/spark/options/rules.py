@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
-from evensplit.core.state.reader_schema import NO_SCHEMA
 from evensplit.kafka.options.option import Option
 from evensplit.registry.settings import PREFIX, URL
 from evensplit.spark.options.hints import sought
@@ -78,7 +77,7 @@ def without_effect(given: RawOptions, rows: RowColumns, schemas: ReaderSchemas) 
         needed = option.useless_without
         if option.name in given and (option.ignored or (needed and needed not in given)):
             yield option.name
-    if schemas == (NO_SCHEMA, NO_SCHEMA, True):
+    if schemas.known and not any(one.framing for one in (schemas.key, schemas.value)):
         yield from (given.written(name) for name in sorted(given.options) if name.startswith(PREFIX))
     used = {*rows.columns, *(rows.where.condition.columns if rows.where is not None else ())}
     if ON_TIMESTAMP_OVERFLOW.name in given and "timestamp" not in used:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -93,11 +92,14 @@ class Side(NamedTuple):
 
     @property
     def schema(self) -> ReaderSchema:
-        """What they are decoded by."""
+        """How they are decoded, as the state keeps it."""
         decoding = self.decoding
-        if decoding is None or decoding.format == STRING_FORMAT:
+        if not self.known:
             return NO_SCHEMA
-        return ReaderSchema(json.dumps(decoding.type.tree, separators=(",", ":")), self.identity)
+        if decoding is None or decoding.format == STRING_FORMAT:
+            return ReaderSchema.of(None, "", BINARY_FORMAT if decoding is None else STRING_FORMAT, "")
+        framing = CONFLUENT if decoding.framed else UNFRAMED
+        return ReaderSchema.of(decoding.type.tree, self.identity, decoding.format, framing)
 
     @property
     def can_fail(self) -> bool:

@@ -80,9 +80,9 @@ ACCEPT_SCHEMA = Option(
     type=Names("fingerprints of schemas, as an error has named them"),
     default=(),
     default_text="none",
-    meaning="Schemas that may follow another one. A checkpoint keeps the schema by which keys and values are decoded, "
-    "since a batch that is repeated must have the same columns. If it is another one at a restart, an error says what "
-    "changes and names a fingerprint, which accepts this change when it is given here.",
+    meaning="Schemas that may follow another one. A checkpoint keeps the schema, format and framing by which keys and "
+    "values are decoded, since a batch that is repeated must have the same rows. If they are others at a restart, an "
+    "error says what changes and names a fingerprint, which accepts this change when it is given here.",
     example="5f70bf18a0860070",
     field="accepted_schemas",
     only="stream",
