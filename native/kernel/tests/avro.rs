@@ -222,6 +222,34 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn a_recursive_value_is_passed_over_to_a_bound_of_depth() {
+    // A tree: text, an array of trees, a map of them, one or none.
+    let maybe = Skip::Union([Skip::Fixed(0), Skip::Record(0)].into());
+    let (items, values) = (Skip::Array(Box::new(Skip::Record(0))), Skip::Map(Box::new(Skip::Record(0))));
+    let tree = vec![Skip::Bytes, items, values, maybe];
+    let fields_of = vec![Field::Skip(Skip::Record(0)), Field::Column(0, Step::Int(1))];
+    let schema = Schema::new(fields(&[("i", DataType::Int)]), Step::Record(fields_of.into()), vec![tree]);
+    let leaf = || [text("leaf"), long(0), long(0), long(0)].concat();
+    let in_array = |inner: &[u8]| [text("a"), long(1), inner.to_vec(), long(0), long(0), long(0)].concat();
+    let in_map = |inner: &[u8]| [text("m"), long(0), long(1), text("k"), inner.to_vec(), long(0), long(0)].concat();
+    let in_union = |inner: &[u8]| [text("u"), long(0), long(0), long(1), inner.to_vec()].concat();
+    let nested = |levels: usize, within: &dyn Fn(&[u8]) -> Vec<u8>| (0..levels).fold(leaf(), |inner, _| within(&inner));
+    let mixed = in_union(&in_map(&in_array(&in_union(&leaf()))));
+    let whole = |tree: Vec<u8>| [tree, long(5)].concat();
+    let begun = |count: i64| [text("a"), long(count)].concat();
+    let good = [mixed, nested(60, &in_array), nested(60, &in_map), nested(60, &in_union)].map(whole);
+    let found = schema.decoded(&good.each_ref().map(Vec::as_slice), LIMITS);
+    assert!(found.iter().all(|one| *one == ("(5)".to_owned(), None)), "{found:?}");
+    let deep = [nested(2000, &in_array), nested(2000, &in_map), nested(2000, &in_union)].map(whole);
+    for (_, fault) in schema.decoded(&deep.each_ref().map(Vec::as_slice), LIMITS) {
+        assert!(fault.unwrap().contains("expected values in 256 levels at most, found more"));
+    }
+    let cut = [begun(i64::MAX), begun(1), begun(i64::MIN), [begun(2), leaf()].concat(), vec![2; 100]];
+    let found = schema.decoded(&cut.each_ref().map(Vec::as_slice), LIMITS);
+    assert!(found.iter().all(|one| one.1.is_some()), "{found:?}");
+}
+
+#[test]
 fn lengths_and_counts_that_are_not_there() {
     let of = fields(&[("s", DataType::String), ("a", array(fields(&[("n", DataType::Boolean)])))]);
     let nothing = record(vec![Step::Null]);

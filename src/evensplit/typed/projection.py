@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
 
 from evensplit.typed.types import Array, DataType, Field, Map, Struct
 
 Path = tuple[str, ...]
 """The name of a column, then those of fields, each inside the one before."""
+
+_PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+_TRIED_MAX = 20
+"""How many fields are looked at for an example."""
 
 
 def parse_names(text: str) -> list[Path]:
@@ -67,21 +76,91 @@ def prune(of: Struct, paths: Iterable[Path]) -> tuple[Struct, list[str]]:
     return pruned, problems
 
 
-def narrowed(whole: Struct, paths: Iterable[Path], refused: Mapping[Path, str]) -> Struct:
-    """The part of `whole` with the fields at `paths`, as by `prune`; all of it without any.
+class Fields(NamedTuple):
+    """What a schema gives, of which some fields may not be decoded."""
 
-    `refused`: fields whose type is only a placeholder -> why. Raises ValueError if one of them is wanted, or a field
-    that is not there.
-    """
-    wanted = sorted(set(paths))
-    problems = [reason for path in wanted if (reason := _refused_on(whole, path, refused)) is not None]
-    if problems:
-        raise ValueError("; ".join(problems))
-    pruned, problems = prune(whole, wanted)
-    problems += [reason for path, reason in refused.items() if _has(pruned, path)]
-    if problems:
-        raise ValueError("; ".join(problems))
-    return pruned
+    whole: DataType
+    """The type with all fields."""
+    refused: Mapping[Path, str] = MappingProxyType({})
+    """Fields that nothing is decoded to, whose type in `whole` is only a placeholder -> a sentence that says why. The
+    empty path is the whole."""
+
+    def decoded(self) -> DataType:
+        """All of it that can be decoded. Raises ValueError, which says why, if nothing can be."""
+        found = _without(self.whole, (), self.refused)
+        if found is None:
+            raise ValueError("; ".join(self.refused.values()))
+        return found
+
+    def at(self, paths: Iterable[Path]) -> DataType:
+        """The part with the fields at `paths`, as by `prune`; all of it without any.
+
+        Raises ValueError if one of them is not there, or nothing is decoded to it or to what is in it.
+        """
+        wanted = sorted(set(paths))
+        pruned = self.whole
+        problems: list[str] = []
+        if isinstance(self.whole, Struct):
+            pruned, problems = self.pruned(wanted)
+        elif wanted:
+            problems = [f"{_dotted(wanted[0])} is not there: the schema gives {self.whole}, which has no fields"]
+        else:
+            problems = [*self.refused.values()]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return pruned
+
+    def pruned(self, paths: Iterable[Path]) -> tuple[Struct, list[str]]:
+        """Of a struct, the same, and one sentence about each path that is wrong. With any, it is not to be used."""
+        assert isinstance(self.whole, Struct)
+        wanted = sorted(set(paths))
+        problems = [why for path in wanted if (why := _refused_on(self.whole, path, self.refused)) is not None]
+        if problems:
+            return self.whole, problems
+        pruned, problems = prune(self.whole, wanted)
+        return pruned, [*problems, *(why for path, why in self.refused.items() if _has(pruned, path))]
+
+    def example(self) -> str | None:
+        """The path of a field that can be asked for alone, as `parse_names` reads it; None: there is none at hand."""
+        if not isinstance(self.whole, Struct):
+            return None
+        for path in islice(_leaves(self.decoded(), ()), _TRIED_MAX):
+            if not self.pruned([path])[1]:
+                return ".".join(map(quoted, path))
+        return None
+
+
+def quoted(name: str) -> str:
+    """A name as `parse_names` reads it: in backquotes if it is no plain word."""
+    return name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def _without(of: DataType, here: Path, refused: Mapping[Path, str]) -> DataType | None:
+    """A type without the fields that are refused, and without structs that have no others; None: nothing is left."""
+    if here in refused:
+        return None
+    if isinstance(of, Array):
+        element = _without(of.element, here, refused)
+        return None if element is None else Array(element)
+    if isinstance(of, Map):
+        value = _without(of.value, here, refused)
+        return None if value is None else Map(of.key, value)
+    if not isinstance(of, Struct) or not of.fields:
+        return of
+    kept = ((one.name, _without(one.type, (*here, one.name), refused)) for one in of.fields)
+    fields = tuple(Field(name, inner) for name, inner in kept if inner is not None)
+    return Struct(fields) if fields else None
+
+
+def _leaves(of: DataType, here: Path) -> Iterator[Path]:
+    """The paths of fields that have no fields themselves."""
+    while isinstance(of, Array):
+        of = of.element
+    if not isinstance(of, Struct):
+        yield here
+    else:
+        for one in of.fields:
+            yield from _leaves(one.type, (*here, one.name))
 
 
 def _refused_on(whole: Struct, path: Path, refused: Mapping[Path, str]) -> str | None:

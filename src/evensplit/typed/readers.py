@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from evensplit.typed.projection import Fields
 from evensplit.typed.types import DataType, Struct
 
 Program: TypeAlias = tuple[Any, ...]
@@ -45,11 +46,11 @@ class AvroReader:
         """It as the schema by which values are written; None: it has no id."""
         return None if self.id is None else WriterSchema(self.id, "AVRO", self.text, self.references)
 
-    def type(self) -> DataType:
-        """The column that `from_avro` of Spark would make. Raises ValueError."""
-        from evensplit.typed.avro.reading import read_type
+    def fields(self) -> Fields:
+        """What the column of Spark's `from_avro` would have. Raises ValueError."""
+        from evensplit.typed.avro.reading import read_fields
 
-        return read_type(self.text, self.references)
+        return read_fields(self.text, self.references)
 
     def program(self, wanted: DataType, writer: WriterSchema | None = None) -> Program:
         """How values that `writer`, or this schema itself, has written become `wanted`.
@@ -92,12 +93,12 @@ class ProtobufReader:
             return None
         return WriterSchema(self.id, "PROTOBUF", "", (), (), indexes)
 
-    def type(self) -> Struct:
-        """The column that `from_protobuf` of Spark would make. Raises ValueError."""
+    def fields(self) -> Fields:
+        """What the column of Spark's `from_protobuf` would have. Raises ValueError."""
         from evensplit.typed.protobuf.descriptors import from_set
-        from evensplit.typed.protobuf.reading import read_type
+        from evensplit.typed.protobuf.reading import read_fields
 
-        return read_type(from_set(self.descriptors), self.message)
+        return read_fields(from_set(self.descriptors), self.message)
 
     def program(self, wanted: DataType, writer: WriterSchema | None = None) -> Program:
         """How messages become `wanted`. Fields are found by number, so it is the same for all writers.

@@ -86,10 +86,44 @@ def test_a_message_of_a_descriptor_set(tmp_path: Path) -> None:
     assert values(parse_options({**given, "value.schema": text, "value.message": "shop.Order"})) == (
         "struct<order_id:bigint>"
     )
+    # As `base64` prints it, and as it stands in a text of several lines.
+    lines = (
+        f"\n  {base64.encodebytes(descriptors(*(f'M{number}' for number in range(50))).SerializeToString()).decode()}"
+    )
+    assert lines.count("\n") > 20
+    assert values(parse_options({**given, "value.schema": lines, "value.message": "M7"})) == "struct<m7_id:bigint>"
     (found,) = problems({**given, "value.message": "Orders"})
     assert "there is no message 'Orders'; expected one of shop.Order, shop.OrderId" in found
     (found,) = problems({**given, "value.schema": "syntax = proto3;"})
     assert "it is no base64" in found
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"value.format": "protobuf", "value.schema": "AAAA" * 3_333_334}, "it has more than 10,000,000 bytes"),
+        ({"value.format": "avro", "value.schema": f'"int"{" " * 10_000_000}'}, "it has more than 10,000,000 bytes"),
+        ({"value.format": "json", "value.schema": "id " + "\u00e9" * 5_000_000}, "it has more than 10,000,000 bytes"),
+    ],
+)
+def test_what_is_in_an_option_is_bounded_as_files_are(options: dict[str, str], said: str) -> None:
+    (found,) = problems({**BASE, **options})
+    assert said in found
+    assert len(found) < 500
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"value.schema": PLAIN, "value.framing": "confluent"},
+        {"value.subject": "s", "schema.registry.url": "http://registry:8081"},
+        {"value.schema": "AAAA", "value.message": "M", "columns": "value.id, value_error", "onDecodeError": "column"},
+        {"value.schema": "id BIGINT", "where": "value.id > 1"},
+    ],
+)
+def test_a_format_that_is_none_is_one_sentence(more: dict[str, str]) -> None:
+    (found,) = problems({**BASE, "value.format": "yaml", **more})
+    assert found.startswith("value.format is 'yaml'; expected ")
 
 
 def test_the_subject_is_that_of_the_topic_or_the_one_that_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from evensplit.core.state.reader_schema import ReaderSchema
@@ -14,8 +15,11 @@ from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
 from evensplit.spark.options.values import RawOptions, shown
 from evensplit.typed.decoding import COLUMN, Decoding, RowFilter
-from evensplit.typed.projection import Path, parse_names, prune
+from evensplit.typed.projection import Fields, Path, parse_names
 from evensplit.typed.types import Struct
+
+_SHOWN_MAX = 5
+"""So many fields that are not decoded are named."""
 
 _EXTRA = ((INCLUDE_HEADERS, "headers"), (INCLUDE_CLUSTER, "cluster"))
 
@@ -54,7 +58,7 @@ def row_columns(given: RawOptions, source: SchemaSource, *, several: bool) -> tu
     schemas = ReaderSchemas(key_schema, value_schema, all(side.known for side in sides.values()))
     where = None
     if schemas.known:
-        where = row_condition(given, {name: side.decoding for name, side in sides.items()})
+        where = row_condition(given, sides)
     faults = [f"{name}_{what}" for name, side in sides.items() if side.can_fail for what in ("error", "raw")]
     if given.read(ON_DECODE_ERROR) != COLUMN:
         faults = []
@@ -63,8 +67,8 @@ def row_columns(given: RawOptions, source: SchemaSource, *, several: bool) -> tu
         wanted = {*KAFKA_COLUMNS, *faults}
         wanted |= {"headers"} if flags["headers"] else set()
         wanted |= {"cluster"} if (several if flags["cluster"] is None else flags["cluster"]) else set()
-        key, value = (_ready(side.decoding) for side in sides.values())
-        return RowColumns(_in_order(wanted), key, value, where), schemas
+        key, value = (_with_fields(given, name, side, ((),)) for name, side in sides.items())
+        return RowColumns(_in_order(wanted), _ready(key), _ready(value), where), schemas
     fields = any(side.can_fail for side in sides.values())
     named = _named(given, (*COLUMNS, *faults), fields=fields)
     for option, name in _EXTRA:
@@ -113,22 +117,41 @@ def _expected(known: Sequence[str], *, fields: bool) -> str:
 
 
 def _with_fields(given: RawOptions, name: str, side: Side, paths: Sequence[Path]) -> Decoding | None:
-    """How `side` is decoded, with only the fields at `paths`."""
-    whole = side.decoding
+    """How `side` is decoded, with only the fields at `paths`; the empty one is all of it."""
+    whole, fields = side.decoding, side.fields
     inner = [path for path in paths if path]
     if not inner or not side.known:
+        if paths and fields is not None and fields.refused:
+            _refuse_whole(given, name, fields)
         return whole
     first = f"{name}.{'.'.join(inner[0])}"
-    if whole is None or not isinstance(whole.type, Struct):
+    if whole is None or fields is None or not isinstance(whole.type, Struct):
         given.wrong(COLUMNS_OPTION, f"{first} is named, and {name}.format does not give {name} any fields")
         return whole
     if len(inner) < len(paths):
         given.wrong(COLUMNS_OPTION, f"{name} is named whole, and {first} beside it")
         return whole
-    pruned, problems = prune(whole.type, inner)
+    pruned, problems = fields.pruned(inner)
     if problems:
         given.wrong(COLUMNS_OPTION, "; ".join(f"{name}.{problem}" for problem in problems))
+        return whole
     return replace(whole, type=pruned)
+
+
+def _refuse_whole(given: RawOptions, name: str, fields: Fields) -> None:
+    """Say that not all fields of keys or values can be decoded, and what may be done."""
+    reasons = [f"{name}.{reason}" if path else reason for path, reason in islice(fields.refused.items(), _SHOWN_MAX)]
+    more = len(fields.refused) - len(reasons)
+    others = f"; {more} more are not decoded either" if more else ""
+    example = fields.example()
+    hint = (
+        ""
+        if example is None
+        else f"{COLUMNS_OPTION.name} with the fields that are needed, such as {name}.{example}, or "
+    )
+    given.problems.append(
+        f"{name} is wanted with all its fields, and {'; '.join(reasons)}{others}; expected {hint}another schema"
+    )
 
 
 def _ready(decoding: Decoding | None) -> Decoding | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -25,10 +24,12 @@ from evensplit.typed.decoding import (
     UNFRAMED,
     Decoding,
 )
-from evensplit.typed.readers import AvroReader, ProtobufReader
+from evensplit.typed.projection import Fields
+from evensplit.typed.readers import AvroReader, ProtobufReader, Reader
 from evensplit.typed.types import STRING
 
-_FILE_BYTES_MAX = 10_000_000
+_BYTES_MAX = 10_000_000
+_TOO_LONG = f"it has more than {_BYTES_MAX:,} bytes"
 _VERSIONED = re.compile(r"(.+):([1-9][0-9]{0,8}|latest)")
 
 Lookup = Callable[[RegistrySettings, str, int | None], Schema]
@@ -84,11 +85,13 @@ class Side(NamedTuple):
     """Keys, or values, as the options say they are."""
 
     decoding: Decoding | None
-    """How they are decoded, with all their fields; None: they stay bytes, an option is wrong, or it is still open."""
+    """How they are decoded, with all fields that can be; None: they stay bytes, an option is wrong, or it is open."""
     known: bool = True
     """Whether the options are right and nothing is open."""
     identity: str = ""
     """What tells its schema from others with the same fields."""
+    fields: Fields | None = None
+    """What its schema gives; None: it has none."""
 
     @property
     def schema(self) -> ReaderSchema:
@@ -109,6 +112,14 @@ class Side(NamedTuple):
 
 _OPEN = Side(None, known=False)
 
+_Made = tuple[Decoding, Fields]
+"""How keys or values are decoded, and what their schema gives."""
+
+
+def _made(written_in: str, fields: Fields, reader: Reader | None = None) -> _Made:
+    """Raises ValueError where nothing can be decoded."""
+    return Decoding(written_in, fields.decoded(), reader=reader), fields
+
 
 def parse_sides(given: RawOptions, source: SchemaSource) -> dict[str, Side]:
     """Give for "key" and for "value" how they are decoded. Raises RegistryError."""
@@ -123,7 +134,10 @@ class _Parser:
 
     def side(self) -> Side:
         given, options = self.given, self.options
+        wrong = len(given.problems)
         said = given.read(options.format)
+        if len(given.problems) > wrong:
+            return _OPEN
         if options.format.name in given:
             self._refuse_useless(said)
         if said in (BINARY_FORMAT, STRING_FORMAT):
@@ -145,15 +159,15 @@ class _Parser:
                 f"expected the schema of a {options.name}, such as {_EXAMPLES[said]}"
             )
             return _OPEN
-        return _OPEN if made is None else self._framed(made)
+        return _OPEN if made is None else self._framed(*made)
 
-    def _framed(self, decoding: Decoding) -> Side:
+    def _framed(self, decoding: Decoding, fields: Fields) -> Side:
         in_registry = self.source.registry is not None
         framing = self.given.read(self.options.framing) or (CONFLUENT if in_registry else UNFRAMED)
         framed = framing == CONFLUENT
         by_writer = framed and in_registry and decoding.reader is not None
         identity = "" if decoding.reader is None else decoding.reader.identity()
-        return Side(replace(decoding, framed=framed, by_writer=by_writer), identity=identity)
+        return Side(replace(decoding, framed=framed, by_writer=by_writer), identity=identity, fields=fields)
 
     def _refuse_useless(self, said: str) -> None:
         options = self.options
@@ -170,49 +184,51 @@ class _Parser:
                     f"another format, or leave {option.name} out"
                 )
 
-    def _ddl(self) -> Decoding | None:
+    def _ddl(self) -> _Made | None:
         from evensplit.typed.schema import parse_struct
 
-        return self._from_text("schema.ddl", lambda text: Decoding(JSON_FORMAT, parse_struct(text)))
+        return self._from_text("schema.ddl", lambda text: _made(JSON_FORMAT, Fields(parse_struct(text))))
 
-    def _avro(self) -> Decoding | None:
-        def read(text: str) -> Decoding:
+    def _avro(self) -> _Made | None:
+        def read(text: str) -> _Made:
             reader = AvroReader(text)
-            return Decoding(AVRO_FORMAT, reader.type(), reader=reader)
+            return _made(AVRO_FORMAT, reader.fields(), reader)
 
         return self._from_text("schema.avsc", read)
 
-    def _from_text(self, example: str, read: Callable[[str], Decoding]) -> Decoding | None:
+    def _from_text(self, example: str, read: Callable[[str], _Made]) -> _Made | None:
         option = self.options.schema
-        content = read_file(self.given, option, example, _FILE_BYTES_MAX)
+        content = read_file(self.given, option, example, _BYTES_MAX)
         if content is None:
             return None
         text = content.value(option.name)
 
-        def checked() -> Decoding:
+        def checked() -> _Made:
             if not isinstance(text, str) or not text.strip():
                 raise ValueError("it is empty" if text == "" else "it is not text")
+            if len(text.encode(errors="replace")) > _BYTES_MAX:
+                raise ValueError(_TOO_LONG)
             return read(text)
 
-        return self._made(content, option, checked)
+        return self._tried(content, option, checked)
 
-    def _descriptors(self) -> Decoding | None:
+    def _descriptors(self) -> _Made | None:
         """A message of a descriptor set, in a file or as base64."""
         option = self.options.schema
         value = self.given.value(option.name)
         if file_of(value) is not None:
-            data = read_bytes(self.given, option, "descriptors.pb", _FILE_BYTES_MAX)
+            data = read_bytes(self.given, option, "descriptors.pb", _BYTES_MAX)
         else:
             try:
-                data = base64.b64decode(str(value), validate=True)
-            except (binascii.Error, ValueError):
-                self.given.wrong(option, "it is no base64", expected="file:/path/descriptors.pb, or the same in base64")
+                data = _from_base64(str(value))
+            except ValueError as error:
+                self.given.wrong(option, str(error), expected="file:/path/descriptors.pb, or the same in base64")
                 return None
         if data is None:
             return None
-        return self._made(self.given, option, lambda: self._message(data))
+        return self._tried(self.given, option, lambda: self._message(data))
 
-    def _message(self, descriptors: bytes, schema_id: int | None = None) -> Decoding:
+    def _message(self, descriptors: bytes, schema_id: int | None = None) -> _Made:
         from evensplit.typed.protobuf.descriptors import find_message, from_set, message_indexes
 
         found = from_set(descriptors)
@@ -225,9 +241,9 @@ class _Parser:
         else:
             message = find_message(found, str(name).strip())
         reader = ProtobufReader(str(message.full_name), message_indexes(message), descriptors, schema_id)
-        return Decoding(PROTOBUF_FORMAT, reader.type(), reader=reader)
+        return _made(PROTOBUF_FORMAT, reader.fields(), reader)
 
-    def _registered(self, said: str, settings: RegistrySettings) -> Decoding | None:
+    def _registered(self, said: str, settings: RegistrySettings) -> _Made | None:
         subject, version = self._subject()
         if subject is None or self.source.lookup is None:
             return None
@@ -249,11 +265,11 @@ class _Parser:
             )
         return None
 
-    def _of_schema(self, said: str, schema: Schema) -> Decoding:
+    def _of_schema(self, said: str, schema: Schema) -> _Made:
         references: Mapping[str, Schema] = schema.all_references()
         if said == AVRO_FORMAT:
             reader = AvroReader(schema.text, tuple(one.text for one in references.values()), schema.id)
-            return Decoding(AVRO_FORMAT, reader.type(), reader=reader)
+            return _made(AVRO_FORMAT, reader.fields(), reader)
         if said == PROTOBUF_FORMAT:
             from evensplit.registry.protobuf_source import descriptors_of
             from evensplit.typed.protobuf.descriptors import from_registry
@@ -261,7 +277,8 @@ class _Parser:
             return self._message(from_registry(*descriptors_of(schema)), schema.id)
         from evensplit.typed.json_schema import read_type
 
-        return Decoding(JSON_FORMAT, read_type(schema.text, {name: one.text for name, one in references.items()}))
+        texts = {name: one.text for name, one in references.items()}
+        return _made(JSON_FORMAT, Fields(read_type(schema.text, texts)))
 
     def _subject(self) -> tuple[str | None, int | None]:
         """The subject, and its version: None for the latest."""
@@ -283,7 +300,7 @@ class _Parser:
         )
         return None, None
 
-    def _made(self, given: RawOptions, option: Option, make: Callable[[], Decoding]) -> Decoding | None:
+    def _tried(self, given: RawOptions, option: Option, make: Callable[[], _Made]) -> _Made | None:
         try:
             return make()
         except ModuleNotFoundError as error:
@@ -291,6 +308,20 @@ class _Parser:
         except ValueError as error:
             given.wrong(option, str(error), expected=_EXPECTED[given.read(self.options.format)])
         return None
+
+
+def _from_base64(text: str) -> bytes:
+    """What `text` says, which may have lines, as `base64` writes them. Raises ValueError."""
+    joined = "".join(text.split())
+    if len(joined) * 3 // 4 > _BYTES_MAX + 2:
+        raise ValueError(_TOO_LONG)
+    try:
+        data = base64.b64decode(joined, validate=True)
+    except ValueError:
+        raise ValueError("it is no base64") from None
+    if len(data) > _BYTES_MAX:
+        raise ValueError(_TOO_LONG)
+    return data
 
 
 _KINDS = {AVRO_FORMAT: "AVRO", JSON_FORMAT: "JSON", PROTOBUF_FORMAT: "PROTOBUF"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evensplit.typed.avro.schemas import NESTED, Schema, read_schema
-from evensplit.typed.projection import Path, narrowed
+from evensplit.typed.projection import Fields, Path
 from evensplit.typed.types import (
     BINARY,
     BOOLEAN,
@@ -26,7 +26,6 @@ from evensplit.typed.types import (
     Field,
     Map,
     Struct,
-    depth,
 )
 
 FIELDS_MAX = 10_000
@@ -51,28 +50,27 @@ _SCALARS: dict[tuple[str, str], DataType] = {
 """Type and logical type -> type."""
 
 
-def read_type(schema: str, references: Sequence[str] = (), paths: Iterable[Path] = ()) -> DataType:
-    """The type of what this schema has written; with `paths`, only those fields.
+def read_fields(schema: str, references: Sequence[str] = ()) -> Fields:
+    """What this schema gives, with the fields that nothing is decoded to.
 
     `references`: schemas whose named types it uses, each after those that it uses. Raises ValueError for what is no
-    schema, for fields that are not there, and for a type that nothing is decoded to, if it is wanted.
+    schema, and for one with too many fields.
     """
     reading = _Reading()
     try:
         whole = reading.type_of(read_schema(schema, references), ())
     except RecursionError:
         raise ValueError(f"the schema: {NESTED}") from None
-    wanted = sorted(set(paths))
-    pruned: DataType = whole
-    if isinstance(whole, Struct):
-        pruned = narrowed(whole, wanted, reading.refused)
-    elif wanted:
-        raise ValueError(f"{'.'.join(wanted[0])} is not there: the schema gives {whole}, which has no fields")
-    elif reading.refused:
-        raise ValueError("; ".join(reading.refused.values()))
-    if depth(pruned) > DEPTH_MAX:
-        raise ValueError(f"the type is nested in more than {DEPTH_MAX} levels")
-    return pruned
+    return Fields(whole, reading.refused)
+
+
+def read_type(schema: str, references: Sequence[str] = (), paths: Iterable[Path] = ()) -> DataType:
+    """The type of what this schema has written; with `paths`, only those fields.
+
+    Raises ValueError as `read_fields` does, for fields that are not there, and for a type that nothing is decoded to,
+    if it is wanted.
+    """
+    return read_fields(schema, references).at(paths)
 
 
 def is_plain_union(schema: Schema) -> bool:
@@ -94,8 +92,22 @@ class _Reading:
     above: list[Schema] = field(default_factory=list)
     """The records that this type is in."""
 
+    level: int = 0
+    """How many types this one is in."""
+
     def type_of(self, schema: Schema, here: Path) -> DataType:
         """The type of a schema."""
+        if self.level == DEPTH_MAX:
+            return self.refuse(here, f"is nested in {DEPTH_MAX} levels; that deep, nothing is decoded")
+        if schema.kind == "union" and is_plain_union(schema):
+            return self.plain_union(schema, here)
+        self.level += 1
+        of = self.one_of(schema, here)
+        self.level -= 1
+        return of
+
+    def one_of(self, schema: Schema, here: Path) -> DataType:
+        """The same for what is no plain union: it may have types inside it."""
         if schema.kind == "record":
             return self.record(schema, here)
         if schema.kind == "array":
@@ -139,15 +151,18 @@ class _Reading:
         self.above.pop()
         return Struct(fields)
 
+    def plain_union(self, schema: Schema, here: Path) -> DataType:
+        """The type of a union that has that of one branch."""
+        branches = [branch for branch in schema.inner if branch.kind != "null"]
+        if len(branches) == 1:
+            return self.type_of(branches[0], here)
+        return LONG if branches[0].kind in ("int", "long") else DOUBLE
+
     def union(self, schema: Schema, here: Path) -> DataType:
-        """The type of a union."""
+        """The type of another union."""
         branches = [branch for branch in schema.inner if branch.kind != "null"]
         if not branches:
             return self.refuse(here, "is always null; nothing is decoded to that")
-        if len(branches) == 1:
-            return self.type_of(branches[0], here)
-        if is_plain_union(schema):
-            return LONG if branches[0].kind in ("int", "long") else DOUBLE
         self.counted(len(branches))
         members = ((f"member{number}", branch) for number, branch in enumerate(branches))
         return Struct(tuple(Field(name, self.type_of(branch, (*here, name))) for name, branch in members))

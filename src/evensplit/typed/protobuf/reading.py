@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evensplit.typed.projection import Path, narrowed
+from evensplit.typed.projection import Fields, Path
 from evensplit.typed.protobuf.descriptors import Descriptors, find_message
 from evensplit.typed.protobuf.fields import is_map, is_message, is_repeated
 from evensplit.typed.types import (
@@ -47,17 +47,27 @@ _SCALARS: dict[int, DataType] = {
 """FieldDescriptorProto.Type -> type: of 32 bits, of 64 bits, then the others; enums become names."""
 
 
-def read_type(descriptors: Descriptors, name: str, paths: Iterable[Path] = ()) -> Struct:
-    """The type of the message with this name; with `paths`, only those fields.
+def read_fields(descriptors: Descriptors, name: str) -> Fields:
+    """What the message with this name gives, with the fields that nothing is decoded to.
 
-    Raises ValueError for what is not there, and for a field of a type that nothing is decoded to, if it is wanted.
+    Raises ValueError for a message that is not there, and for one with too many fields.
     """
     reading = _Reading()
     message = find_message(descriptors, name)
     whole = reading.struct(message, ())
     if whole is None:
         raise ValueError(f"the message {message.full_name} has no field that Spark would have; expected one at least")
-    return narrowed(whole, paths, reading.refused)
+    return Fields(whole, reading.refused)
+
+
+def read_type(descriptors: Descriptors, name: str, paths: Iterable[Path] = ()) -> Struct:
+    """The type of the message with this name; with `paths`, only those fields.
+
+    Raises ValueError for what is not there, and for a field of a type that nothing is decoded to, if it is wanted.
+    """
+    of = read_fields(descriptors, name).at(paths)
+    assert isinstance(of, Struct)
+    return of
 
 
 def is_time(message: Descriptor, name: str) -> bool:
