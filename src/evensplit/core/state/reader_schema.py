@@ -12,12 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from evensplit.typed.projection import quoted
-from evensplit.typed.types import SCALARS
-
 COLUMN_CHARS_MAX = 65_536
 """The longest type that is kept, since it is in each offset; of a longer one, only a digest is."""
 
+_PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
@@ -136,9 +134,9 @@ def _paths(column: str) -> dict[str, str]:
 
 def _fields(tree: Any, path: str) -> Iterator[tuple[str, str]]:
     kind = tree[0]
-    yield path, f"decimal({tree[1]},{tree[2]})" if kind == "decimal" else SCALARS.get(kind, kind)
+    yield path, f"decimal({tree[1]},{tree[2]})" if kind == "decimal" else _WORDS.get(kind, kind)
     if kind == "struct":
-        inner = [(quoted(name), of) for name, of in tree[1]]
+        inner = [(name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`", of) for name, of in tree[1]]
     elif kind == "array":
         inner = [("element", tree[1])]
     elif kind == "map":
@@ -147,3 +145,6 @@ def _fields(tree: Any, path: str) -> Iterator[tuple[str, str]]:
         return
     for name, of in inner:
         yield from _fields(of, f"{path}.{name}" if path else name)
+
+
+_WORDS = {"byte": "tinyint", "short": "smallint", "long": "bigint"}
