@@ -55,6 +55,13 @@ def test_another_schema_is_an_error_that_says_what_changes(
     assert str(begun.value) == str(repeated.value)
 
 
+def test_so_many_differences_are_said(east: FakeKafka, before: EnumeratorState) -> None:
+    with pytest.raises(
+        SchemaChanged, match=r"column value: id \(bigint\) is gone; f0 .*; f18 \(int\) is new; and 81 more\."
+    ):
+        source(east, ", ".join(f"f{number} INT" for number in range(100))).plan(before)
+
+
 def test_a_change_is_accepted_by_its_fingerprint_and_kept(east: FakeKafka, before: EnumeratorState) -> None:
     schema = "id BIGINT, city STRING"
     with pytest.raises(SchemaChanged) as refused:

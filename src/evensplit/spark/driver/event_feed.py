@@ -42,6 +42,9 @@ from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 
 log = logging.getLogger("evensplit")
 
+_CLAUSES_MAX = 20
+"""So many differences of a schema are said."""
+
 LOOK_UP_INTERVAL_S = 1.0
 """How long, in s, after a failed look-up of starts the next one is made."""
 
@@ -94,7 +97,7 @@ def check_schemas(settings: Settings, options: SourceOptions) -> None:
         ("value", settings.value_schema, options.settings.value_schema),
     ):
         if not before.is_followed_by(after) and after.fingerprint not in options.accepted_schemas:
-            found.append(f"the column {side}: {'; '.join(changes(before, after))}")
+            found.append(f"the column {side}: {_some(changes(before, after))}")
             fingerprints.append(after.fingerprint)
     if found:
         raise SchemaChanged(
@@ -102,6 +105,11 @@ def check_schemas(settings: Settings, options: SourceOptions) -> None:
             "that is repeated would have other rows than before. If that is meant, set acceptSchema to "
             f"{','.join(fingerprints)}; otherwise give the former schema, format and framing"
         )
+
+
+def _some(clauses: Sequence[str]) -> str:
+    more = len(clauses) - _CLAUSES_MAX
+    return "; ".join((*clauses[:_CLAUSES_MAX], *([f"and {more} more"] if more > 0 else [])))
 
 
 def check_migrated(state: EnumeratorState, listed: Sequence[str]) -> None:
