@@ -49,7 +49,7 @@ def settings(fake: FakeRegistry, timeout_ms: int = 20_000, **values: str) -> Reg
 def task(registries: Mapping[str, RegistrySettings], home: RegistrySettings | None = None) -> Writers:
     """What a new task asks, whose values are read by schema 1."""
     reader = AvroReader(ORDER, (), 1)
-    decoding = Decoding(AVRO_FORMAT, reader.type(), framed=True, by_writer=True, reader=reader)
+    decoding = Decoding(AVRO_FORMAT, reader.fields().decoded(), framed=True, by_writer=True, reader=reader)
     return Writers(UNUSED, SideDecodings(decoding, None), registries, home)
 
 
