@@ -22,6 +22,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "import contract": (PYTHON, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
     "documentation": (PYTHON, "-m", "tools.documentation"),
     "Rust format": ("cargo", "fmt", "--all", "--check"),
+    "Rust format of the bench": ("cargo", "fmt", "--manifest-path", "bench/crates/Cargo.toml", "--check"),
     "Rust lint": ("cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"),
     "Rust tests": ("cargo", "test", "--workspace", "--locked", "--quiet"),
 }

@@ -47,7 +47,8 @@ impl Found {
     pub fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("there is no column {name}"));
         let nulls = column("note").map_or(0, |notes| notes.null_count());
-        let (ids, amounts) = (column("id")?.as_primitive::<Int64Type>(), column("amount")?.as_primitive::<Float64Type>());
+        let (ids, amounts) =
+            (column("id")?.as_primitive::<Int64Type>(), column("amount")?.as_primitive::<Float64Type>());
         self.add_columns(ids.values(), amounts.values(), nulls);
         Ok(())
     }

@@ -5,7 +5,8 @@ use crate::orders::zigzag;
 use evensplit_kernel::avro::{self, Skip, Step};
 use evensplit_kernel::protobuf::{self, Kind, Label};
 use evensplit_kernel::{
-    Array, ColumnBuilder, Columns, DataType, Decoding, Field, Format, Framing, Limits, Memory, OnFault, Range, Selection,
+    Array, ColumnBuilder, Columns, DataType, Decoding, Field, Format, Framing, Limits, Memory, OnFault, Range,
+    Selection,
 };
 
 const FRAME_RECORDS: usize = 500;

@@ -85,18 +85,15 @@ fn main() -> Result<()> {
     );
     let mut lines = Vec::new();
     for fields in [Fields::All, Fields::Two] {
-        let mut decoders = vec![kernel::json(&values.json, fields)];
-        decoders.extend(json::decoders(&values.json, fields)?);
-        if fields == Fields::All {
-            decoders.push(kernel::undecoded(&values.json));
-        }
-        lines.extend(measured("JSON", fields, decoders, &values.json, &options)?);
-        let mut decoders = vec![kernel::avro(&values.avro, fields)?];
-        decoders.extend(avro::decoders(&values.avro, fields)?);
-        lines.extend(measured("Avro", fields, decoders, &values.avro, &options)?);
-        let mut decoders = vec![kernel::protobuf(&values.protobuf, fields)?];
-        decoders.extend(protobuf::decoders(&values.protobuf, fields)?);
-        lines.extend(measured("Protobuf", fields, decoders, &values.protobuf, &options)?);
+        let mut of_format = |format, ours, theirs: Vec<Decoder<'_>>, of: &[Vec<u8>]| {
+            let undecoded = (fields == Fields::All).then(|| kernel::undecoded(of));
+            let decoders = [ours].into_iter().chain(theirs).chain(undecoded).collect();
+            measured(format, fields, decoders, of, &options).map(|measured| lines.extend(measured))
+        };
+        let Values { json, avro, protobuf } = &values;
+        of_format("JSON", kernel::json(json, fields), json::decoders(json, fields)?, json)?;
+        of_format("Avro", kernel::avro(avro, fields)?, avro::decoders(avro, fields)?, avro)?;
+        of_format("Protobuf", kernel::protobuf(protobuf, fields)?, protobuf::decoders(protobuf, fields)?, protobuf)?;
     }
     if let Some(path) = options.out {
         std::fs::write(path, serde_json::to_string_pretty(&lines)? + "\n")?;
@@ -150,7 +147,9 @@ fn options(mut given: impl Iterator<Item = String>) -> Result<Options> {
             "--rounds" => options.rounds = next()?.parse::<usize>()?.max(1),
             "--out" => options.out = Some(next()?),
             "--only" => options.only = Some(next()?),
-            _ => return Err(format!("{word} is unknown; there are --quick, --rounds N, --out PATH, --only TEXT").into()),
+            _ => {
+                return Err(format!("{word} is unknown; there are --quick, --rounds N, --out PATH, --only TEXT").into())
+            }
         }
     }
     Ok(options)
