@@ -78,7 +78,8 @@ impl Random {
     }
 
     fn order(&mut self, number: usize) -> Order {
-        let note = (number % 3 != 0).then(|| format!("für {}, {:06x}", self.one_of(&CITIES), self.below(1 << 24)));
+        let note =
+            (!number.is_multiple_of(3)).then(|| format!("für {}, {:06x}", self.one_of(&CITIES), self.below(1 << 24)));
         Order {
             id: 4_000_000_000 + number as i64,
             customer: format!("user-{:05}", self.below(50_000)),
