@@ -107,7 +107,7 @@ class _Reading:
             if schema is True:
                 continue
             if not isinstance(schema, dict):
-                raise _unclear(where, f"has {_cut(json.dumps(schema))} for a schema; expected an object or true")
+                raise _unclear(where, f"has {_said(schema)} for a schema; expected an object or true")
             for word in _UNSUPPORTED:
                 if word in schema:
                     raise _unclear(where, f"has a {word}, which is not supported")
@@ -179,7 +179,7 @@ class _Reading:
         if self._fields > FIELDS_MAX:
             raise ValueError(f"it has more than {FIELDS_MAX:,} fields, with those that it refers to; {_CURE}")
         for name in named:
-            if any("\ud800" <= character <= "\udfff" for character in name):
+            if not _is_text(name):
                 raise _unclear(where, f"has a property {_cut(repr(name))}, whose name is no Unicode text")
         return Struct(tuple(Field(name, self.type(inner, (*where, name))) for name, inner in named.items()))
 
@@ -244,7 +244,7 @@ def _types(schema: Mapping[str, Any], where: _Path) -> set[str]:
     kinds = said if isinstance(said, list) else [said]
     for kind in kinds:
         if not isinstance(kind, str) or kind not in _KINDS:
-            raise _unclear(where, f"is of type {_cut(repr(kind))}")
+            raise _unclear(where, f"is of type {_said(kind)}")
     if not kinds:
         raise _unclear(where, "is of an empty list of types")
     return set(kinds)
@@ -317,21 +317,37 @@ def _checked_required(schema: Mapping[str, Any], where: _Path) -> None:
     if not isinstance(required, bool) and not (
         isinstance(required, list) and all(isinstance(name, str) for name in required)
     ):
-        raise _unclear(where, f"has {_cut(json.dumps(required))} for required; expected a list of names")
+        raise _unclear(where, f"has {_said(required)} for required; expected a list of names")
 
 
 def _objects(schema: Mapping[str, Any], word: str, where: _Path) -> dict[str, Any]:
     found = schema.get(word, {})
     if not isinstance(found, dict):
-        raise _unclear(where, f"has {_cut(json.dumps(found))} for {word}; expected an object of schemas")
+        raise _unclear(where, f"has {_said(found)} for {word}; expected an object of schemas")
     return found
 
 
 def _list(schema: Mapping[str, Any], word: str, where: _Path) -> list[Any]:
     found = schema.get(word, [])
     if not isinstance(found, list):
-        raise _unclear(where, f"has {_cut(json.dumps(found))} for {word}; expected a list")
+        raise _unclear(where, f"has {_said(found)} for {word}; expected a list")
     return found
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _said(value: object) -> str:
+    """A value in JSON, not all of it if it is long."""
+    try:
+        return _cut(json.dumps(value))
+    except RecursionError:
+        return "what is nested too deep to be shown"
 
 
 def _cut(text: str) -> str:
