@@ -35,6 +35,7 @@ mod text;
 mod times;
 mod typed;
 mod validity;
+mod varint;
 mod wire;
 mod writers;
 mod zstd;

@@ -2,24 +2,13 @@
 
 use crate::avro::program::Skip;
 use crate::fault::{Decoded, Fault};
+use crate::varint;
 
 const INT_BYTES_MAX: usize = 5;
 const LONG_BYTES_MAX: usize = 10;
 
 /// How deep values that are passed over may be nested: records may be inside of themselves.
 const DEPTH_MAX: usize = 256;
-
-/// The bits of 8 bytes that say that a number goes on.
-const CONTINUED: u64 = 0x8080_8080_8080_8080;
-
-/// The number whose 7 bits of each byte these are.
-#[inline(always)]
-fn joined(bytes: u64) -> u64 {
-    let sevens = bytes & !CONTINUED;
-    let pairs = (sevens & 0x007f_007f_007f_007f) | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
-    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
-    (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
-}
 
 /// The rest of a value.
 pub(super) struct Wire<'a> {
@@ -45,16 +34,13 @@ impl<'a> Wire<'a> {
 
     #[inline(always)]
     fn long_varint(&mut self, bytes_max: usize) -> Decoded<u64> {
-        if let Some(bytes) = self.rest.first_chunk() {
-            let bits = u64::from_le_bytes(*bytes);
-            let ends = !bits & CONTINUED;
-            let count = ends.trailing_zeros() as usize / 8 + 1;
-            if ends != 0 && count <= bytes_max {
+        match varint::first(self.rest) {
+            Some((number, count)) if count <= bytes_max => {
                 self.rest = self.rest.get(count..).unwrap_or_default();
-                return Ok(joined(bits & (u64::MAX >> (64 - 8 * count))));
+                Ok(number)
             }
+            _ => self.longest_varint(bytes_max),
         }
-        self.longest_varint(bytes_max)
     }
 
     #[inline(never)]

@@ -1,6 +1,7 @@
 //! The wire format, as protobuf-java reads it.
 
 use crate::fault::{Decoded, Fault};
+use crate::varint;
 
 /// How deep messages and groups may be nested, the outermost message left out.
 const DEPTH_MAX: usize = 100;
@@ -81,8 +82,19 @@ impl<'a> Wire<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn long_varint(&mut self) -> Decoded<u64> {
+        match varint::first(self.rest) {
+            Some((number, count)) => {
+                self.rest = self.rest.get(count..).unwrap_or_default();
+                Ok(number)
+            }
+            None => self.longest_varint(),
+        }
+    }
+
+    #[inline(never)]
+    fn longest_varint(&mut self) -> Decoded<u64> {
         let mut value = 0;
         for (at, &byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * at);
