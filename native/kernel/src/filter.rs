@@ -16,6 +16,7 @@ pub use expression::{Comparison, Expression, Function, Operator, Part, Pattern, 
 use crate::decoding::{Decoding, OnFault, TypedColumn};
 use crate::error::{Error, Kind, Result};
 use crate::fault::Fault;
+use crate::record::Record;
 use crate::rows::{MissingWriter, Rows, Sides};
 use crate::typed::Column;
 use crate::writers::Written;
@@ -42,8 +43,6 @@ pub(crate) enum Verdict {
     Unwanted,
     /// It is wanted if its key or its value cannot be decoded to the row's fields.
     IfFaulty,
-    /// Somebody has to say first what becomes of values with this schema.
-    Unknown(MissingWriter),
 }
 
 /// After so many records it is decided anew which of two ways the next ones take.
@@ -124,6 +123,13 @@ impl Filter {
         self.rows_first
     }
 
+    /// Whether the current record cannot be decoded for the condition, and may be for its row, over which the condition
+    /// can be evaluated. To pass over a field can be stricter than to decode it.
+    #[inline]
+    pub(crate) fn is_row_to_decide(&self) -> bool {
+        (self.faults.key.is_some() || self.faults.value.is_some()) && self.over_rows.is_some()
+    }
+
     /// Notes that the current record is a row.
     #[inline]
     pub(crate) fn let_in(&mut self) {
@@ -157,10 +163,10 @@ impl Filter {
         self.faults.clone()
     }
 
-    /// Whether a record, now the current one, is wanted. `decoded`: what is decoded for its row.
+    /// Decodes what the condition needs of a record, now the current one. Returns the schema of its key or value instead,
+    /// if nothing is known of that.
     #[inline]
-    pub(crate) fn judge(&mut self, facts: &Facts<'_>, decoded: Sides<bool>) -> Result<Verdict> {
-        let record = facts.record;
+    pub(crate) fn probe(&mut self, record: &Record<'_>) -> Result<Option<MissingWriter>> {
         let sides = [
             (true, &mut self.key, record.key, &mut self.faults.key),
             (false, &mut self.value, record.value, &mut self.faults.value),
@@ -170,9 +176,16 @@ impl Filter {
             *fault = match probe.decode(bytes)? {
                 Probed::Decoded => None,
                 Probed::Refused(why) => Some(why),
-                Probed::Unknown(writer) => return Ok(Verdict::Unknown(MissingWriter { key, writer })),
+                Probed::Unknown(writer) => return Ok(Some(MissingWriter { key, writer })),
             };
         }
+        Ok(None)
+    }
+
+    /// Whether the current record is wanted. `decoded`: what is decoded for its row.
+    #[inline]
+    pub(crate) fn judge(&mut self, facts: &Facts<'_>, decoded: Sides<bool>) -> Result<Verdict> {
+        let record = facts.record;
         if let Some(column) = &mut self.headers {
             read_headers(&record.headers, column)?;
         }

@@ -151,7 +151,15 @@ impl Taking<'_> {
         let micros = self.micros(record, offset);
         let timestamp_type = self.batch.timestamp_type();
         let facts = Facts { record, labels: self.labels, offset, micros: &micros, timestamp_type };
-        if filter.rows_first() && self.append_or_take_back(filter, &facts, rows)? {
+        let rows_first = filter.rows_first();
+        if rows_first && self.append_or_take_back(filter, &facts, rows)? {
+            return Ok(Decode::Done);
+        }
+        if let Some(missing) = filter.probe(record)? {
+            return Ok(Decode::Unknown(missing));
+        }
+        // Where the row can be decoded, it decides, whatever came first.
+        if !rows_first && filter.is_row_to_decide() && self.append_or_take_back(filter, &facts, rows)? {
             return Ok(Decode::Done);
         }
         let typed = rows.typed();
@@ -161,7 +169,6 @@ impl Taking<'_> {
                 filter.leave_out(filter.faulty_now());
                 return Ok(Decode::Done);
             }
-            Verdict::Unknown(missing) => return Ok(Decode::Unknown(missing)),
             verdict => verdict,
         };
         let (mark, before) = (rows.mark(), rows.faults());

@@ -161,7 +161,7 @@ impl Walk<'_> {
         // Items may be no bytes, both here and there.
         let item_bytes = list.item_bytes().max(1);
         loop {
-            let (count, _) = wire.block()?;
+            let count = wire.block()?;
             if count == 0 {
                 return Ok(list.push()?);
             }
@@ -175,7 +175,7 @@ impl Walk<'_> {
     fn map(&mut self, value: &Step, wire: &mut Wire<'_>, list: &mut ListColumn) -> Decoded<()> {
         let item_bytes = list.item_bytes();
         loop {
-            let (count, _) = wire.block()?;
+            let count = wire.block()?;
             if count == 0 {
                 return Ok(list.push()?);
             }

@@ -118,13 +118,17 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// How many items the next block of an array or a map has, and of how many bytes they are, if that is said; the
-    /// last one has no items.
+    /// How many items the next block of an array or a map has; the last one has none.
+    ///
+    /// Of how many bytes they are, which may be said, does not count: what is passed over by that, if it is wrong, would
+    /// be something else than what is decoded.
     #[inline(always)]
-    pub(super) fn block(&mut self) -> Decoded<(u64, Option<i64>)> {
+    pub(super) fn block(&mut self) -> Decoded<u64> {
         let count = self.long()?;
-        let bytes = if count < 0 { Some(self.long()?) } else { None };
-        Ok((count.unsigned_abs(), bytes))
+        if count < 0 {
+            self.long()?;
+        }
+        Ok(count.unsigned_abs())
     }
 
     /// Passes over a value that is so deep in one that is passed over.
@@ -166,23 +170,19 @@ impl<'a> Wire<'a> {
     #[inline(never)]
     fn skip_items(&mut self, item: &Skip, keys: bool, records: &[Box<[Skip]>], depth: usize) -> Decoded<()> {
         loop {
-            let (count, bytes) = self.block()?;
-            match (count, bytes) {
-                (0, _) => return Ok(()),
-                (_, Some(bytes)) => match usize::try_from(bytes) {
-                    Ok(length) => self.take(length).map(drop)?,
-                    Err(_) => return Err(self.too_long(&bytes.to_string())),
-                },
-                // However many there are, they are no bytes.
-                _ if !keys && *item == Skip::Fixed(0) => {}
-                _ => {
-                    for _ in 0..count {
-                        if keys {
-                            self.bytes()?;
-                        }
-                        self.skip(item, records, depth)?;
-                    }
+            let count = self.block()?;
+            if count == 0 {
+                return Ok(());
+            }
+            // However many there are, they are no bytes.
+            if !keys && *item == Skip::Fixed(0) {
+                continue;
+            }
+            for _ in 0..count {
+                if keys {
+                    self.bytes()?;
                 }
+                self.skip(item, records, depth)?;
             }
         }
     }
