@@ -12,7 +12,7 @@ from evensplit.registry.settings import RegistrySettings
 SCHEMAS_MAX = 1000
 
 MISSED_MAX = 10_000
-MISSED_S = 60.0
+MISSED_S = 5.0
 """For so long, in s, what a registry does not have is not asked for again."""
 
 

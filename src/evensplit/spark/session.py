@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -25,6 +26,9 @@ IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_INTERVAL_MS = 2_000
 """Its value with a dashboard, so that a cluster that is away is on the page within seconds."""
 
+OFF = "off"
+"""Instead of a port: none."""
+
 
 def register(
     spark: SparkSession,
@@ -35,7 +39,7 @@ def register(
     dashboard_port: int | None = None,
     dashboard_host: str | None = None,
     dashboard_token: str | None = None,
-    counts_port: int | None = 0,
+    counts_port: int | Literal["off"] | None = None,
 ) -> Registration:
     """Make `format("evensplit")` known to `spark`, with as many readers by default as the session can run tasks.
 
@@ -66,9 +70,9 @@ def register(
         dashboard_token: what every request for the dashboard has to carry (see docs/dashboard.md); at the same port,
             those for the metrics, too.
         counts_port: where tasks tell how many records the option `where` left out, and how many keys and values could
-            not be decoded, at the address that Spark's driver listens at; 0: at any free port; None: they do not tell.
-            If nothing can be received there, a warning says why, and the queries run on without. Under Spark Connect
-            nothing is counted.
+            not be decoded, at the address that Spark's driver listens at; 0: at any free port; "off": they do not tell;
+            None: as before, and in the first call, at any free port. If nothing can be received there, a warning says
+            why, and the queries run on without. Under Spark Connect nothing is counted.
 
     Raises:
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
@@ -77,7 +81,7 @@ def register(
     wrong = [
         *_wrong_metrics(metrics_port, metrics_host, metrics_partitions),
         *_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token),
-        *([] if counts_port is None else wrong_port("counts_port", counts_port)),
+        *([] if counts_port in (None, OFF) else wrong_port("counts_port", counts_port)),
     ]
     if wrong:
         raise OptionError(wrong)
@@ -97,13 +101,19 @@ def register(
     return registration
 
 
-def _make_known(spark: SparkSession, registration: Registration, counts_port: int | None) -> None:
+def _make_known(spark: SparkSession, registration: Registration, counts_port: int | Literal["off"] | None) -> None:
     """Register the source in the session, unless it has it just so."""
-    if registration.parallelism is None:
+    is_first = registration.parallelism is None
+    if is_first:
         prepare(spark)
     parallelism = _parallelism(spark)
     context = getattr(spark, "_sc", None)
-    counts_to = None if counts_port is None else receive(context, counts_port)
+    if counts_port == OFF:
+        counts_to = None
+    elif counts_port is None and not is_first:
+        counts_to = registration.counts_to
+    else:
+        counts_to = receive(context, counts_port or 0)
     if (registration.parallelism, registration.counts_to) != (parallelism, counts_to):
         # Each time, Spark warns that one source has replaced another.
         with own_path(context):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -56,6 +57,20 @@ def test_what_changes(before: str, after: str, said: tuple[str, ...]) -> None:
 def test_what_changes_of_a_column_that_is_no_struct(before: Any, after: Any, said: tuple[str, ...]) -> None:
     made = [ReaderSchema.of(one.tree, "", "avro", "none") for one in (before, after)]
     assert changes(*made) == said
+
+
+@pytest.mark.parametrize("fields", [1, 5000])
+def test_a_checkpoint_with_the_text_of_the_schema_goes_on(fields: int) -> None:
+    of = parse_struct(", ".join(f"field_{number} INT" for number in range(fields)))
+    now = ReaderSchema.of(of.tree, "the schema", "avro", "none")
+    before = ReaderSchema(json.dumps(of.tree, separators=(",", ":")), "the schema")
+    assert before.is_followed_by(now)
+    assert not before._replace(digest="another schema").is_followed_by(now)
+    assert not replace_field(before, "field_0").is_followed_by(now)
+
+
+def replace_field(schema: ReaderSchema, name: str) -> ReaderSchema:
+    return schema._replace(column=schema.column.replace(f'"{name}"', '"other"'))
 
 
 def test_the_same_columns_by_another_schema() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.state.reader_schema import NO_SCHEMA
+from evensplit.core.state.reader_schema import NO_SCHEMA, changes
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import SchemaChanged
+from evensplit.spark.options.parse import parse_options
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.hosts import NONE, Source, plan_news, restored
 
@@ -115,6 +116,16 @@ def test_another_format_or_framing_is_a_change(
     after = restored(Source(east, acceptSchema=accepted, **then).plan(before))  # type: ignore[arg-type]
     east.append("t", 0, 1)
     assert plan_news(Source(east, **then), after).settings == after.settings  # type: ignore[arg-type]
+
+
+def test_whether_a_registry_says_how_values_are_read_is_part_of_the_framing() -> None:
+    framed = {**AVRO, "value.framing": "confluent", "subscribe": "t", "kafka.bootstrap.servers": "a:9092"}
+    alone, asked = (
+        parse_options({**framed, **more}).settings.value_schema
+        for more in ({}, {"schema.registry.url": "http://registry:8081"})
+    )
+    assert changes(alone, asked) == ("the framing was confluent and is confluent with a schema registry now",)
+    assert not alone.is_followed_by(asked)
 
 
 @pytest.mark.parametrize("options", [{}, {"value.format": "string"}, AVRO])

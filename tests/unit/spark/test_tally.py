@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import socket
 import threading
@@ -63,43 +64,61 @@ def say(receiver: Receiver, message: bytes) -> bytes:
 
 def test_a_batch_is_the_sum_of_its_tasks(tally: Tally) -> None:
     tally.take(told(0, east=(1, 2), west=(3, 0)))
-    assert tally.of("a", 7) == RecordCounts({"east": Counted(1, 2), "west": Counted(3, 0)}, complete=False)
     tally.take(told(1, east=(10, 0)))
-    assert tally.of("a", 7) == RecordCounts({"east": Counted(11, 2), "west": Counted(3, 0)})
+    assert tally.pop("a", 7) == RecordCounts({"east": Counted(11, 2), "west": Counted(3, 0)})
+    tally.take(told(0, revision=8, east=(1, 2)))
+    assert tally.pop("a", 8) == RecordCounts({"east": Counted(1, 2)}, complete=False)
+
+
+def test_a_batch_that_was_explained_is_forgotten(tally: Tally) -> None:
+    tally.take(told(0, 1, east=(1, 2)))
+    assert tally.pop("a", 7) == RecordCounts({"east": Counted(1, 2)})
+    assert tally.pop("a", 7) == RecordCounts(complete=False)
 
 
 def test_a_task_that_tells_twice_counts_once(tally: Tally) -> None:
     for task in (0, 1, 0, 1, 1):
         tally.take(told(task, east=(1, 1)))
-    assert tally.of("a", 7) == RecordCounts({"east": Counted(2, 2)})
+    assert tally.pop("a", 7) == RecordCounts({"east": Counted(2, 2)})
 
 
 def test_batches_and_streams_are_apart_and_late_messages_go_to_their_own(tally: Tally) -> None:
     tally.take(told(0, 1, revision=8, east=(5, 0)))
     tally.take(told(0, 1, revision=7, east=(1, 0)))
     tally.take(told(0, 1, revision=8, stream="b", east=(9, 0)))
-    assert [tally.of(stream, revision) for stream, revision in (("a", 7), ("a", 8), ("b", 8))] == [
+    assert [tally.pop(stream, revision) for stream, revision in (("a", 7), ("a", 8), ("b", 8))] == [
         RecordCounts({"east": Counted(count, 0)}) for count in (1, 5, 9)
     ]
 
 
 def test_what_nobody_told_is_not_complete_unless_there_was_nothing_to_read(tally: Tally) -> None:
-    assert tally.of("a", 7) == RecordCounts(complete=False)
-    assert tally.of("a", 7, reads=lambda: False) == RecordCounts()
-    assert tally.of("", 7) is None
+    assert tally.pop("a", 7) == RecordCounts(complete=False)
+    assert tally.pop("a", 7, reads=lambda: False) == RecordCounts()
+    assert tally.pop("", 7) is None
 
 
 def test_a_message_of_another_plan_is_left_out(tally: Tally) -> None:
     tally.take(told(0, 2, east=(1, 0)))
     tally.take(told(1, 3, east=(1, 0)))
-    assert tally.of("a", 7) == RecordCounts({"east": Counted(1, 0)}, complete=False)
+    assert tally.pop("a", 7) == RecordCounts({"east": Counted(1, 0)}, complete=False)
 
 
 def test_old_batches_are_forgotten(tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tallies, "BATCHES_MAX", 3)
     for revision in range(5):
         tally.take(told(0, 1, revision=revision))
-    assert [tally.of("a", revision).complete for revision in range(5)] == [False, False, True, True, True]  # type: ignore[union-attr]
+    assert [tally.pop("a", revision).complete for revision in range(5)] == [False, False, True, True, True]  # type: ignore[union-attr]
+
+
+def test_batches_of_many_clusters_are_forgotten_sooner(tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "ENTRIES_MAX", 5)
+    for revision in range(4):
+        for task in (0, 1):
+            tally.take(told(task, revision=revision, east=(1, 0), west=(1, 0)))
+    assert [tally.pop("a", revision).complete for revision in range(4)] == [False, False, True, True]  # type: ignore[union-attr]
+    tally.take(told(0, 1, **{f"c{number}": (1, 0) for number in range(9)}))
+    tally.take(told(0, 1, revision=8, east=(1, 0)))
+    assert [tally.pop("a", revision).complete for revision in (7, 8)] == [False, True]  # type: ignore[union-attr]
 
 
 NAMES = st.text(max_size=8)
@@ -147,7 +166,7 @@ def test_what_is_sent_is_taken_before_the_task_ends(receiver: Receiver, tally: T
     messenger = Messenger(wait_s=30)
     for task in (0, 1):
         assert messenger.tell(told(task, east=(1, 0)), receiver.destination)
-        assert tally.of("a", 7) == RecordCounts({"east": Counted(task + 1, 0)}, complete=task == 1)
+        assert tally.pop("a", 7) == RecordCounts({"east": Counted(1, 0)}, complete=False)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +176,16 @@ def test_what_is_sent_is_taken_before_the_task_ends(receiver: Receiver, tally: T
 )
 def test_strangers_are_not_answered_and_do_no_harm(receiver: Receiver, tally: Tally, message: bytes) -> None:
     assert say(receiver, message) == b""
-    assert tally.of("a", 7) == RecordCounts(complete=False)
+    assert tally.pop("a", 7) == RecordCounts(complete=False)
     assert say(receiver, pack(told(), receiver.destination.secret)) == TAKEN
+
+
+@pytest.mark.parametrize("body", [b'{"revision":1e400}', b"[" * 30_000, b'{"stream":"a","clusters":{"a":7}}'])
+def test_what_is_signed_and_makes_no_sense_does_no_harm(receiver: Receiver, body: bytes) -> None:
+    secret = receiver.destination.secret
+    whole = body.replace(b'{"revision"', b'{"stream":"a","task":0,"tasks":1,"clusters":{},"revision"')
+    assert say(receiver, hmac.digest(secret, whole, "sha256") + whole) == b""
+    assert say(receiver, pack(told(), secret)) == TAKEN
 
 
 def test_connections_that_say_nothing_make_room(receiver: Receiver) -> None:
@@ -195,9 +222,11 @@ def test_a_driver_that_is_away_is_left_alone_for_a_while() -> None:
 
 
 def test_nobody_waits_for_a_driver_that_does_not_answer() -> None:
-    answers = threading.Event()
-    messenger = Messenger(lambda to, message: answers.wait(60), wait_s=0.01)
+    answers, waited = threading.Event(), []
+    messenger = Messenger(lambda to, message: waited.append(answers.wait(600)) or True, wait_s=0.01)
     assert not messenger.tell(told(), Destination("host", 1, SECRET))
+    # Whoever sends it waits still.
+    assert waited == []
     answers.set()
 
 
@@ -210,8 +239,12 @@ def test_a_message_that_would_not_be_taken_is_not_sent() -> None:
 
     messenger = Messenger(send, wait_s=30)
     clusters = {f"cluster-{number:06}": (1, 1) for number in range(MESSAGE_BYTES_MAX // 16)}
-    assert not messenger.tell(told()._replace(clusters=clusters), Destination("host", 1, SECRET))
-    assert sent == []
+    to = Destination("host", 1, SECRET)
+    for one in (told()._replace(clusters=clusters), told(tasks=TASKS_MAX + 1)):
+        assert not messenger.tell(one, to)
+        assert sent == []
+    # That is no fault of the driver, which the next task tells its counts.
+    assert messenger.tell(told(), to)
 
 
 @pytest.mark.parametrize(

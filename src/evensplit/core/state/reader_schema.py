@@ -31,7 +31,8 @@ class ReaderSchema(NamedTuple):
     format: str = ""
     """The format, such as "binary"; empty: a checkpoint from before it was kept, so it is not known."""
     framing: str = ""
-    """What is before each of them; empty: not known, or the format has none."""
+    """What is before each of them, and whether a registry says how that is read; empty: not known, or the format has
+    none."""
 
     @classmethod
     def of(cls, tree: Sequence[Any] | None, identity: str, written_in: str, framing: str) -> ReaderSchema:
@@ -40,9 +41,7 @@ class ReaderSchema(NamedTuple):
         `identity`: a text of any length that tells the schema from others with that type.
         """
         column = "" if tree is None else json.dumps(tree, separators=(",", ":"))
-        if len(column) > COLUMN_CHARS_MAX:
-            column, identity = "", f"{column}\n{identity}"
-        return cls(column, _digest(identity), written_in, framing)
+        return cls(*_kept(column, identity), written_in, framing)
 
     @property
     def fingerprint(self) -> str:
@@ -67,7 +66,7 @@ class ReaderSchema(NamedTuple):
         if self == NO_SCHEMA:
             return True
         if not self.format:
-            return (self.column, _digest(self.digest)) == (after.column, after.digest)
+            return _kept(self.column, self.digest) == (after.column, after.digest)
         return self == after
 
     def problem(self) -> str:
@@ -83,10 +82,13 @@ NO_SCHEMA = ReaderSchema()
 """Nothing is known."""
 
 
-def _digest(identity: str) -> str:
+def _kept(column: str, identity: str) -> tuple[str, str]:
+    """What is kept of a type, and what of the text that tells its schema from others."""
+    if len(column) > COLUMN_CHARS_MAX:
+        column, identity = "", f"{column}\n{identity}"
     if not identity or _DIGEST.fullmatch(identity):
-        return identity
-    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+        return column, identity
+    return column, hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def changes(before: ReaderSchema, after: ReaderSchema) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def _batch(event: QueryProgressEvent, found: BatchProgress) -> Batch:
     """The batch of a progress event."""
     progress = event.progress
     rows = progress.sources[found.source]["numInputRows"]
-    counts = TALLY.of(found.report.counts, found.end.revision, reads=lambda: found.plan().offsets > 0)
+    counts = TALLY.pop(found.report.counts, found.end.revision, reads=lambda: found.plan().offsets > 0)
     return Batch(
         Source(str(progress.id), found.source, progress.name),
         progress.batchId,

@@ -6,6 +6,7 @@ import logging
 import secrets
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 
 BATCHES_MAX = 12_000
 """How many batches are kept: more than there are events that wait to be explained."""
+
+ENTRIES_MAX = 100_000
+"""How many counts of clusters are kept; beyond it the oldest batches are forgotten, even if nobody has seen them."""
 
 CONNECTIONS_MAX = 128
 """How many connections are open at a time; when one more comes, the oldest is closed."""
@@ -49,6 +53,7 @@ class Tally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batches: OrderedDict[tuple[str, int], _Batch] = OrderedDict()
+        self._entries = 0
 
     def take(self, told: Told) -> None:
         """Add what a task tells."""
@@ -57,17 +62,20 @@ class Tally:
             batch = self._batches.get(key)
             if batch is None:
                 batch = self._batches[key] = _Batch(told.tasks)
-                if len(self._batches) > BATCHES_MAX:
-                    self._batches.popitem(last=False)
             if told.tasks != batch.tasks or batch.told >> told.task & 1:
                 return
             batch.told |= 1 << told.task
+            self._entries -= len(batch.clusters)
             for name, (filtered, undecodable) in told.clusters.items():
                 before = batch.clusters.get(name, (0, 0))
-                batch.clusters[name] = before[0] + filtered, before[1] + undecodable
+                batch.clusters[sys.intern(name)] = before[0] + filtered, before[1] + undecodable
+            self._entries += len(batch.clusters)
+            while len(self._batches) > BATCHES_MAX or (self._entries > ENTRIES_MAX and len(self._batches) > 1):
+                self._entries -= len(self._batches.popitem(last=False)[1].clusters)
 
-    def of(self, stream: str, revision: int, *, reads: Callable[[], bool] = lambda: True) -> RecordCounts | None:
-        """The counts of a batch so far; None if it does not count, which an empty `stream` says.
+    def pop(self, stream: str, revision: int, *, reads: Callable[[], bool] = lambda: True) -> RecordCounts | None:
+        """The counts of a batch that is over, which are then forgotten; None if it does not count, which an empty
+        `stream` says.
 
         `reads`: returns whether the batch has any task.
         """
@@ -77,13 +85,14 @@ class Tally:
         from evensplit.explain.record_counts import Counted, RecordCounts
 
         with self._lock:
-            batch = self._batches.get((stream, revision))
-            if batch is None:
-                return RecordCounts({}, complete=not reads())
-            return RecordCounts(
-                {name: Counted(*counts) for name, counts in batch.clusters.items()},
-                batch.told.bit_count() == batch.tasks,
-            )
+            batch = self._batches.pop((stream, revision), None)
+            self._entries -= 0 if batch is None else len(batch.clusters)
+        if batch is None:
+            return RecordCounts({}, complete=not reads())
+        return RecordCounts(
+            {name: Counted(*counts) for name, counts in batch.clusters.items()},
+            batch.told.bit_count() == batch.tasks,
+        )
 
 
 TALLY = Tally()
@@ -136,7 +145,8 @@ class Receiver:
                 self._accept()
             elif ready in self._open:
                 self._read(ready)
-        except OSError:
+        except Exception:
+            # Whatever one connection brings, the others go on.
             if ready is self._socket:
                 # Too many open files, for example: the next try is not made at once.
                 time.sleep(_REST_S)
@@ -204,4 +214,5 @@ def _addresses(context: Any) -> tuple[str, str]:
         return _LOOPBACK, _LOOPBACK
     conf = context.getConf()
     host = str(conf.get("spark.driver.host"))
-    return tuple(one.strip("[]") for one in (str(conf.get("spark.driver.bindAddress", host)), host))  # type: ignore[return-value]
+    bind = str(conf.get("spark.driver.bindAddress", host))
+    return bind.strip("[]"), host.strip("[]")

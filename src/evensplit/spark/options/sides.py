@@ -102,6 +102,8 @@ class Side(NamedTuple):
         if decoding is None or decoding.format == STRING_FORMAT:
             return ReaderSchema.of(None, "", BINARY_FORMAT if decoding is None else STRING_FORMAT, "")
         framing = CONFLUENT if decoding.framed else UNFRAMED
+        if decoding.by_writer:
+            framing = f"{framing} with a schema registry"
         return ReaderSchema.of(decoding.type.tree, self.identity, decoding.format, framing)
 
     @property

@@ -91,7 +91,7 @@ def unpack(message: bytes, secret: bytes) -> Told | None:
         said: Any = json.loads(body)
         clusters = {str(name): (int(filtered), int(bad)) for name, (filtered, bad) in said["clusters"].items()}
         told = Told(str(said["stream"]), int(said["revision"]), int(said["task"]), int(said["tasks"]), clusters)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         # Another version of this package made it.
         return None
     possible = 0 <= told.task < told.tasks <= TASKS_MAX and all(min(one) >= 0 for one in clusters.values())
@@ -117,15 +117,17 @@ class Messenger:
 
     def tell(self, told: Told, to: Destination) -> bool:
         """Return whether the message was taken in time. Never raises."""
-        if self._clock() < self._rests_until_s:
+        if self._clock() < self._rests_until_s or told.tasks > TASKS_MAX:
+            return False
+        message = pack(told, to.secret)
+        if len(message) > MESSAGE_BYTES_MAX:
             return False
         taken, over = threading.Event(), threading.Event()
 
         def deliver() -> None:
             # Whatever goes wrong, it is not taken.
             with suppress(Exception):
-                message = pack(told, to.secret)
-                if told.tasks <= TASKS_MAX and len(message) <= MESSAGE_BYTES_MAX and self._send(to, message):
+                if self._send(to, message):
                     taken.set()
             over.set()
 
