@@ -6,6 +6,7 @@ mod evaluate;
 mod expression;
 mod function;
 mod probe;
+mod quick;
 mod text;
 mod value;
 mod wider;
@@ -248,6 +249,11 @@ impl Filter {
 
 fn all_true<'a>(conjuncts: &'a [Expression], row: &Row<'a>) -> Result<bool> {
     for part in conjuncts {
+        match quick::is_true(part, row) {
+            Some(true) => continue,
+            Some(false) => return Ok(false),
+            None => {}
+        }
         let value = part.evaluate(row).map_err(|error| error.at(row.facts.offset))?;
         if value.boolean().map_err(|error| error.at(row.facts.offset))? != Some(true) {
             return Ok(false);

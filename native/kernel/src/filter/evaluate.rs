@@ -173,14 +173,7 @@ fn compare<'a>(how: Comparison, left: &'a Expression, right: &'a Expression, row
     if right.is_null() {
         return Ok(Value::Null);
     }
-    let order = left.compare(&right)?;
-    Ok(Value::Boolean(match how {
-        Comparison::Equal | Comparison::Same => order == Ordering::Equal,
-        Comparison::Less => order == Ordering::Less,
-        Comparison::AtMost => order != Ordering::Greater,
-        Comparison::Greater => order == Ordering::Greater,
-        Comparison::AtLeast => order != Ordering::Less,
-    }))
+    Ok(Value::Boolean(how.holds(left.compare(&right)?)))
 }
 
 /// The value of parts of which the first that is `decisive` decides.

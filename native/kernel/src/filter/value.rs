@@ -113,6 +113,7 @@ impl Value<'_> {
 }
 
 /// NaN is equal to itself and more than every number; zero has no sign.
-fn doubles(a: f64, b: f64) -> Ordering {
+#[inline]
+pub(crate) fn doubles(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
