@@ -26,9 +26,6 @@ IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_INTERVAL_MS = 2_000
 """Its value with a dashboard, so that a cluster that is away is on the page within seconds."""
 
-OFF = "off"
-"""Instead of a port: none."""
-
 
 def register(
     spark: SparkSession,
@@ -81,7 +78,7 @@ def register(
     wrong = [
         *_wrong_metrics(metrics_port, metrics_host, metrics_partitions),
         *_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token),
-        *([] if counts_port in (None, OFF) else wrong_port("counts_port", counts_port)),
+        *([] if counts_port in (None, "off") else wrong_port("counts_port", counts_port)),
     ]
     if wrong:
         raise OptionError(wrong)
@@ -108,12 +105,10 @@ def _make_known(spark: SparkSession, registration: Registration, counts_port: in
         prepare(spark)
     parallelism = _parallelism(spark)
     context = getattr(spark, "_sc", None)
-    if counts_port == OFF:
-        counts_to = None
-    elif counts_port is None and not is_first:
+    if counts_port is None and not is_first:
         counts_to = registration.counts_to
     else:
-        counts_to = receive(context, counts_port or 0)
+        counts_to = None if counts_port == "off" else receive(context, counts_port or 0)
     if (registration.parallelism, registration.counts_to) != (parallelism, counts_to):
         # Each time, Spark warns that one source has replaced another.
         with own_path(context):

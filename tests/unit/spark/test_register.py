@@ -71,10 +71,15 @@ def test_a_session_is_told_the_source_once_for_each_number_of_tasks(monkeypatch:
 
 def test_a_port_of_counts_is_kept_until_another_one_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     registration, told, ports = DeferredListener().registration, list[Any](), list[int]()
+
+    def receive(context: object, port: int) -> str:
+        ports.append(port)
+        return f"port {port}"
+
     spark = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: told.append(source.counts_to)))
     monkeypatch.setattr(session, "listen", lambda _: SimpleNamespace(registration=registration, wait=lambda: None))
     monkeypatch.setattr(session, "_parallelism", lambda _: 2)
-    monkeypatch.setattr(session, "receive", lambda context, port: ports.append(port) or f"port {port}")
+    monkeypatch.setattr(session, "receive", receive)
     for port in (7070, None, 0, None, "off", None):
         register(spark, counts_port=port)  # type: ignore[arg-type]
     assert (told, ports) == (["port 7070", "port 0", None], [7070, 0])

@@ -116,7 +116,7 @@ def test_batches_of_many_clusters_are_forgotten_sooner(tally: Tally, monkeypatch
         for task in (0, 1):
             tally.take(told(task, revision=revision, east=(1, 0), west=(1, 0)))
     assert [tally.pop("a", revision).complete for revision in range(4)] == [False, False, True, True]  # type: ignore[union-attr]
-    tally.take(told(0, 1, **{f"c{number}": (1, 0) for number in range(9)}))
+    tally.take(told(0, 1)._replace(clusters={f"c{number}": (1, 0) for number in range(9)}))
     tally.take(told(0, 1, revision=8, east=(1, 0)))
     assert [tally.pop("a", revision).complete for revision in (7, 8)] == [False, True]  # type: ignore[union-attr]
 
@@ -222,12 +222,18 @@ def test_a_driver_that_is_away_is_left_alone_for_a_while() -> None:
 
 
 def test_nobody_waits_for_a_driver_that_does_not_answer() -> None:
-    answers, waited = threading.Event(), []
-    messenger = Messenger(lambda to, message: waited.append(answers.wait(600)) or True, wait_s=0.01)
-    assert not messenger.tell(told(), Destination("host", 1, SECRET))
+    answers, ended = threading.Event(), threading.Event()
+
+    def send(to: Destination, message: bytes) -> bool:
+        answers.wait(600)
+        ended.set()
+        return True
+
+    assert not Messenger(send, wait_s=0.01).tell(told(), Destination("host", 1, SECRET))
     # Whoever sends it waits still.
-    assert waited == []
+    assert not ended.is_set()
     answers.set()
+    assert ended.wait(30)
 
 
 def test_a_message_that_would_not_be_taken_is_not_sent() -> None:
