@@ -152,15 +152,21 @@ impl Taking<'_> {
         let timestamp_type = self.batch.timestamp_type();
         let facts = Facts { record, labels: self.labels, offset, micros: &micros, timestamp_type };
         let rows_first = filter.rows_first();
-        if rows_first && self.append_or_take_back(filter, &facts, rows)? {
+        let mut row = if rows_first { self.append_or_take_back(filter, &facts, rows)? } else { None };
+        if let Some(Decode::Done) = row {
             return Ok(Decode::Done);
         }
         if let Some(missing) = filter.probe(record)? {
             return Ok(Decode::Unknown(missing));
         }
-        // Where the row can be decoded, it decides, whatever came first.
-        if !rows_first && filter.is_row_to_decide() && self.append_or_take_back(filter, &facts, rows)? {
-            return Ok(Decode::Done);
+        // Where the row can be decoded, now or beside fewer others, it decides, whatever came first.
+        if filter.is_row_to_decide() {
+            if !rows_first {
+                row = self.append_or_take_back(filter, &facts, rows)?;
+            }
+            if let Some(done) = row {
+                return Ok(done);
+            }
         }
         let typed = rows.typed();
         let decoded = Sides { key: typed.key.is_some(), value: typed.value.is_some() };
@@ -200,14 +206,18 @@ impl Taking<'_> {
 
     /// Decodes a record to a row, and takes that back if the condition is not true of it: less work where most pass.
     ///
-    /// Returns whether that is all. If it cannot be decoded to a row now, nothing has changed.
-    fn append_or_take_back(&self, filter: &mut Filter, facts: &Facts<'_>, rows: &mut Rows) -> Result<bool> {
+    /// `None` if it cannot be decoded to a row; then, and if it does not fit beside the others, nothing has changed.
+    fn append_or_take_back(&self, filter: &mut Filter, facts: &Facts<'_>, rows: &mut Rows) -> Result<Option<Decode>> {
         let (record, offset) = (facts.record, facts.offset);
         let (mark, before) = (rows.mark(), rows.faults());
         let decoded = rows.decode(record, offset, self.bytes_elsewhere, self.bytes_hard_max, Sides::default());
-        if !matches!(decoded, Ok(Decode::Done)) || rows.faults() != before {
-            rows.roll_back(mark);
-            return Ok(false);
+        match decoded {
+            Ok(Decode::Done) if rows.faults() == before => {}
+            Ok(Decode::Full) => return Ok(Some(Decode::Full)),
+            _ => {
+                rows.roll_back(mark);
+                return Ok(None);
+            }
         }
         if filter.is_true_of_last(facts, rows)? {
             self.push(record, offset, rows)?;
@@ -216,7 +226,7 @@ impl Taking<'_> {
             rows.roll_back(mark);
             filter.leave_out(Sides::default());
         }
-        Ok(true)
+        Ok(Some(Decode::Done))
     }
 
     /// The next record, and its offset.

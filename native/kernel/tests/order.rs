@@ -10,7 +10,7 @@ use evensplit_kernel::avro::{self, Skip, Step, Symbol};
 use evensplit_kernel::protobuf::{self, Enum, Label, Message};
 use evensplit_kernel::{
     Appended, ColumnBuilder, Columns, Comparison, Condition, DataType, Decoding, Expression, Format, Framing, Kind,
-    OnFault, Selection, Source,
+    Limits, OnFault, Selection, Source,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,9 +27,12 @@ struct Schemas {
 
 type Found = Result<(Appended, u64, u64, Columns), (Kind, i64)>;
 
+/// The offsets of the rows, how many were left out, and how many could not be decoded; or the error.
+type Kept = Result<(Vec<i64>, u64, u64), (Kind, i64)>;
+
 impl Schemas {
-    /// What becomes of `values`. `rows_first`: most records before them have passed.
-    fn found(&self, condition: &Expression, values: &[Vec<u8>], on_fault: OnFault, rows_first: bool) -> Found {
+    /// What decodes values after `FIRST` others. `rows_first`: most of these have passed.
+    fn builder(&self, condition: &Expression, on_fault: OnFault, rows_first: bool, limits: Limits) -> ColumnBuilder {
         let before = compare(Comparison::Less, Expression::Column(Source::Offset), Expression::Long(FIRST));
         let condition = Condition {
             expression: Expression::Or(vec![before, condition.clone()]),
@@ -38,25 +41,75 @@ impl Schemas {
             headers: false,
         };
         let selection = Selection::of(&["offset", "value", "value_error", "value_raw"]).unwrap();
-        let mut builder = ColumnBuilder::new(selection, LIMITS)
+        let mut builder = ColumnBuilder::new(selection, limits)
             .with_decoding(None, Some(&self.wanted), on_fault)
             .with_condition(condition, on_fault);
         if rows_first {
-            let passing = vec![&*self.whole; FIRST as usize];
-            common::append(&mut builder, &Batch::plain(0, Codec::None, &passing).encode(), EVERYTHING).unwrap();
-            assert_eq!((builder.finish().rows, builder.faults()), (FIRST as usize, 0));
+            let passing = vec![self.whole.clone(); FIRST as usize];
+            let (offsets, filtered, faults) = kept(&mut builder, 0, &passing).unwrap();
+            assert_eq!((offsets.len(), filtered, faults), (FIRST as usize, 0, 0));
         }
-        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        let frame = Batch::plain(FIRST, Codec::None, &values).encode();
+        builder
+    }
+
+    /// What becomes of `values`, all at once.
+    fn found(&self, condition: &Expression, values: &[Vec<u8>], on_fault: OnFault, rows_first: bool) -> Found {
+        let mut builder = self.builder(condition, on_fault, rows_first, LIMITS);
+        let frame = frame(FIRST, values);
         let done = common::append(&mut builder, &frame, EVERYTHING).map_err(|error| (error.kind, error.offset))?;
         Ok((done, builder.filtered(), builder.faults(), builder.finish()))
     }
 
-    fn check(&self, condition: &Expression, values: &[Vec<u8>], null: bool) -> Result<(), TestCaseError> {
+    /// What becomes of `values`, in parts of so many bytes.
+    fn in_parts(
+        &self,
+        condition: &Expression,
+        values: &[Vec<u8>],
+        on_fault: OnFault,
+        rows_first: bool,
+        bytes_max: usize,
+    ) -> Kept {
+        let mut builder = self.builder(condition, on_fault, rows_first, Limits { bytes_max, ..LIMITS });
+        kept(&mut builder, FIRST, values)
+    }
+
+    fn check(
+        &self,
+        condition: &Expression,
+        values: &[Vec<u8>],
+        null: bool,
+        bytes_max: usize,
+    ) -> Result<(), TestCaseError> {
         let on_fault = if null { OnFault::Null } else { OnFault::Fail };
         let [condition_first, rows_first] = [false, true].map(|first| self.found(condition, values, on_fault, first));
+        let whole =
+            condition_first.clone().map(|(_, filtered, faults, columns)| (columns.offset.unwrap(), filtered, faults));
         prop_assert_eq!(condition_first, rows_first);
+        for first in [false, true] {
+            let parts = self.in_parts(condition, values, on_fault, first, bytes_max);
+            prop_assert_eq!(&parts, &whole, "rows first: {}", first);
+        }
         Ok(())
+    }
+}
+
+fn frame(offset: i64, values: &[Vec<u8>]) -> Vec<u8> {
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    Batch::plain(offset, Codec::None, &values).encode()
+}
+
+/// What a builder keeps of values, in as many parts as it needs.
+fn kept(builder: &mut ColumnBuilder, offset: i64, values: &[Vec<u8>]) -> Kept {
+    let (frame, mut range, mut offsets) = (frame(offset, values), EVERYTHING, Vec::new());
+    loop {
+        let done = common::append(builder, &frame, range).map_err(|error| (error.kind, error.offset))?;
+        range.start = done.offset_next;
+        let rows = builder.finish().offset.unwrap();
+        assert!(!rows.is_empty() || !done.stopped, "it stands still");
+        offsets.extend(rows);
+        if !done.stopped {
+            return Ok((offsets, builder.filtered(), builder.faults()));
+        }
     }
 }
 
@@ -245,6 +298,12 @@ fn a_field_that_cannot_be_passed_over_is_no_fault_of_a_row_that_has_it() {
         for first in [false, true] {
             let (_, filtered, faults, columns) = json().found(&positive, &[value()], on_fault, first).unwrap();
             assert_eq!((filtered, faults, columns.rows), (0, 0, 1));
+            // Nor of one that does not fit beside the others.
+            for bytes_max in [1, 20, 60] {
+                let values = [json().whole, value()];
+                let found = json().in_parts(&positive, &values, on_fault, first, bytes_max);
+                assert_eq!(found, Ok((vec![FIRST, FIRST + 1], 0, 0)));
+            }
         }
     }
 }
@@ -255,17 +314,28 @@ proptest! {
         condition in condition(),
         values in vec(damaged(JSON.iter().map(|text| text.as_bytes().to_vec()).collect()), 1..6),
         null in any::<bool>(),
+        bytes_max in prop::sample::select(vec![1, 20, 60]),
     ) {
-        json().check(&condition, &values, null)?;
+        json().check(&condition, &values, null, bytes_max)?;
     }
 
     #[test]
-    fn of_avro(condition in condition(), values in vec(damaged(owned(&AVRO)), 1..6), null in any::<bool>()) {
-        by_avro().check(&condition, &values, null)?;
+    fn of_avro(
+        condition in condition(),
+        values in vec(damaged(owned(&AVRO)), 1..6),
+        null in any::<bool>(),
+        bytes_max in prop::sample::select(vec![1, 20, 60]),
+    ) {
+        by_avro().check(&condition, &values, null, bytes_max)?;
     }
 
     #[test]
-    fn of_protobuf(condition in condition(), values in vec(damaged(owned(&PROTOBUF)), 1..6), null in any::<bool>()) {
-        by_protobuf().check(&condition, &values, null)?;
+    fn of_protobuf(
+        condition in condition(),
+        values in vec(damaged(owned(&PROTOBUF)), 1..6),
+        null in any::<bool>(),
+        bytes_max in prop::sample::select(vec![1, 20, 60]),
+    ) {
+        by_protobuf().check(&condition, &values, null, bytes_max)?;
     }
 }
