@@ -25,8 +25,10 @@ class Column(NamedTuple):
 
 
 TABLE: Mapping[str, Column] = {
-    "key": Column(BINARY, "the record's key; null if it has none"),
-    "value": Column(BINARY, "the record's value; null if it has none (a tombstone)"),
+    "key": Column(BINARY, "the record's key, of another type with `key.format`; null if it has none"),
+    "value": Column(
+        BINARY, "the record's value, of another type with `value.format`; null if it has none (a tombstone)"
+    ),
     "topic": Column(STRING, "the topic's name"),
     "partition": Column(INT, "the number of the partition, from 0"),
     "offset": Column(LONG, "the record's offset in its partition"),

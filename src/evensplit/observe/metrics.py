@@ -89,7 +89,8 @@ METRICS = (
         "counter",
         _SOURCE,
         "Batches of which not every task could tell how many records it left out or could not decode. The two sums of "
-        "that are too low by what is missing. No sample if the query has no option that counts them.",
+        "that are too low by what is missing. No sample if nothing is counted: no option of the query does, or there "
+        "is no `counts_port`.",
     ),
     Metric("evensplit_batch_number", "gauge", _SOURCE, "The number of the last batch."),
     Metric("evensplit_batch_timestamp_seconds", "gauge", _SOURCE, "When the last batch began, as Unix time."),
@@ -162,14 +163,15 @@ METRICS = (
         "evensplit_records_filtered_total",
         "counter",
         _CLUSTER,
-        "Records that the option `where` left out. No sample if the query has no option that counts them.",
+        "Records that the option `where` left out. No sample if nothing is counted: no option of the query does, or "
+        "there is no `counts_port`.",
     ),
     Metric(
         "evensplit_records_undecodable_total",
         "counter",
         _CLUSTER,
-        "Keys and values that could not be decoded, and became null. No sample if the query has no option that counts "
-        "them.",
+        "Keys and values that could not be decoded, and became null. No sample if nothing is counted: no option of the "
+        "query does, or there is no `counts_port`.",
     ),
     Metric("evensplit_moves_total", "counter", _CLUSTER, "Partitions that moved from one reader to another."),
     Metric("evensplit_discoveries_total", "counter", _CLUSTER, "Partitions discovered."),

@@ -78,7 +78,7 @@ def register(
     wrong = [
         *_wrong_metrics(metrics_port, metrics_host, metrics_partitions),
         *_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token),
-        *([] if counts_port in (None, "off") else wrong_port("counts_port", counts_port)),
+        *_wrong_counts(counts_port),
     ]
     if wrong:
         raise OptionError(wrong)
@@ -114,6 +114,10 @@ def _make_known(spark: SparkSession, registration: Registration, counts_port: in
         with own_path(context):
             spark.dataSource.register(_registered(parallelism, counts_to))
         registration.parallelism, registration.counts_to = parallelism, counts_to
+
+
+def _wrong_counts(port: object) -> Sequence[str]:
+    return [] if port in (None, "off") else [f"{one}, or 'off'" for one in wrong_port("counts_port", port)]
 
 
 def _wrong_metrics(port: object, host: object, partitions: bool) -> Sequence[str]:

@@ -172,7 +172,9 @@ def _from_ddl(text: str) -> DataType:
         parsed = sqlglot.parse_one(inner, into=exp.DataType, dialect="spark")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         said = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
-        raise ValueError(f"it is no DDL of Spark: {said[0].split('. Line ')[0] if said else text}") from None
+        # That it cannot be parsed as one of sqlglot's classes says nothing to a user.
+        why = "" if not said or "<class" in said[0] else f": {said[0].split('. Line ')[0]}"
+        raise ValueError(f"it is no DDL of Spark{why}") from None
     return _from_parsed(parsed, "")
 
 
@@ -202,7 +204,8 @@ def _from_parsed(parsed: exp.Expr, where: str) -> DataType:
             return _decimal(digits[0], digits[1] if len(digits) > 1 else 0, where)
     if (found := _PARSED.get(name)) and not inner:
         return found
-    raise _unsupported(parsed.sql("spark"), where)
+    # sqlglot writes this one as another type.
+    raise _unsupported("time" if name == "TIME" else parsed.sql("spark"), where)
 
 
 def _field(parsed: exp.Expr, where: str) -> Field:
@@ -211,4 +214,9 @@ def _field(parsed: exp.Expr, where: str) -> Field:
     kind = parsed.args.get("kind")
     if not isinstance(parsed, exp.ColumnDef) or kind is None:
         raise ValueError(f"{where or 'it'} has {parsed.sql('spark')!r}; expected a name and a type")
+    for constraint in parsed.args.get("constraints") or ():
+        # Every column can be null, whatever is said, and comments change nothing.
+        if not isinstance(constraint.args.get("kind"), exp.NotNullColumnConstraint | exp.CommentColumnConstraint):
+            said = f"{_inside(where, parsed.name)} has {constraint.sql('spark')}"
+            raise ValueError(f"{said}; expected a name, a type, NOT NULL and COMMENT at most")
     return Field(parsed.name, _from_parsed(kind, _inside(where, parsed.name)))

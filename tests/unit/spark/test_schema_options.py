@@ -229,7 +229,10 @@ def test_a_subject_needs_a_registry_and_no_schema() -> None:
     [
         ({"schema.registry.url": "registry:8081"}, "schema.registry.url has"),
         ({"schema.registry.basic.auth.user.info": "me"}, "schema.registry.basic.auth.user.info has no colon"),
-        ({"schema.registry.ssl.truststor.location": "/x"}, "is not an option; did you mean ssl.truststore.location"),
+        (
+            {"schema.registry.ssl.truststor.location": "/x"},
+            "is not an option; did you mean schema.registry.ssl.truststore.location",
+        ),
         ({"value.message": "Order"}, "value.message is given and value.format is avro, which has no message"),
         ({"value.subject": ""}, "value.subject is ''; expected a subject"),
     ],

@@ -34,6 +34,10 @@ def test_ddl_and_json_say_the_same() -> None:
     [
         ("", "it is no DDL of Spark"),
         ("a", "it is no DDL of Spark"),
+        ("select STRING", "it is no DDL of Spark"),
+        ("a INT COLLATE UNICODE", "a has COLLATE UNICODE; expected a name, a type, NOT NULL and COMMENT at most"),
+        ("a INT, b INT DEFAULT 3", "b has DEFAULT 3; expected a name"),
+        ("t TIME", "t is of type time; expected boolean"),
         ("a INT) USING x --", "it is no DDL of Spark"),
         ("a INT, a STRING", "it has two fields 'a'; expected names that differ"),
         ("a VARIANT", "a is of type VARIANT; expected boolean, tinyint"),

@@ -84,6 +84,7 @@ def problems(text: str) -> list[str]:
         ("value.amount IN (0D,1D,2D,3D,4D,5D,6D,7D,8D,9D,10D)", "it has 11 values of type double; expected 10 at most"),
         ("IF(value.amount > 1, true) IS NULL", "it has no second value"),
         ("partition IN (SELECT 1)", "its part query is not supported"),
+        ("partition IN ()", "its list is empty; expected one value at least"),
     ],
 )
 def test_what_is_refused_is_named_with_what_is_expected(text: str, expected: str) -> None:

@@ -47,7 +47,10 @@ _DEAD_LETTERS = (
     "With onDecodeError=column the query goes on, and such records have null there and the reason beside it; with "
     "onDecodeError=null they only have null"
 )
-_TRY = "As in Spark this ends the query; TRY_CAST makes null of what cannot be cast"
+_TRY = (
+    "As in Spark this ends the query. Put what leaves such records out before it, as in value.n <> 0 AND 10 / value.n "
+    "> 1; of what cannot be cast TRY_CAST makes null"
+)
 
 log = logging.getLogger("evensplit")
 

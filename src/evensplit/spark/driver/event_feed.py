@@ -103,7 +103,8 @@ def check_schemas(settings: Settings, options: SourceOptions) -> None:
         raise SchemaChanged(
             f"keys or values would be decoded in another way than in the checkpoint: {'. And '.join(found)}. A batch "
             "that is repeated would have other rows than before. If that is meant, set acceptSchema to "
-            f"{','.join(fingerprints)}; otherwise give the former schema, format and framing"
+            f"{','.join(fingerprints)}; otherwise give the former schema, format and framing: if a registry has a "
+            "newer version, the former one by value.subject or key.subject, as in orders-value:1"
         )
 
 

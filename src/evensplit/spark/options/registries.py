@@ -27,7 +27,8 @@ def parse_registry(given: RawOptions) -> RegistrySettings | None:
             continue
         own = name.removeprefix(PREFIX)
         if own not in SETTING_NAMES:
-            hint = meant(own, tuple(sorted(SETTING_NAMES))) or f"expected one of {', '.join(sorted(SETTING_NAMES))}"
+            names = tuple(f"{PREFIX}{one}" for one in sorted(SETTING_NAMES))
+            hint = meant(f"{PREFIX}{own}", names) or f"expected one of {', '.join(names)}"
             problems.append(f"{short(given.written(name))} is not an option; {hint}")
         elif isinstance(value, dict | list) or value is None:
             problems.append(f"{short(name)} is no text; expected a text, a number, true or false")

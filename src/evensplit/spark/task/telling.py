@@ -167,7 +167,7 @@ def tell(telling: Telling | None, task: int, counted: Mapping[str, tuple[int, in
     if filtered or undecodable:
         log.log(
             logging.WARNING if undecodable else logging.INFO,
-            "task %d: %s records left out by the condition, %s keys and values could not be decoded",
+            "task %d: records left out by the condition: %s; keys and values that could not be decoded: %s",
             task,
             f"{filtered:,}",
             f"{undecodable:,}",

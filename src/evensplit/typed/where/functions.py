@@ -205,6 +205,8 @@ def _between(parsed: Any, compiler: Compiler) -> Node:
 
 def _in(parsed: Any, compiler: Compiler) -> Node:
     _only(parsed, "this", "expressions")
+    if not parsed.expressions:
+        raise Refused("its list is empty; expected one value at least")
     of, *values = compiler.nodes([parsed.this, *parsed.expressions])
     return operations.contained(of, values)
 

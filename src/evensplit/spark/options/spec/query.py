@@ -229,7 +229,9 @@ COLUMNS_OPTION = Option(
     default_text="Spark's seven, and those of `includeHeaders` and `includeCluster`",
     meaning="Columns of the rows, separated by commas, in any case and order: `key`, `value`, `topic`, `partition`, "
     "`offset`, `timestamp`, `timestampType`, `headers`, `cluster`. Rows have them in this order. Others are not "
-    "decoded, so fewer columns are faster.",
+    "decoded, so fewer columns are faster. Of keys and values that are decoded, also fields, such as `value.id` "
+    "([Typed columns](../howto/typed-columns.md#only-some-fields)); with `onDecodeError=column` also `value_error`, "
+    "`value_raw`, `key_error` and `key_raw`.",
     example="key, value, offset",
 )
 INCLUDE_HEADERS = Option(
