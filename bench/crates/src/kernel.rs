@@ -11,18 +11,9 @@ use evensplit_kernel::{
 
 const FRAME_RECORDS: usize = 500;
 const LIMITS: Limits = Limits { rows_max: 2 * BATCH_ROWS, bytes_max: 1 << 26, uncompressed_bytes_max: 1 << 26 };
-const VALUE: Selection = Selection {
-    key: false,
-    value: true,
-    topic: false,
-    partition: false,
-    offset: false,
-    timestamp: false,
-    timestamp_type: false,
-    headers: false,
-    cluster: false,
-    ..Selection::ALL
-};
+fn value_alone() -> Selection {
+    Selection { value: true, ..Selection::default() }
+}
 
 pub fn json<'v>(values: &[Vec<u8>], fields: Fields) -> Decoder<'v> {
     typed(values, fields, Format::Json, Framing::None)
@@ -68,7 +59,7 @@ pub fn protobuf<'v>(values: &[Vec<u8>], fields: Fields) -> Result<Decoder<'v>> {
 
 /// What it costs to take the values out of record batches, and to copy them.
 pub fn undecoded<'v>(values: &[Vec<u8>]) -> Decoder<'v> {
-    let mut batches = Batches::new(values, ColumnBuilder::new(VALUE, LIMITS));
+    let mut batches = Batches::new(values, ColumnBuilder::new(value_alone(), LIMITS));
     Decoder::new("(evensplit, not decoded)", "column of bytes", move || {
         let mut found = Found::default();
         batches.run(|columns| {
@@ -81,7 +72,7 @@ pub fn undecoded<'v>(values: &[Vec<u8>]) -> Decoder<'v> {
 
 fn typed<'v>(values: &[Vec<u8>], fields: Fields, format: Format, framing: Framing) -> Decoder<'v> {
     let decoding = Decoding { format: Some(format), framing, data_type: data_type(fields) };
-    let builder = ColumnBuilder::new(VALUE, LIMITS).with_decoding(None, Some(&decoding), OnFault::Fail);
+    let builder = ColumnBuilder::new(value_alone(), LIMITS).with_decoding(None, Some(&decoding), OnFault::Fail);
     let mut batches = Batches::new(values, builder);
     Decoder::new("evensplit", "Arrow columns", move || {
         let mut found = Found::default();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::values::{decoded, fields, VALUE};
+use common::values::{array, decoded, fields, VALUE};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::avro::{Field, Program, Skip, Step, Symbol};
 use evensplit_kernel::{ColumnBuilder, DataType, Decoding, Format, Framing, Kind, Limits, OnFault};
@@ -14,10 +14,6 @@ use proptest::prelude::*;
 /// A record of which every field has the column of its number.
 fn record(steps: Vec<Step>) -> Step {
     Step::Record(steps.into_iter().enumerate().map(|(at, step)| Field::Column(at, step)).collect())
-}
-
-fn array(item: DataType) -> DataType {
-    DataType::Array(Box::new(item))
 }
 
 /// A type, and how to read it.

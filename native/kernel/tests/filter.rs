@@ -4,34 +4,15 @@
 
 mod common;
 
+use common::conditions::{boxed, compare, field};
+use common::values::{fields, json};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::{
-    ColumnBuilder, Comparison, Condition, DataType, Decoding, Expression, Field, Format, Framing, Function, Kind,
-    OnFault, Operator, Part, Pattern, Selection, Source,
+    ColumnBuilder, Comparison, Condition, DataType, Expression, Function, Kind, OnFault, Operator, Part, Pattern,
+    Selection, Source,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-fn struct_of(fields: &[(&str, DataType)]) -> DataType {
-    let field = |(name, of): &(&str, DataType)| Field { name: (*name).to_owned(), data_type: of.clone() };
-    DataType::Struct(fields.iter().map(field).collect())
-}
-
-fn json(of: DataType) -> Decoding {
-    Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of }
-}
-
-fn boxed(one: Expression) -> Box<Expression> {
-    Box::new(one)
-}
-
-fn field(number: usize) -> Expression {
-    Expression::Field(boxed(Expression::Column(Source::Value)), number)
-}
-
-fn compare(how: Comparison, left: Expression, right: Expression) -> Expression {
-    Expression::Compare(how, boxed(left), boxed(right))
-}
 
 fn builder(columns: &[&str], condition: Condition, on_fault: OnFault) -> ColumnBuilder {
     let value = condition.value.clone();
@@ -64,13 +45,13 @@ fn offsets(documents: &[&[u8]], condition: Condition, on_fault: OnFault) -> Resu
 #[test]
 fn only_true_is_true() {
     let at_least = || compare(Comparison::AtLeast, field(0), Expression::Long(5));
-    let of = || struct_of(&[("id", DataType::Long)]);
+    let of = || fields(&[("id", DataType::Long)]);
     let documents: [&[u8]; 5] = [br#"{"id":5}"#, br#"{"id":4}"#, b"{}", b"", br#"{"id":9}"#];
     assert_eq!(offsets(&documents, of_value(at_least(), of()), OnFault::Fail), Ok((vec![0, 4], 3)));
     let not = Expression::Not(boxed(at_least()));
     assert_eq!(offsets(&documents, of_value(not, of()), OnFault::Fail), Ok((vec![1], 4)));
     let null = Expression::IsNull(boxed(Expression::Column(Source::Value)));
-    assert_eq!(offsets(&documents, of_value(null, struct_of(&[])), OnFault::Fail), Ok((vec![3], 4)));
+    assert_eq!(offsets(&documents, of_value(null, fields(&[])), OnFault::Fail), Ok((vec![3], 4)));
 }
 
 #[test]
@@ -80,7 +61,7 @@ fn what_cannot_be_evaluated_is_an_error_of_the_record() {
             Expression::Arithmetic(Operator::IntegerDivide, DataType::Long, boxed(Expression::Long(8)), boxed(right));
         compare(Comparison::Greater, divided, Expression::Long(1))
     };
-    let of = || struct_of(&[("id", DataType::Long)]);
+    let of = || fields(&[("id", DataType::Long)]);
     let documents: [&[u8]; 3] = [br#"{"id":2}"#, b"{}", br#"{"id":0}"#];
     let found = offsets(&documents, of_value(quotient(field(0)), of()), OnFault::Fail);
     assert_eq!(found, Err((Kind::Condition, 2)));
@@ -95,7 +76,7 @@ fn what_cannot_be_evaluated_is_an_error_of_the_record() {
 
 #[test]
 fn a_value_that_cannot_be_decoded_is_null_or_an_error() {
-    let of = || struct_of(&[("id", DataType::Long)]);
+    let of = || fields(&[("id", DataType::Long)]);
     let documents: [&[u8]; 4] = [br#"{"id":1}"#, br#"{"id":"#, br#"{"id":"no"}"#, br#"{"id":7}"#];
     let more = || compare(Comparison::Greater, field(0), Expression::Long(5));
     assert_eq!(offsets(&documents, of_value(more(), of()), OnFault::Fail), Err((Kind::Undecodable, 1)));
@@ -108,8 +89,8 @@ fn a_value_that_cannot_be_decoded_is_null_or_an_error() {
 fn what_only_the_row_needs_can_make_its_value_null() {
     // The condition needs `id` alone, and the row has a field that does not fit.
     let null = Expression::IsNull(boxed(field(0)));
-    let condition = of_value(null, struct_of(&[("id", DataType::Long)]));
-    let row = json(struct_of(&[("id", DataType::Long), ("n", DataType::Int)]));
+    let condition = of_value(null, fields(&[("id", DataType::Long)]));
+    let row = json(fields(&[("id", DataType::Long), ("n", DataType::Int)]));
     let frame = Batch::plain(0, Codec::None, &[br#"{"id":1,"n":2}"#, br#"{"id":1,"n":"no"}"#]).encode();
     let mut builder = ColumnBuilder::new(Selection::of(&["offset", "value", "value_error"]).unwrap(), LIMITS)
         .with_decoding(None, Some(&row), OnFault::Null)
@@ -209,13 +190,13 @@ proptest! {
         ], 1..6),
         null in any::<bool>(),
     ) {
-        let of = struct_of(&[
+        let of = fields(&[
             ("a", DataType::Long),
             ("b", DataType::String),
             ("c", DataType::Array(Box::new(DataType::Int))),
             ("d", DataType::Map(Box::new(DataType::String), Box::new(DataType::String))),
             ("e", DataType::Double),
-            ("f", struct_of(&[("g", DataType::Boolean)])),
+            ("f", fields(&[("g", DataType::Boolean)])),
         ]);
         let on_fault = if null { OnFault::Null } else { OnFault::Fail };
         let condition = Condition { expression, key: None, value: Some(json(of)), headers: true };
@@ -244,8 +225,8 @@ proptest! {
         ], 1..6),
         null in any::<bool>(),
     ) {
-        let inner = |more: &[(&str, DataType)]| struct_of(&[more, &[("g", DataType::Boolean)]].concat());
-        let fields = |f: DataType| [
+        let inner = |more: &[(&str, DataType)]| fields(&[more, &[("g", DataType::Boolean)]].concat());
+        let each = |f: DataType| [
             ("a", DataType::Long),
             ("b", DataType::String),
             ("c", DataType::Array(Box::new(DataType::Int))),
@@ -253,8 +234,8 @@ proptest! {
             ("e", DataType::Double),
             ("f", f),
         ];
-        let needed = struct_of(&fields(inner(&[])));
-        let wanted = struct_of(&[&[("x", DataType::Int)][..], &fields(inner(&[("y", DataType::Long)]))].concat());
+        let needed = fields(&each(inner(&[])));
+        let wanted = fields(&[&[("x", DataType::Int)][..], &each(inner(&[("y", DataType::Long)]))].concat());
         let on_fault = if null { OnFault::Null } else { OnFault::Fail };
         let first = compare(Comparison::Less, Expression::Column(Source::Offset), Expression::Long(FIRST));
         let condition = Condition {

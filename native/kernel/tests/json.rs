@@ -4,18 +4,14 @@
 
 mod common;
 
-use common::values::{self, fields, VALUE};
+use common::values::{self, array, fields, json, VALUE};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
-use evensplit_kernel::{ColumnBuilder, DataType, Decoding, Format, Framing, Kind, Limits, OnFault};
+use evensplit_kernel::{ColumnBuilder, DataType, Kind, Limits, OnFault};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn json(of: &DataType) -> Decoding {
-    Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of.clone() }
-}
-
 fn decoded(of: &DataType, documents: &[&[u8]], limits: Limits) -> Vec<(String, Option<String>)> {
-    values::decoded(&json(of), documents, limits)
+    values::decoded(&json(of.clone()), documents, limits)
 }
 
 fn of_every_type() -> DataType {
@@ -35,8 +31,8 @@ fn of_every_type() -> DataType {
         ("u", DataType::TimestampNtz),
         ("e", DataType::Date),
         ("o", inner.clone()),
-        ("a", DataType::Array(Box::new(inner))),
-        ("m", DataType::Map(Box::new(DataType::String), Box::new(DataType::Array(Box::new(DataType::Int))))),
+        ("a", array(inner)),
+        ("m", DataType::Map(Box::new(DataType::String), Box::new(array(DataType::Int)))),
     ])
 }
 
@@ -92,7 +88,7 @@ fn what_is_nested_deeper_than_jackson_goes() {
 fn a_fault_is_an_error_that_names_the_record_and_takes_its_batch_back() {
     let of = fields(&[("a", DataType::Int)]);
     let frame = Batch::plain(70, Codec::None, &[br#"{"a":1}"#, br#"{"a":true}"#]).encode();
-    let mut builder = ColumnBuilder::new(VALUE, LIMITS).with_decoding(None, Some(&json(&of)), OnFault::Fail);
+    let mut builder = ColumnBuilder::new(VALUE, LIMITS).with_decoding(None, Some(&json(of.clone())), OnFault::Fail);
     let error = common::append(&mut builder, &frame, EVERYTHING).unwrap_err();
     assert_eq!((error.kind, error.offset), (Kind::Undecodable, 71));
     assert_eq!(error.detail, "its value cannot be decoded: a: byte 5: expected int, found \"true}\"");

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::values::fields;
+use common::conditions::{boxed, compare, field};
+use common::values::{array, fields, json};
 use common::{Batch, Codec, EVERYTHING, LIMITS};
 use evensplit_kernel::avro::{self, Skip, Step, Symbol};
 use evensplit_kernel::protobuf::{self, Enum, Label, Message};
@@ -113,23 +114,14 @@ fn kept(builder: &mut ColumnBuilder, offset: i64, values: &[Vec<u8>]) -> Kept {
     }
 }
 
-fn boxed(one: Expression) -> Box<Expression> {
-    Box::new(one)
-}
-
-fn compare(how: Comparison, left: Expression, right: Expression) -> Expression {
-    Expression::Compare(how, boxed(left), boxed(right))
-}
-
 /// Conditions on the first field that is needed, an integer.
 fn condition() -> impl Strategy<Value = Expression> {
     let value = || boxed(Expression::Column(Source::Value));
-    let field = move || boxed(Expression::Field(value(), 0));
-    let positive = move || compare(Comparison::Greater, *field(), Expression::Long(0));
+    let positive = || compare(Comparison::Greater, field(0), Expression::Long(0));
     prop_oneof![
         Just(positive()),
         Just(Expression::Not(boxed(positive()))),
-        Just(Expression::IsNull(field())),
+        Just(Expression::IsNull(boxed(field(0)))),
         Just(Expression::IsNull(value())),
         Just(Expression::Or(vec![Expression::IsNull(value()), positive()])),
         Just(compare(Comparison::Equal, Expression::Item(value(), boxed(Expression::Long(0))), Expression::Long(1))),
@@ -153,16 +145,11 @@ fn damaged(wholes: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn array(of: DataType) -> DataType {
-    DataType::Array(Box::new(of))
-}
-
 fn map(of: DataType) -> DataType {
     DataType::Map(Box::new(DataType::String), Box::new(of))
 }
 
-fn json() -> Schemas {
-    let how = |data_type| Decoding { format: Some(Format::Json), framing: Framing::None, data_type };
+fn by_json() -> Schemas {
     let wanted = fields(&[
         ("x", DataType::Binary),
         ("d", DataType::Decimal { precision: 6, scale: 2 }),
@@ -174,7 +161,7 @@ fn json() -> Schemas {
         ("m", map(DataType::Boolean)),
         ("o", fields(&[("y", DataType::Date), ("b", DataType::Byte)])),
     ]);
-    Schemas { needed: how(fields(&[("a", DataType::Long)])), wanted: how(wanted), whole: JSON[0].as_bytes().to_vec() }
+    Schemas { needed: json(fields(&[("a", DataType::Long)])), wanted: json(wanted), whole: JSON[0].as_bytes().to_vec() }
 }
 
 const JSON: [&str; 4] = [
@@ -289,19 +276,15 @@ fn owned(values: &[&[u8]]) -> Vec<Vec<u8>> {
 fn a_field_that_cannot_be_passed_over_is_no_fault_of_a_row_that_has_it() {
     // As in Jackson, base64 may have lines, and what is passed over may not.
     let value = || b"{\"a\":1,\"x\":\"YWJj\nYWJj\"}".to_vec();
-    let positive = compare(
-        Comparison::Greater,
-        Expression::Field(boxed(Expression::Column(Source::Value)), 0),
-        Expression::Long(0),
-    );
+    let positive = compare(Comparison::Greater, field(0), Expression::Long(0));
     for on_fault in [OnFault::Fail, OnFault::Null] {
         for first in [false, true] {
-            let (_, filtered, faults, columns) = json().found(&positive, &[value()], on_fault, first).unwrap();
+            let (_, filtered, faults, columns) = by_json().found(&positive, &[value()], on_fault, first).unwrap();
             assert_eq!((filtered, faults, columns.rows), (0, 0, 1));
             // Nor of one that does not fit beside the others.
             for bytes_max in [1, 20, 60] {
-                let values = [json().whole, value()];
-                let found = json().in_parts(&positive, &values, on_fault, first, bytes_max);
+                let values = [by_json().whole, value()];
+                let found = by_json().in_parts(&positive, &values, on_fault, first, bytes_max);
                 assert_eq!(found, Ok((vec![FIRST, FIRST + 1], 0, 0)));
             }
         }
@@ -316,7 +299,7 @@ proptest! {
         null in any::<bool>(),
         bytes_max in prop::sample::select(vec![1, 20, 60]),
     ) {
-        json().check(&condition, &values, null, bytes_max)?;
+        by_json().check(&condition, &values, null, bytes_max)?;
     }
 
     #[test]

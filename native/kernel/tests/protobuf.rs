@@ -4,16 +4,12 @@
 
 mod common;
 
-use common::values::{decoded, fields};
+use common::values::{array, decoded, fields};
 use common::LIMITS;
 use evensplit_kernel::protobuf::{Enum, Field, Kind, Label, Message, Program};
 use evensplit_kernel::{DataType, Decoding, Format, Framing, Limits};
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-fn array(of: DataType) -> DataType {
-    DataType::Array(Box::new(of))
-}
 
 fn decoding(message: Message, data_type: DataType) -> Decoding {
     let format = Some(Format::Protobuf(Program::new(message, &data_type).unwrap()));

@@ -2,7 +2,9 @@
 
 use super::typed::{cell, check};
 use super::{append, Batch, Codec, EVERYTHING};
-use evensplit_kernel::{Array, ColumnBuilder, DataType, Decoding, Field, Limits, OnFault, Selection, Typed};
+use evensplit_kernel::{
+    Array, ColumnBuilder, DataType, Decoding, Field, Format, Framing, Limits, OnFault, Selection, Typed,
+};
 
 /// Values, and what is wrong with them.
 pub const VALUE: Selection = Selection {
@@ -23,6 +25,14 @@ pub const VALUE: Selection = Selection {
 pub fn fields(of: &[(&str, DataType)]) -> DataType {
     let field = |(name, data_type): &(&str, DataType)| Field { name: (*name).to_owned(), data_type: data_type.clone() };
     DataType::Struct(of.iter().map(field).collect())
+}
+
+pub fn array(of: DataType) -> DataType {
+    DataType::Array(Box::new(of))
+}
+
+pub fn json(of: DataType) -> Decoding {
+    Decoding { format: Some(Format::Json), framing: Framing::None, data_type: of }
 }
 
 /// The cells of all values, and what is said of those that cannot be decoded.
