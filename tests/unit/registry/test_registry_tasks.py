@@ -21,7 +21,7 @@ from evensplit.registry.client import ID_MAX, Registry
 from evensplit.registry.kept import MISSED_S, Missed
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.task import writers
-from evensplit.spark.task.writers import MISSED_MAX, SideDecodings, Writers
+from evensplit.spark.task.writers import UNKNOWN_MAX, SideDecodings, Writers
 from evensplit.typed.decoding import AVRO_FORMAT, PROTOBUF_FORMAT, Decoding, Written
 from evensplit.typed.readers import AvroReader, ProtobufReader
 from evensplit.typed.types import Struct
@@ -146,24 +146,24 @@ def test_a_task_asks_for_so_many_unknown_ids_and_no_more(fake: FakeRegistry) -> 
     Registry(own).schema_by_id(known)
     one = task({"east": own})
     asked = len(fake.asked)
-    for number in range(1000, 1000 + MISSED_MAX):
+    for number in range(1000, 1000 + UNKNOWN_MAX):
         assert "it has no such schema" in why(of(one, number))
     for number in range(5000, 5050):
         assert why(of(one, number)) == (
-            f"schema {number}: the registry was not asked for it, since it could not give {MISSED_MAX} others that "
+            f"schema {number}: the registry was not asked for it, since it could not give {UNKNOWN_MAX} others that "
             "this task has met"
         )
-    assert len(fake.asked) - asked == MISSED_MAX
+    assert len(fake.asked) - asked == UNKNOWN_MAX
     # What is known costs no question.
     assert of(one, known)[0] == "avro"
     assert "it has no such schema" in why(of(one, 1000))
     # Another task begins anew.
     assert "it has no such schema" in why(of(task({"east": own}), 5000))
-    assert len(fake.asked) - asked == MISSED_MAX + 1
+    assert len(fake.asked) - asked == UNKNOWN_MAX + 1
 
 
 def test_each_registry_has_its_own_share_of_questions(fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "MISSED_MAX", 1)
+    monkeypatch.setattr(writers, "UNKNOWN_MAX", 1)
     with FakeRegistry() as west:
         west.add("s", "AVRO", ORDER)
         west.add("s", "AVRO", WIDER)

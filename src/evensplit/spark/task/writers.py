@@ -15,7 +15,7 @@ from evensplit.registry.settings import RegistrySettings
 from evensplit.typed.decoding import Decoding, Missing, Written
 from evensplit.typed.readers import WriterSchema
 
-MISSED_MAX = 1000
+UNKNOWN_MAX = 1000
 """So many schemas that cannot be had a task asks each registry for: a topic can name billions."""
 
 _PROGRAMS_MAX = 1000
@@ -84,9 +84,10 @@ class Writers:
         found = registry.known(schema_id)
         if found is not None:
             return found
-        if self._missed[settings] >= MISSED_MAX:
+        if self._missed[settings] >= UNKNOWN_MAX:
             raise ValueError(
-                f"the registry was not asked for it, since it could not give {MISSED_MAX} others that this task has met"
+                f"the registry was not asked for it, since it could not give {UNKNOWN_MAX} others that this task has "
+                "met"
             )
         try:
             return registry.schema_by_id(schema_id)
