@@ -34,6 +34,14 @@
     │   ├── CheckpointVersionUnknown it is one of ours, written by a newer version
     │   ├── CheckpointForeign        it is not one of ours
     │   └── SchemaChanged            it is of a query that decoded by another schema
+    ├── WriteError                   records that could not be written
+    │   ├── RecordTooLarge           a row that makes too long a record
+    │   ├── RowRefused               a row that cannot be a record
+    │   ├── LedgerError              the ledger of decisions cannot be used
+    │   ├── RunSuperseded            another run of the query has taken over
+    │   ├── TransactionNotEnded      decided, and not committed yet
+    │   ├── TransactionTooOld        expired before it was decided
+    │   └── BatchIncomplete          decided, and a part of it is lost
     ├── TransitionError              an event that cannot happen in the enumerator's state
     ├── LocalKafkaError              the broker or registry for tests did not start or stop
     ├── SimulationFailed             a simulated run broke a law
@@ -96,11 +104,22 @@ from evensplit.errors.user import (
     SubscriptionError,
     UserError,
 )
+from evensplit.errors.writing import (
+    BatchIncomplete,
+    LedgerError,
+    RecordTooLarge,
+    RowRefused,
+    RunSuperseded,
+    TransactionNotEnded,
+    TransactionTooOld,
+    WriteError,
+)
 
 __all__ = [
     "AnswerRefused",
     "AssignmentInputError",
     "AuthenticationError",
+    "BatchIncomplete",
     "BatchTooLarge",
     "BrokerError",
     "CaseError",
@@ -116,6 +135,7 @@ __all__ = [
     "CorruptRecordsError",
     "DataLossError",
     "EvenSplitError",
+    "LedgerError",
     "LibraryMissing",
     "LocalKafkaError",
     "MetadataError",
@@ -123,19 +143,25 @@ __all__ = [
     "OldMessageFormat",
     "OptionError",
     "PortError",
+    "RecordTooLarge",
     "RegistryError",
     "RegistryRefused",
     "RegistryUnreachable",
+    "RowRefused",
+    "RunSuperseded",
     "SchemaChanged",
     "SchemaUnknown",
     "SchemaUnusable",
     "SimulationFailed",
     "SubscriptionError",
     "TimestampOutOfRange",
+    "TransactionNotEnded",
+    "TransactionTooOld",
     "TransitionError",
     "UndecodableRecord",
     "UnsupportedBroker",
     "UserError",
+    "WriteError",
     "line_of",
     "reference",
 ]

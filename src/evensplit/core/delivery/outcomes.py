@@ -1,0 +1,100 @@
+"""What came of `commit` and `abort`: facts, of which the shell makes log lines and errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evensplit.core.delivery.terms import Decision, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """The batch had no rows, and no task found it decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The batch was decided now, and all its transactions are committed."""
+
+    decision: Decision
+    lost: tuple[Transaction, ...] = ()
+    """Those that were aborted before they could be committed, if it is accepted that the batch is not complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The batch had been decided before, and all its transactions are committed."""
+
+    decision: Decision
+    lost: tuple[Transaction, ...] = ()
+    """As in `Committed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """What was offered is not decided, and cannot be any more. What is written anew for the batch can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """Another driver has taken over, or the checkpoint is older than the ledger. Nothing was decided."""
+
+    last: Decision | None
+    """What the ledger has; None: not read, since another process has acquired the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooOld:
+    """Transactions that had expired, or were about to. Nothing was decided."""
+
+    transactions: tuple[Transaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """The batch is decided, and some of its transactions were aborted before they could be committed."""
+
+    decision: Decision
+    lost: tuple[Transaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotEnded:
+    """The batch is decided, and it is not known of some of its transactions whether they are committed."""
+
+    decision: Decision
+    transactions: tuple[Transaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMissing:
+    """Tasks found the batch decided and wrote nothing, and now the ledger does not have it. Nothing was decided."""
+
+    last: Decision | None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentRows:
+    """The batch had been decided with another number of rows, and is committed with these.
+
+    The checkpoint was replaced by an older copy, from which the batch was planned anew; or the query gives other rows
+    each time.
+    """
+
+    decision: Decision
+    rows: int
+    """How many rows the batch has now."""
+
+
+Outcome = (
+    NothingToDo
+    | Committed
+    | Finished
+    | GivenUp
+    | Superseded
+    | TooOld
+    | Incomplete
+    | NotEnded
+    | DecisionMissing
+    | DifferentRows
+)

@@ -1,0 +1,260 @@
+"""How a batch is decided, once, by whichever driver is first: pure.
+
+`commit` and `abort` are generators of orders. The shell carries out each order and sends back its answer; what cannot
+be carried out it raises, and drops the generator: whoever comes next finds in the ledger what is true. A driver may
+stop at any order, or go on from it much later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import cast
+
+from evensplit.core.delivery.orders import (
+    Acquire,
+    Answer,
+    Append,
+    CheckOpen,
+    End,
+    Ended,
+    Fate,
+    ListOpen,
+    LookUp,
+    Order,
+    ReadLast,
+)
+from evensplit.core.delivery.outcomes import (
+    Committed,
+    DecisionMissing,
+    DifferentRows,
+    Finished,
+    GivenUp,
+    Incomplete,
+    NotEnded,
+    NothingToDo,
+    Outcome,
+    Superseded,
+    TooOld,
+)
+from evensplit.core.delivery.terms import Decision, State, Transaction
+
+LEFT_MIN_MS = 5_000
+"""A transaction that expires sooner is not decided: it has to be committed before it does."""
+
+Steps = Generator[Order, Answer, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What one task says at its end."""
+
+    transactions: tuple[Transaction, ...] = ()
+    """One for each cluster that it has written to."""
+
+    skipped: bool = False
+    """It has found its batch decided, and has written nothing."""
+
+    rows: int | None = None
+    """How many rows it was given, written or not; None: it has not counted them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch, with what its tasks have offered."""
+
+    query: str
+    number: int
+    offered: tuple[Offered, ...]
+    now_ms: int
+    """The moment, in milliseconds since 1970, for people who read the decision."""
+
+    accept_incomplete: int | None = None
+    """The number of the batch of which records may be missing, if someone has said so."""
+
+    @property
+    def transactions(self) -> tuple[Transaction, ...]:
+        """All that were offered, by cluster and transactional id."""
+        return _sorted(one for task in self.offered for one in task.transactions)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has; None: not all tasks have counted theirs."""
+        counts = [task.rows for task in self.offered if task.rows is not None]
+        return sum(counts) if len(counts) == len(self.offered) else None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether records of it may be missing."""
+        return self.accept_incomplete == self.number
+
+
+class Judgement(StrEnum):
+    """What the last decision of a query means to a batch."""
+
+    FREE = "free"
+    """It may be written, and decided."""
+    DECIDED = "decided"
+    """It is decided: it has to be finished, and not to be written again."""
+    GIVEN_UP = "given up"
+    """What was offered has been given up."""
+    SUPERSEDED = "superseded"
+    """A later batch is decided, or was given up."""
+
+
+def judge(last: Decision | None, batch: int, offered: Sequence[Transaction] = ()) -> Judgement:
+    """What `last` means to `batch`, for which these transactions were offered."""
+    if last is None:
+        return Judgement.FREE
+    if last.batch > batch:
+        return Judgement.SUPERSEDED
+    if last.batch == batch and last.state is State.DECIDED:
+        return Judgement.DECIDED
+    # Whoever gave up an earlier batch may have given up what is of this one: a batch without rows is not decided.
+    given_up = {_name(one) for one in last.given_up}
+    return Judgement.GIVEN_UP if any(_name(one) in given_up for one in offered) else Judgement.FREE
+
+
+def judge_task(last: Decision | None, batch: int) -> Judgement:
+    """What a task is to do: `FREE`, write; `DECIDED`, write nothing; else fail, since nobody could decide it."""
+    return judge(last, batch)
+
+
+def commit(batch: Batch) -> Steps:
+    """Decide the batch and commit what was offered; or finish what was decided before."""
+    if not batch.transactions and not any(task.skipped for task in batch.offered):
+        return NothingToDo()
+    last = yield from _acquire(batch)
+    judged = judge(last, batch.number, batch.transactions)
+    if judged in (Judgement.SUPERSEDED, Judgement.GIVEN_UP):
+        yield from _abort_rest(batch.transactions, last)
+        return Superseded(last) if judged is Judgement.SUPERSEDED else GivenUp()
+    if judged is Judgement.DECIDED:
+        assert last is not None
+        return (yield from _finish_earlier(batch, last, counted=True))
+    if any(task.skipped for task in batch.offered):
+        return DecisionMissing(last)
+    left_ms = cast("Mapping[Transaction, int | None]", (yield CheckOpen(batch.transactions)))
+    old = tuple(one for one in batch.transactions if (left_ms[one] or 0) < LEFT_MIN_MS)
+    if old:
+        return TooOld(old)
+    # As long as this batch is not decided, there is no task of a later one. So what is listed before is not of one.
+    strays = yield from _list_strays(batch)
+    decision = Decision(batch.query, batch.number, State.DECIDED, batch.transactions, batch.now_ms, strays)
+    if not (yield Append(decision)):
+        return Superseded(None)
+    lost, open_ = yield from _end(batch, decision)
+    yield from _abort_rest(strays, decision)
+    return _outcome(batch, Committed(decision, lost), open_)
+
+
+def abort(batch: Batch) -> Steps:
+    """Give up what was offered, and what else is open, and abort it; or finish the batch, if it was decided before."""
+    last = yield from _acquire(batch)
+    judged = judge(last, batch.number)
+    if judged is Judgement.SUPERSEDED:
+        yield from _abort_rest(batch.transactions, last)
+        return Superseded(last)
+    if judged is Judgement.DECIDED:
+        assert last is not None
+        return (yield from _finish_earlier(batch, last, counted=False))
+    strays = yield from _list_strays(batch)
+    # What was given up before stays so: somebody may still offer it, and an order to abort it may still arrive.
+    before = () if last is None else last.given_up
+    given_up = _bare((*batch.transactions, *strays, *before))
+    if not (yield Append(Decision(batch.query, batch.number, State.ABORTED, (), batch.now_ms, given_up))):
+        return Superseded(None)
+    yield from _abort_rest((*batch.transactions, *strays), None)
+    return GivenUp()
+
+
+def _acquire(batch: Batch) -> Generator[Order, Answer, Decision | None]:
+    """The last decision, which nobody else can change any more, unless the batch is superseded.
+
+    The ledger is read before, too: who is superseded must not fence the one that has taken over.
+    """
+    last = yield from _read(batch)
+    if judge(last, batch.number) is Judgement.SUPERSEDED:
+        return last
+    yield Acquire(batch.query)
+    return (yield from _read(batch))
+
+
+def _read(batch: Batch) -> Generator[Order, Answer, Decision | None]:
+    return cast("Decision | None", (yield ReadLast(batch.query)))
+
+
+def _list_strays(batch: Batch) -> Generator[Order, Answer, tuple[Transaction, ...]]:
+    """What is open of the query's tasks, and was not offered."""
+    found = cast("tuple[Transaction, ...]", (yield ListOpen(batch.query)))
+    offered = {_name(one) for one in batch.transactions}
+    return _bare(one for one in found if _name(one) not in offered)
+
+
+def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps:
+    """Commit what was decided earlier, or by another process; and abort what attempts that were killed left open."""
+    lost, open_ = yield from _end(batch, decision)
+    yield from _abort_rest(batch.transactions, decision)
+    outcome = _outcome(batch, Finished(decision, lost), open_)
+    decided = {_name(one) for one in decision.transactions}
+    strays = tuple(one for one in (yield from _list_strays(batch)) if _name(one) not in decided)
+    if strays and not open_:
+        # Another driver may have taken the batch for done, and these may be of its next one: it must not decide them.
+        given_up = _bare((*decision.given_up, *strays))
+        if not (yield Append(replace(decision, given_up=given_up))):
+            return Superseded(None)
+        yield from _abort_rest(strays, None)
+    rows = batch.rows if counted and not batch.accepted and isinstance(outcome, Finished) else None
+    if rows is not None and rows != sum(one.records for one in decision.transactions):
+        return DifferentRows(decision, rows)
+    return outcome
+
+
+def _end(
+    batch: Batch, decision: Decision
+) -> Generator[Order, Answer, tuple[tuple[Transaction, ...], tuple[Transaction, ...]]]:
+    """Commit what is decided. Which transactions are lost, and which may still be open."""
+    ended = cast("Mapping[Transaction, Ended]", (yield End(decision.transactions, commit=True)))
+    unsure = tuple(one for one in decision.transactions if ended[one] is not Ended.ENDED)
+    fates: Mapping[Transaction, Fate] = {}
+    if unsure:
+        fates = cast("Mapping[Transaction, Fate]", (yield LookUp(unsure)))
+    lost = tuple(one for one in unsure if _is_lost(batch, ended[one], fates[one]))
+    return lost, tuple(one for one in unsure if one not in lost and fates[one] is not Fate.COMMITTED)
+
+
+def _is_lost(batch: Batch, ended: Ended, fate: Fate) -> bool:
+    """Whether readers will never see it. Where its records are gone, nobody can tell: that is for people to say."""
+    return fate is Fate.ABORTED or (fate is Fate.UNKNOWN and ended is Ended.UNCERTAIN and batch.accepted)
+
+
+def _outcome(batch: Batch, done: Committed | Finished, open_: tuple[Transaction, ...]) -> Outcome:
+    if open_:
+        return NotEnded(done.decision, open_)
+    if done.lost and not batch.accepted:
+        return Incomplete(done.decision, done.lost)
+    return done
+
+
+def _abort_rest(transactions: Sequence[Transaction], last: Decision | None) -> Generator[Order, Answer, None]:
+    """Abort transactions; but not what is decided, whoever has decided it."""
+    decided = last is not None and last.state is State.DECIDED
+    kept = {_name(one) for one in last.transactions} if last is not None and decided else set()
+    rest = tuple(one for one in transactions if _name(one) not in kept)
+    if rest:
+        yield End(rest, commit=False)
+
+
+def _sorted(transactions: Iterable[Transaction]) -> tuple[Transaction, ...]:
+    return tuple(sorted(transactions, key=_name))
+
+
+def _bare(transactions: Iterable[Transaction]) -> tuple[Transaction, ...]:
+    """Each once, without what it has written."""
+    names = dict.fromkeys(map(_name, transactions))
+    return _sorted(Transaction(*name, ()) for name in names)
+
+
+def _name(one: Transaction) -> tuple[str, str, int, int]:
+    return one.cluster, one.transactional_id, one.producer_id, one.epoch

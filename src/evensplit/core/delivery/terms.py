@@ -1,0 +1,76 @@
+"""What was written by whom, and what was decided about it: the nouns of delivery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Written(NamedTuple):
+    """The records that one transaction has written to one partition.
+
+    Others may have written between `offset_first` and `offset_last`, so `records` can be fewer than there are offsets.
+    """
+
+    topic: str
+    partition: int
+    records: int
+    offset_first: int
+    offset_last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """An open transaction of one task in one cluster, with all its records written and acknowledged."""
+
+    cluster: str
+    transactional_id: str
+    """The id under which the task wrote; no other task has it while this transaction is open."""
+
+    producer_id: int
+    epoch: int
+    """The producer's id and epoch, as Kafka gave them to the task: with both, anybody can end the transaction."""
+
+    written: tuple[Written, ...]
+    """By topic and partition, ascending. Empty where only the transaction is known, and not what is in it."""
+
+    bytes: int = 0
+    """The size of the record batches, as they were sent."""
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return sum(one.records for one in self.written)
+
+
+class State(StrEnum):
+    """What a driver has decided about a batch."""
+
+    DECIDED = "decided"
+    """Its transactions are committed, now or by the next run."""
+    ABORTED = "aborted"
+    """It was given up, with the transactions that it had then; others for the same batch may be decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The last word about a query's batch in the ledger. Of a query's decisions, only the last one counts."""
+
+    query: str
+    """Spark's id of the query, which its checkpoint keeps."""
+
+    batch: int
+    """Spark's number of the batch; 0 or more."""
+
+    state: State
+
+    transactions: tuple[Transaction, ...] = ()
+    """By cluster and transactional id, ascending: those that make up the batch. None if it was given up."""
+
+    decided_ms: int = 0
+    """When, in milliseconds since 1970, by the driver's clock. For people: nothing depends on it."""
+
+    given_up: tuple[Transaction, ...] = ()
+    """Those that may not be decided any more, in the same order, without what they have written: they are aborted after
+    this was appended, or were after an earlier one. A task that still runs may go on after that, and look whole."""
