@@ -1,4 +1,4 @@
-"""The compiled kernel: raw Kafka bytes in, the buffers of Arrow columns out.
+"""The compiled kernel: raw Kafka bytes in, the buffers of Arrow columns out; and with `RecordEncoder` back again.
 
 It has no policy and does no I/O. Every byte may be hostile: input that does not fit the format raises `KernelError`,
 and never gives a wrong row. Decoding runs without Python's lock, so a thread may receive the next frame meanwhile, into
@@ -101,6 +101,41 @@ def next_leader_epoch(frame: Readable, begin: int, end: int, epoch: int) -> tupl
 
     Raises `ValueError` if `frame[begin:end]` is not a part of the frame; `BufferError` or `TypeError` for a frame that
     is not contiguous bytes.
+    """
+
+@final
+class Census:
+    """The headers of record batches, a column each, in the order of the log; integers in the machine's byte order.
+
+    - batches: how many there are.
+    - base_offsets, last_offsets (int64): the offsets that each covers, whether or not those records are still there.
+    - producer_ids (int64), producer_epochs (int16), base_sequences (int32): negative where there is none.
+    - records (int32): how many records it has.
+    - flags (uint8): 1 for a batch of a transaction, 2 for a control batch, 3 for both.
+    - markers (int16): of a control batch the type of its first control record, 0 for an abort, 1 for a commit; -1 if it
+      is none, or was emptied by compaction.
+    - offset_next: the offset to continue from; the end of the range if a batch reaches it or begins after it.
+    """
+
+    batches: Final[int]
+    base_offsets: Final[Buffer]
+    last_offsets: Final[Buffer]
+    producer_ids: Final[Buffer]
+    producer_epochs: Final[Buffer]
+    base_sequences: Final[Buffer]
+    records: Final[Buffer]
+    flags: Final[Buffer]
+    markers: Final[Buffer]
+    offset_next: Final[int]
+
+def take_census(frame: Readable, begin: int, end: int, *, offset_start: int, offset_end: int) -> Census:
+    """The headers of all record batches in `frame[begin:end]` that cover an offset in `offset_start` to `offset_end`.
+
+    Each batch's CRC-32C is checked, and offsets must rise. No record is decompressed. The last batch may be cut off,
+    and is then ignored.
+
+    Raises `KernelError`; `ValueError` if `frame[begin:end]` is not a part of the frame or not
+    `0 <= offset_start <= offset_end`; `BufferError` or `TypeError` for a frame that is not contiguous bytes.
     """
 
 @final
@@ -286,3 +321,117 @@ class ColumnBuilder:
 
     def finish(self) -> Columns:
         """Returns the rows, if any, and empties the builder for re-use."""
+
+# Rows, how many rows of the buffers are before them, whether offsets have 64 bits, the buffers of the type in Arrow's
+# order (the validity bitmap first), columns inside. `kafka.produce.columns` makes it of an array.
+_Column = tuple[int, int, bool, Sequence[Readable | None], Sequence[_Column]]
+
+@final
+class Encoded:
+    """The result of one call of `RecordEncoder.append`.
+
+    - row_next: every row before it was encoded or left out. `end` unless there was a problem, or the buffer is full.
+    - problem: why row `row_next` cannot become a record, as (what, row, number); the caller may go on after that row.
+      "too-large": by Java's estimate it has so many bytes, more than `record_bytes_max`; "partition": its topic does
+      not have this partition; "topic": no topic has this number, or it is null (-1); "timestamp": a negative one other
+      than -1 (none); "header": its header at this place, from 0, has no key.
+    """
+
+    row_next: Final[int]
+    problem: Final[tuple[str, int, int] | None]
+
+@final
+class EncodedBatch:
+    """A record batch v2 with CRC-32C, as a Produce request takes it. Its base offset is 0.
+
+    - topic: the number that `add_topic` gave.
+    - base_sequence: -1 without a producer's id.
+    - records: how many, 1 or more.
+    - data: all its bytes.
+    """
+
+    topic: Final[int]
+    partition: Final[int]
+    base_sequence: Final[int]
+    records: Final[int]
+    data: Final[Buffer]
+
+@final
+class RecordEncoder:
+    """Encodes rows as record batches; every partition has at most one open batch. For one thread at a time.
+
+    Rows of a partition keep their order. A row without a partition goes to that of its key, as Kafka's producer hashes
+    it; without a key, or with `ignore_keys`, to one partition until its batch is closed, and then to the next one. A
+    batch is closed as Kafka's producer does it: when the next record would make it longer than `batch_bytes_max`, by an
+    estimate of how well the topic is compressed. A record that is longer has a batch of its own. No batch has more than
+    `record_bytes_max` bytes before it is compressed.
+
+    Sources: Apache Kafka's `DefaultRecordBatch`, `MemoryRecordsBuilder`, `CompressionRatioEstimator`, `ProducerBatch`.
+    """
+
+    def __init__(
+        self,
+        *,
+        codec: str,
+        level: int | None,
+        batch_bytes_max: int,
+        record_bytes_max: int,
+        buffer_bytes_max: int,
+        ignore_keys: bool,
+        transactional: bool,
+        producer_id: int,
+        producer_epoch: int,
+    ) -> None:
+        """An encoder without topics.
+
+        - codec, level: "none", "gzip" (1 to 9), "snappy", "lz4" (9) or "zstd" (-131072 to 22); None: Kafka's default.
+        - producer_id, producer_epoch: -1 and -1 for a producer that is not idempotent, whose sequences are -1.
+
+        Raises `ValueError` for what does not fit, such as a level of lz4 other than Kafka's default.
+        """
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of open batches, uncompressed, and of closed ones that were not taken."""
+
+    def add_topic(self, partitions: int, *, start: int = 0) -> int:
+        """Another topic; its number, from 0 on. Rows without a key begin at partition `start`, modulo `partitions`."""
+
+    def set_sequence(self, topic: int, partition: int, sequence: int) -> None:
+        """Sets the base sequence of the next batch to be closed for the partition; 0 at first."""
+
+    def next_sequences(self) -> list[tuple[int, int, int]]:
+        """(topic, partition, base sequence of the next batch), of the partitions where it is not 0."""
+
+    def append(
+        self,
+        begin: int,
+        end: int,
+        *,
+        key: _Column | None,
+        value: _Column | None,
+        headers: _Column | None,
+        timestamps: _Column | None,
+        partitions: _Column | None,
+        topics: _Column | None,
+        topic: int,
+        now_ms: int,
+    ) -> Encoded:
+        """Encodes rows `begin` to `end` of the columns, without Python's lock.
+
+        - key, value: binary or string. headers: a list of structs of key (string) and value (binary).
+        - timestamps: milliseconds, int64; null or None: `now_ms`. partitions: int32; null: chosen here.
+        - topics: the number of each row's topic, int32; -1: the row is left out. None: all rows go to `topic`.
+
+        Stops early when `buffered_bytes` reaches `buffer_bytes_max`. The largest open batches are closed then, so that
+        `ready` has some; take them, and come back with `begin=row_next`.
+
+        Raises `ValueError` for columns whose buffers are too short, or whose offsets point outside of them; the
+        encoder is of no use afterwards. `BufferError` or `TypeError` for what are no columns of contiguous bytes.
+        """
+
+    def close_batches(self) -> None:
+        """Closes all open batches."""
+
+    def ready(self) -> list[EncodedBatch]:
+        """The closed batches in the order in which they were closed, each once."""

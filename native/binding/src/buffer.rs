@@ -1,7 +1,7 @@
 //! Python's memory as Rust slices, and Rust's vectors as Python buffers.
 
 use evensplit_kernel::Memory;
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -34,6 +34,32 @@ pub(crate) fn with_bytes<T: Send>(
     let result = py.detach(|| work(part));
     drop(buffer);
     Ok(result)
+}
+
+/// Another object's memory, whatever its elements are. It stays exported, so it is neither moved nor freed.
+pub(crate) struct Exported {
+    buffer: PyUntypedBuffer,
+}
+
+impl Exported {
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        match buffer.is_c_contiguous() {
+            true => Ok(Exported { buffer }),
+            false => Err(PyBufferError::new_err("the bytes of a buffer do not lie one behind the other")),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let length = self.buffer.len_bytes();
+        let pointer = self.buffer.buf_ptr().cast::<u8>();
+        if length == 0 || pointer.is_null() {
+            return &[];
+        }
+        // SAFETY: the pointer and the length come from an exported, contiguous buffer, which `self` keeps exported, and
+        // any byte is a valid `u8`. The caller does not write to it meanwhile, as the module's documentation demands.
+        unsafe { std::slice::from_raw_parts(pointer, length) }
+    }
 }
 
 /// A read-only buffer that owns its memory.

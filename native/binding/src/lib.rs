@@ -3,7 +3,9 @@
 mod avro;
 mod buffer;
 mod builder;
+mod census;
 mod data_type;
+mod encode;
 mod error;
 mod expression;
 mod fetch;
@@ -18,6 +20,10 @@ mod module {
     use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::builder::{Appended, ColumnBuilder, Columns};
+    #[pymodule_export]
+    use crate::census::{take_census, Census};
+    #[pymodule_export]
+    use crate::encode::{Encoded, EncodedBatch, RecordEncoder};
     #[pymodule_export]
     use crate::error::KernelError;
     #[pymodule_export]

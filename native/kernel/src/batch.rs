@@ -2,12 +2,13 @@
 //!
 //! Source: KIP-98 (message format v2) and Apache Kafka, `DefaultRecordBatch.java`.
 
-use crate::codec::Codec;
+use crate::codec::{Codec, Decompressor};
 use crate::error::{Error, Kind, Result};
+use crate::record::Record;
 use crate::wire::Reader;
 
 /// Base offset and length, which the length does not count.
-const LENGTH_COUNTS_FROM: usize = 12;
+pub(crate) const LENGTH_COUNTS_FROM: usize = 12;
 /// The checksum covers everything from the attributes on.
 const CHECKED_FROM: usize = 21;
 /// Up to and including the number of records.
@@ -15,9 +16,14 @@ pub(crate) const HEADER_BYTES: usize = 61;
 /// Up to and including the magic byte, which is at the same place in every format.
 const PEEK_BYTES: usize = 17;
 
+/// The key of a control record is a version and a type, 16 bits each.
+const CONTROL_KEY_BYTES: usize = 4;
+/// The type of the control record that aborts a transaction.
+pub(crate) const ABORT: i16 = 0;
+
 const CODEC_MASK: i16 = 0b111;
 const LOG_APPEND_TIME: i16 = 1 << 3;
-const TRANSACTIONAL: i16 = 1 << 4;
+pub(crate) const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
 
 /// Which side has set a record's timestamp, with Kafka's numbers.
@@ -92,6 +98,9 @@ pub(crate) struct Batch<'a> {
     pub(crate) max_timestamp: i64,
     /// Negative if it has none.
     pub(crate) producer_id: i64,
+    /// Negative if there is none, like the next.
+    pub(crate) producer_epoch: i16,
+    pub(crate) base_sequence: i32,
     pub(crate) transactional: bool,
     pub(crate) records_count: usize,
     /// The records, perhaps compressed.
@@ -105,6 +114,20 @@ impl<'a> Batch<'a> {
         } else {
             TimestampType::CreateTime
         }
+    }
+
+    /// What the control record says that a control batch begins with; `None` if compaction has emptied the batch.
+    pub(crate) fn marker(&self, decompressor: &mut Decompressor) -> Result<Option<i16>> {
+        if self.records_count == 0 {
+            return Ok(None);
+        }
+        let records = decompressor.decompress(self.codec, self.payload)?;
+        let key = Record::read(&mut Reader::new(records), false)?.key.unwrap_or_default();
+        let mut reader = Reader::new(key);
+        if key.len() < CONTROL_KEY_BYTES || reader.i16("a control record's version")? < 0 {
+            return Err(Error::malformed(format!("a control record's key is {key:?}, expected a version and a type")));
+        }
+        reader.i16("a control record's type").map(Some)
     }
 
     /// Verifies the checksum. `bytes` is exactly one record batch.
@@ -133,7 +156,8 @@ impl<'a> Batch<'a> {
         let base_timestamp = reader.i64("a base timestamp")?;
         let max_timestamp = reader.i64("a largest timestamp")?;
         let producer_id = reader.i64("a producer's id")?;
-        reader.take(2 + 4, "a producer's epoch and sequence number")?;
+        let producer_epoch = reader.i16("a producer's epoch")?;
+        let base_sequence = reader.i32("a base sequence number")?;
         let records_count = reader.i32("a number of records")?;
         let last_offset = match last_offset_delta {
             0.. => base_offset.checked_add(i64::from(last_offset_delta)).filter(|last| *last < i64::MAX),
@@ -153,6 +177,8 @@ impl<'a> Batch<'a> {
             base_timestamp,
             max_timestamp,
             producer_id,
+            producer_epoch,
+            base_sequence,
             transactional: attributes & TRANSACTIONAL != 0,
             records_count: usize::try_from(records_count)
                 .map_err(|_| Error::malformed(format!("the number of records is {records_count}")))?,

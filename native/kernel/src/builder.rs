@@ -1,26 +1,20 @@
 //! Record batches in, Arrow columns out.
 
 use crate::aborted::{Aborted, Transactions};
-use crate::batch::{Batch, Frame, HEADER_BYTES};
+use crate::batch::{Batch, Frame, ABORT, HEADER_BYTES};
 use crate::codec::Decompressor;
 use crate::columns::Columns;
 use crate::decoding::{Decoding, OnFault, TypedColumn};
 use crate::error::{Error, Result};
 use crate::filter::{Condition, Filter};
-use crate::record::Record;
 use crate::rows::{MissingWriter, Rows};
 use crate::runs::{Labels, Runs};
 use crate::selection::Selection;
 use crate::taking::{Cursor, Range, Stopped, Taking};
-use crate::wire::Reader;
 use crate::writers::Written;
 
 /// A record batch that fills the builder is still finished, but not beyond this many times `bytes_max`.
 const HARD_FACTOR: usize = 4;
-
-/// The key of a control record is a version and a type, 16 bits each.
-const CONTROL_KEY_BYTES: usize = 4;
-const ABORT: i16 = 0;
 
 /// How much a builder takes.
 #[derive(Clone, Copy, Debug)]
@@ -291,16 +285,7 @@ impl ColumnBuilder {
     /// Whether a control batch is the marker of an abort; one that compaction has emptied is not.
     #[inline(never)]
     fn is_abort(&mut self, batch: &Batch<'_>) -> Result<bool> {
-        if batch.records_count == 0 {
-            return Ok(false);
-        }
-        let records = self.decompressor.decompress(batch.codec, batch.payload)?;
-        let key = Record::read(&mut Reader::new(records), false)?.key.unwrap_or_default();
-        let mut reader = Reader::new(key);
-        if key.len() < CONTROL_KEY_BYTES || reader.i16("a control record's version")? < 0 {
-            return Err(Error::malformed(format!("a control record's key is {key:?}, expected a version and a type")));
-        }
-        Ok(reader.i16("a control record's type")? == ABORT)
+        Ok(batch.marker(&mut self.decompressor)? == Some(ABORT))
     }
 
     /// Adds the records of one batch, and also checks those that it does not add.

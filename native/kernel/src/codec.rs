@@ -7,7 +7,7 @@ use lz4_flex::block::{decompress_into, decompress_into_with_dict, DecompressErro
 use std::io::Read;
 
 const GROWTH_MIN: usize = 64 * 1024;
-const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
+pub(crate) const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 /// The magic, a version and the lowest version that can read it.
 const XERIAL_HEADER_BYTES: usize = 16;
 /// Snappy's densest element is a copy: 64 bytes out of 3.

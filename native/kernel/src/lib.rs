@@ -1,4 +1,4 @@
-//! The bytes of a Kafka fetch response in, the buffers of Arrow columns out.
+//! The bytes of a Kafka fetch response in, the buffers of Arrow columns out; and the other way round in [`encode`].
 //!
 //! It has no policy, does no I/O, has no clock and does not log. Every byte of input may be hostile: lengths are
 //! checked before they are used, memory grows with data that is there and never with data that is announced, and input
@@ -11,9 +11,11 @@ pub mod avro;
 mod batch;
 mod binary;
 mod builder;
+mod census;
 mod codec;
 mod columns;
 mod decoding;
+pub mod encode;
 mod epochs;
 mod error;
 mod fault;
@@ -44,6 +46,7 @@ pub use aborted::Aborted;
 pub use batch::TimestampType;
 pub use binary::Binary;
 pub use builder::{Appended, ColumnBuilder, Limits};
+pub use census::{take_census, Census};
 pub use columns::Columns;
 pub use decoding::{Decoding, OnFault, Typed};
 pub use epochs::{next_leader_epoch, EpochChange};

@@ -5,6 +5,7 @@
 use evensplit_kernel::{Binary, ColumnBuilder, Columns, Limits, Range, Selection, Times};
 use std::io::Write;
 
+pub mod arrow;
 pub mod conditions;
 pub mod damage;
 pub mod strategy;
