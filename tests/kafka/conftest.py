@@ -15,6 +15,7 @@ from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import make_certificates
 from tests.support.clients import settings
 from tests.support.contract import Cluster, Fake, Real
+from tests.support.delivered import QUICK_EXPIRY
 from tests.support.proxies import Detour, Proxy, Tamper
 
 BOOTSTRAP_VARIABLE = "EVENSPLIT_TEST_BOOTSTRAP"
@@ -30,7 +31,7 @@ def kafka() -> Iterator[LocalKafka | ExistingKafka]:
     if given:
         yield ExistingKafka(given)
         return
-    with LocalKafka() as running:
+    with LocalKafka(properties=QUICK_EXPIRY) as running:
         yield running
 
 

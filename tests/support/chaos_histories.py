@@ -48,6 +48,8 @@ class Run:
     """Query -> batch -> attempts: token, time, rows."""
     counts_off: dict[tuple[int, str], int] = field(default_factory=dict)
     """Batch and token of an attempt -> what its counts have too much."""
+    places: Callable[[int, dict[str, list[int]]], None] = lambda batch, columns: None
+    """Changes where records of a batch are in the topic of the query `kafka`, and who has written them."""
 
     def rows(self, query: str, batch: int, attempt: int = 0) -> list[Row]:
         return self.batches[query][batch][attempt][2]
@@ -123,6 +125,8 @@ class Run:
             for number, attempts in batches.items():
                 for token, at_s, rows in attempts:
                     table = self._counts(number, token) if query == "counted" else _table(rows)
+                    if query == "kafka":
+                        table = self._written(number, rows, table)
                     files = self._sink(directory, query, number, token, table)
                     attempt = "" if query == "parquet" else f"attempt-{token}"
                     of: dict[str, Any] = {"query": query, "batch": number, "attempt": attempt}
@@ -155,6 +159,19 @@ class Run:
         pq.write_table(table, home / "part-0.parquet")
         (home / "_SUCCESS").touch()
         return ((home / "part-0.parquet").relative_to(directory).as_posix(),)
+
+    def _written(self, batch: int, rows: list[Row], table: pa.Table) -> pa.Table:
+        """Each partition read has a task of its own, and one of the topic."""
+        columns = {
+            "batch": [1_000 * batch] * len(rows),
+            "task": [row.partition for row in rows],
+            "sink_partition": [row.partition for row in rows],
+            "sink_offset": [1_000 * batch + number for number in range(len(rows))],
+        }
+        self.places(batch, columns)
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values, pa.int64()))
+        return table
 
     def _counts(self, upto: int, token: str) -> pa.Table:
         groups: dict[tuple[str, str, int, int], list[int]] = defaultdict(list)

@@ -47,7 +47,7 @@ class Peer:
             )
 
     def run(self, **query: Any) -> dict[str, Any]:
-        """How the query went, as `answer` says; see `run_query` for what it can be."""
+        """How the query went, as `answer` says; see `run_query` and `write_rows` for what it can be."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(query) + "\n")
@@ -124,6 +124,15 @@ def run_query(
     return {"error": error}
 
 
+def write_rows(spark: SparkSession, *, sql: str, options: dict[str, str]) -> dict[str, Any]:
+    """Write the rows of a query with Spark's own Kafka sink."""
+    try:
+        spark.sql(sql).coalesce(1).write.format("kafka").options(**options).save()
+    except Exception as raised:
+        return {"error": str(raised)}
+    return {"error": ""}
+
+
 def _frame(spark: SparkSession, *, format: str, options: dict[str, str], name: str = "") -> DataFrame:  # noqa: A002
     reader = spark.readStream.format(format).options(**options)
     if name:
@@ -151,7 +160,9 @@ def main() -> int:
     spark.sparkContext.setLogLevel("ERROR")
     try:
         for line in sys.stdin:
-            answers.write(json.dumps(run_query(spark, **json.loads(line))) + "\n")
+            query = json.loads(line)
+            answer = write_rows(spark, **query) if "sql" in query else run_query(spark, **query)
+            answers.write(json.dumps(answer) + "\n")
             answers.flush()
     finally:
         spark.stop()

@@ -13,6 +13,7 @@ from evensplit.core.state.offset_strategies import LATEST
 from evensplit.kafka.admin.client import ClusterClient
 from evensplit.testing import LocalKafka
 from tests.support.clients import settings
+from tests.support.old_kafka import OldKafka
 from tests.support.waiting import wait_for
 
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
@@ -67,9 +68,9 @@ class Writer:
         return ends(self._kafka, self._topic, partitions)[1] if partitions else []
 
 
-def ends(kafka: LocalKafka, topic: str, partitions: Sequence[int] = (0,)) -> tuple[list[int], list[int]]:
+def ends(kafka: LocalKafka | OldKafka, topic: str, partitions: Sequence[int] = (0,)) -> tuple[list[int], list[int]]:
     """Where the partitions are decided up to, and where they end."""
-    client = ClusterClient("east", replace(settings(kafka.bootstrap_servers), read_committed=True))
+    client = ClusterClient("east", replace(settings(*kafka.bootstrap_servers.split(",")), read_committed=True))
     try:
         wanted = {(topic, partition): LATEST for partition in partitions}
         stable, behind = client.list_offsets(wanted), client.list_offsets(wanted, undecided=True)

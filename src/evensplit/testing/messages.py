@@ -14,13 +14,17 @@ from evensplit.kafka.wire.api import API_VERSIONS, Api
 # kafka-python reads its schemas in a way that Python 3.11 warns of, and where warnings are errors it could not be used.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.protocol import admin, consumer, metadata, sasl
+    from kafka.protocol import admin, consumer, metadata, producer, sasl
     from kafka.protocol.consumer import offsets
 
 _CLASSES: dict[int, tuple[Any, Any]] = {
     request.API_KEY: (request, response)
     for request, response in (
+        (admin.CreateTopicsRequest, admin.CreateTopicsResponse),
+        (admin.DescribeConfigsRequest, admin.DescribeConfigsResponse),
         (admin.DescribeGroupsRequest, admin.DescribeGroupsResponse),
+        (admin.DescribeTransactionsRequest, admin.DescribeTransactionsResponse),
+        (admin.ListTransactionsRequest, admin.ListTransactionsResponse),
         (consumer.FetchRequest, consumer.FetchResponse),
         (consumer.ListOffsetsRequest, consumer.ListOffsetsResponse),
         (consumer.OffsetCommitRequest, consumer.OffsetCommitResponse),
@@ -29,6 +33,10 @@ _CLASSES: dict[int, tuple[Any, Any]] = {
         (metadata.ApiVersionsRequest, metadata.ApiVersionsResponse),
         (metadata.FindCoordinatorRequest, metadata.FindCoordinatorResponse),
         (metadata.MetadataRequest, metadata.MetadataResponse),
+        (producer.AddPartitionsToTxnRequest, producer.AddPartitionsToTxnResponse),
+        (producer.EndTxnRequest, producer.EndTxnResponse),
+        (producer.InitProducerIdRequest, producer.InitProducerIdResponse),
+        (producer.ProduceRequest, producer.ProduceResponse),
         (sasl.SaslAuthenticateRequest, sasl.SaslAuthenticateResponse),
         (sasl.SaslHandshakeRequest, sasl.SaslHandshakeResponse),
     )

@@ -22,8 +22,12 @@ def test_all_codes_are_as_kafka_python_has_them() -> None:
 
 def test_the_constants_are_the_codes_with_these_names() -> None:
     constants = {name: code for name, code in vars(error_codes).items() if isinstance(code, int)}
-    # Kafka's own names, which differ from kafka-python's for two of them.
-    named = {"UNKNOWN_SERVER_ERROR": "UNKNOWN", "INVALID_TOPIC_EXCEPTION": "INVALID_TOPIC"}
+    # Kafka's own names, which differ from kafka-python's for three of them.
+    named = {
+        "UNKNOWN_SERVER_ERROR": "UNKNOWN",
+        "INVALID_TOPIC_EXCEPTION": "INVALID_TOPIC",
+        "MESSAGE_TOO_LARGE": "MESSAGE_SIZE_TOO_LARGE",
+    }
     assert {name: error_name(code) for name, code in constants.items()} == {
         name: named.get(name, name) for name in constants
     }

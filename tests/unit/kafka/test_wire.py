@@ -10,6 +10,7 @@ import pytest
 
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.wire.primitives import OutOfTime, Reader, Undecodable, Writer
+from evensplit.kafka.wire.responses import read_api_versions
 from tests.support.scripted_cluster import topic_id
 
 
@@ -174,3 +175,21 @@ def test_lengths_as_varints(length: int) -> None:
 def test_text_that_no_length_can_tell() -> None:
     with pytest.raises(struct.error):
         Writer(flexible=False).text("x" * 32_768)
+
+
+def test_features_that_the_cluster_has_agreed_on() -> None:
+    """ApiVersions of Kafka 4.3, in short: one request, then tagged fields with two finalized features."""
+    supported = b"\0" + bytes([14]) + b"\x02" + b"\x08x.level" + struct.pack(">hh", 0, 9) + b"\0"
+    agreed = b"".join(
+        name + struct.pack(">hh", level, level) + b"\0"
+        for name, level in ((b"\x14transaction.version", 2), (b"\x11metadata.version", 29))
+    )
+    finalized = b"\x02" + bytes([len(agreed) + 1]) + b"\x03" + agreed
+    body = struct.pack(">h", 0) + b"\x02" + struct.pack(">hhh", 26, 0, 5) + b"\0" + struct.pack(">i", 0)
+    data = body + b"\x02" + supported + finalized
+    found = read_api_versions(reader(data), 3)
+    assert found.versions == {26: (0, 5)}
+    assert found.features == {"transaction.version": 2, "metadata.version": 29}
+    assert read_api_versions(reader(body + b"\0"), 3).features == {}
+    with pytest.raises(Undecodable):
+        read_api_versions(reader(data[:-4]), 3)

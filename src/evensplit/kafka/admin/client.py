@@ -40,7 +40,7 @@ from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.wire.api import EARLIEST_LOCAL, EARLIEST_LOCAL_VERSION, LIST_OFFSETS
 from evensplit.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, describe_code, is_retriable
 from evensplit.kafka.wire.requests import write_list_offsets
-from evensplit.kafka.wire.responses import ByTopic, ListedOffset
+from evensplit.kafka.wire.responses import ByTopic, ListedOffset, Metadata
 
 OFFSET_MAX = (1 << 63) - 1
 """Higher than any offset, since every record has a next offset."""
@@ -72,17 +72,17 @@ class ClusterClient:
         with self._calls.call() as (session, deadline):
             response = session.metadata(named_topics(subscription), deadline)
             broker = session.answering
-        topics = (
-            TopicState(
-                one.name,
-                one.topic_id,
-                one.is_internal,
-                [partition.partition_index for partition in one.partitions],
-                one.error_code,
-            )
-            for one in response.topics
-        )
-        return replace(list_subscribed(subscription, response.cluster_id, topics), broker=broker)
+        return replace(list_subscribed(subscription, response.cluster_id, _states(response)), broker=broker)
+
+    def describe_topics(self, names: Collection[str]) -> list[TopicState]:
+        """These topics, in this order, as one broker knows them; the codes are its own.
+
+        Raises ClusterUnreachable or UnsupportedBroker, as `list_partitions`.
+        """
+        with self._calls.call() as (session, deadline):
+            found = {one.name: one for one in _states(session.metadata(names, deadline))}
+        missing = TopicState("", "", False, (), UNKNOWN_TOPIC_OR_PARTITION)
+        return [found.get(name, missing._replace(name=name)) for name in names]
 
     def turn(self) -> None:
         """See `ClusterPort.turn`."""
@@ -347,6 +347,19 @@ class _OffsetLookup:
             return ClusterUnreachable(self._session.cluster, detail)
         retried = "" if key in self._absent else f"; retried in vain {self._timeout}"
         return BrokerError(self._session.cluster, f"{error.detail}{more}{retried}", error.code)
+
+
+def _states(response: Metadata) -> list[TopicState]:
+    return [
+        TopicState(
+            one.name,
+            one.topic_id,
+            one.is_internal,
+            [partition.partition_index for partition in one.partitions],
+            one.error_code,
+        )
+        for one in response.topics
+    ]
 
 
 def _tells(error: ClusterError, grace: Deadline) -> bool:

@@ -129,7 +129,7 @@ class _Attempts:
 
     def _find(self) -> Address | None:
         """Where the coordinator is; None if the brokers have none at the moment."""
-        build = partial(write_find_coordinator, self._group)
+        build = partial(write_find_coordinator, [self._group])
         response = self._session.ask_any(FIND_COORDINATOR, build, self._deadline)
         answer = response.coordinators[0]
         if answer.error_code:

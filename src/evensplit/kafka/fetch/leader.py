@@ -9,6 +9,7 @@ import logging
 import select
 from collections import deque
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from evensplit._kernel import FetchedResponse
 from evensplit.errors import ClusterUnreachable
@@ -97,10 +98,19 @@ class Leader:
             self.connection = None
 
 
-def wait_for_answers(asked: Sequence[Leader], wait_s: float, poll: select.poll) -> list[Leader]:
-    """The leaders among `asked` that have sent something, after waiting for the first one up to `wait_s`."""
-    by_descriptor: dict[int, Leader] = {}
-    ready: list[Leader] = []
+class Connected(Protocol):
+    """Somebody with a connection."""
+
+    connection: Connection | None
+
+
+_Asked = TypeVar("_Asked", bound=Connected)
+
+
+def wait_for_answers(asked: Sequence[_Asked], wait_s: float, poll: select.poll) -> list[_Asked]:
+    """Those of `asked` that have sent something, after waiting for the first one up to `wait_s`."""
+    by_descriptor: dict[int, _Asked] = {}
+    ready: list[_Asked] = []
     for leader in asked:
         assert leader.connection is not None
         by_descriptor[leader.connection.fileno()] = leader
@@ -108,5 +118,5 @@ def wait_for_answers(asked: Sequence[Leader], wait_s: float, poll: select.poll) 
         if leader.connection.has_bytes():
             ready.append(leader)
     # A millisecond more, so that whatever is due at that time is due.
-    wait_ms = 0.0 if ready else min(max(0.0, wait_s), POLL_MAX_S) * 1000 + 1
+    wait_ms = 0.0 if ready or wait_s <= 0 else min(wait_s, POLL_MAX_S) * 1000 + 1
     return [*ready, *(by_descriptor[descriptor] for descriptor, _ in poll.poll(wait_ms))]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from evensplit._kernel import ColumnBuilder, KernelError
+from evensplit._kernel import Census, ColumnBuilder, KernelError, take_census
 from evensplit.core.model import Range, RangeEpochs, SplitId
 from evensplit.errors import CorruptRecordsError
 from evensplit.kafka.fetch.columns import row_schema, to_record_batch
@@ -114,18 +114,82 @@ def read_ranges(
             `OldMessageFormat` (before Kafka 0.11), `TimestampOutOfRange`, `UndecodableRecord` and `ConditionFailed`.
     """
     limits = limits or LaneLimits()
-    fetcher = Fetcher(
-        _reads(ranges, clusters, epochs),
+    reads = _reads(ranges, clusters, epochs)
+    fetcher = _fetcher(reads, clusters, pool, topic_ids or {}, cluster_ids or {}, skip_lost, limits)
+    return _read(fetcher, _rows(columns, limits, null_timestamps, decodings), count)
+
+
+def read_headers(
+    ranges: Sequence[Range],
+    clusters: Mapping[str, ClientSettings],
+    *,
+    topic_ids: Mapping[tuple[str, str], str] | None = None,
+    skip_lost: bool = False,
+    limits: LaneLimits | None = None,
+    pool: Pool = POOL,
+) -> Iterator[tuple[SplitId, Census]]:
+    """The headers of all record batches that cover an offset of `ranges`, each once and checked against its CRC-32C.
+
+    Within a split they ascend; how splits alternate is not defined. Records are fetched, and not decoded. Which are
+    committed, headers do not say: the markers between them do. Everything else is as for `read_ranges`, and so are the
+    errors.
+    """
+    limits = limits or LaneLimits()
+    reads = _reads(ranges, clusters, None)
+    fetcher = _fetcher(reads, clusters, pool, topic_ids or {}, {}, skip_lost, limits)
+    return _headers(fetcher, limits.batch_bytes_max)
+
+
+def _fetcher(
+    reads: Sequence[PartitionRead],
+    clusters: Mapping[str, ClientSettings],
+    pool: Pool,
+    topic_ids: Mapping[tuple[str, str], str],
+    cluster_ids: Mapping[str, str],
+    skip_lost: bool,
+    limits: LaneLimits,
+) -> Fetcher:
+    return Fetcher(
+        reads,
         clusters,
         pool,
-        topic_ids=topic_ids or {},
-        cluster_ids=cluster_ids or {},
+        topic_ids=topic_ids,
+        cluster_ids=cluster_ids,
         skip_lost=skip_lost,
         response_bytes_max=limits.response_bytes_max,
         buffer_bytes_max=limits.buffer_bytes_max,
         batch_bytes_max=limits.batch_bytes_max,
     )
-    return _read(fetcher, _rows(columns, limits, null_timestamps, decodings), count)
+
+
+def _headers(fetcher: Fetcher, batch_bytes_max: int) -> Iterator[tuple[SplitId, Census]]:
+    try:
+        for data, spans in fetcher.responses():
+            for span in spans:
+                split, begin = span.read.split, span.begin
+                bounds = {"offset_start": span.start, "offset_end": span.offset_end}
+                try:
+                    census = take_census(data, begin, span.end, **bounds)
+                except KernelError as error:
+                    raise refused_by_kernel(split, span.start, data, begin, error, batch_bytes_max) from error
+                _settle(fetcher, span, census.offset_next)
+                if census.batches:
+                    yield split, census
+        fetcher.compare_names()
+    finally:
+        fetcher.close()
+
+
+def _settle(fetcher: Fetcher, span: Span, offset: int) -> None:
+    """Note that what is in a span leads to `offset`."""
+    if span.position is None:
+        fetcher.advance(span.read, offset)
+    elif offset != span.position:
+        raise CorruptRecordsError(
+            *span.read.split,
+            span.start,
+            f"the headers of its record batches lead to offset {span.position}, what is in them to {offset}; {DAMAGED}",
+        )
 
 
 class _Rows(NamedTuple):
@@ -226,13 +290,4 @@ def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Itera
             yield rows.handed_out()
         else:
             builder.add_writer(cluster, appended.missing, *rows.decodings.writers(cluster, appended.missing))
-    if span.position is None:
-        fetcher.advance(span.read, offset)
-    elif offset != span.position:
-        raise CorruptRecordsError(
-            cluster,
-            topic,
-            partition,
-            span.start,
-            f"the headers of its record batches lead to offset {span.position}, what is in them to {offset}; {DAMAGED}",
-        )
+    _settle(fetcher, span, offset)

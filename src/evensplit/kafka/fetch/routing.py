@@ -138,7 +138,7 @@ class Routing:
     def rest(self, cluster: str) -> None:
         """Pause before leaders are looked up again: longer each time, as long as no read makes progress."""
         settings = self._settings[cluster]
-        pause_s = _pause_s(settings, self._failures)
+        pause_s = pause_after(settings, self._failures)
         self._failures += 1
         searched = next((read for read in self.unassigned if read.search is not None), None)
         if searched is not None and searched.search is not None:
@@ -221,7 +221,7 @@ class Routing:
                 break
             if failures:
                 with self._waiting():
-                    self._clock.sleep(_pause_s(settings, failures - 1))
+                    self._clock.sleep(pause_after(settings, failures - 1))
         if others:
             raise problems.mixed(*next(iter(others.values())))
         if denied_s:
@@ -395,6 +395,6 @@ class Routing:
         self.lose(read, trouble)
 
 
-def _pause_s(settings: ClientSettings, failures: int) -> float:
+def pause_after(settings: ClientSettings, failures: int) -> float:
     """The pause after so many earlier failures: it doubles up to a maximum, and is never 0."""
     return max(min(settings.retry_backoff_ms << min(failures, 16), settings.retry_backoff_max_ms), 1) / 1000

@@ -34,7 +34,7 @@ from evensplit.kafka.net.network import NETWORK, Network
 from evensplit.kafka.net.transport import PROBE_S
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
-from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, Build, software_version
+from evensplit.kafka.wire.api import API_VERSIONS, FETCH, SASL_HANDSHAKE, Api, Build, Request, software_version
 from evensplit.kafka.wire.error_codes import ILLEGAL_SASL_STATE, UNSUPPORTED_VERSION, describe_code
 from evensplit.kafka.wire.frames import BODY_BEGIN, HEAD_BYTES, AnswerTooLong, Frame, Sent, describe_length, framed
 from evensplit.kafka.wire.primitives import OutOfTime, Undecodable
@@ -60,7 +60,9 @@ _Response = TypeVar("_Response")
 
 
 class Connection:
-    """A connection to `address`, with the versions agreed on, and logged in where that is needed.
+    """A connection to `address`, with versions agreed on, and logged in where that is needed.
+
+    `features`: the level of each one that the cluster has agreed on, as far as the broker says (KIP-584).
 
     Requests are answered in the order in which they were sent, and several may be under way: `send`, `send`,
     `receive`, `receive`. Every method that talks to the broker raises
@@ -116,7 +118,7 @@ class Connection:
         self._socket.setblocking(False)
         self._poll.register(self._socket, 0)
         try:
-            self._versions = self._negotiate(deadline)
+            self._versions, self.features = self._negotiate(deadline)
             self._greetings = self._answered
             if access.sasl is not None:
                 # It loads much, for OAuth and Kerberos too, and many clusters need no login.
@@ -133,9 +135,12 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether it is open, was opened by this process, owes no response, and its login holds for long enough."""
-        if not self._open or self._sent or self._pid != os.getpid():
-            return False
-        return self._renew_at_s is None or self._network.clock.now_s() < self._renew_at_s
+        return self._open and not self._sent and self._pid == os.getpid() and not self.spent
+
+    @property
+    def spent(self) -> bool:
+        """Whether its login is about to end: it is not to be used for further requests."""
+        return self._renew_at_s is not None and self._network.clock.now_s() >= self._renew_at_s
 
     def is_quiet(self) -> bool:
         """Whether it is usable, and the other side has neither closed it nor sent anything unasked. Does not wait."""
@@ -173,11 +178,9 @@ class Connection:
         theirs = self._versions.get(api.key)
         if theirs is None or theirs[0] > ours or theirs[1] < api.lowest:
             has = "none" if theirs is None else f"{theirs[0]} to {theirs[1]}"
-            raise UnsupportedBroker(
-                self.cluster,
-                f"{self._where}: the broker knows versions of {api.name}: {has}, expected some of {api.lowest} to "
-                f"{ours}; Kafka 0.11 and later have them",
-            )
+            expected = f"expected some of {api.lowest} to {ours}; Kafka 0.11 and later have them"
+            what = f"{self._where}: the broker knows versions of {api.name}: {has}, {expected}"
+            raise UnsupportedBroker(self.cluster, what)
         return min(ours, theirs[1])
 
     def request(self, api: Api[_Response], build: Build, deadline: Deadline) -> _Response:
@@ -263,27 +266,25 @@ class Connection:
                 self._receive_exactly(view, what, deadline)
             received = end
 
-    def _negotiate(self, deadline: Deadline) -> Mapping[int, tuple[int, int]]:
+    def _negotiate(self, deadline: Deadline) -> tuple[Mapping[int, tuple[int, int]], Mapping[str, int]]:
         """Ask which requests the broker supports. If this version is unknown to it, it answers in version 0."""
         for version in (API_VERSIONS.highest, API_VERSIONS.lowest):
-            request = write_api_versions("evensplit", software_version(), version)
-            self._send(API_VERSIONS, version, request, deadline)
+            self._send(API_VERSIONS, version, write_api_versions("evensplit", software_version(), version), deadline)
             response: ApiVersions = self.receive(deadline)
             if response.error_code != UNSUPPORTED_VERSION:
                 break
         if code := response.error_code:
-            raise BrokerError(
-                self.cluster, f"{self._where}: the broker refused ApiVersions: {describe_code(code)}", code
-            )
-        return response.versions
+            what = f"{self._where}: the broker refused ApiVersions: {describe_code(code)}"
+            raise BrokerError(self.cluster, what, code)
+        return response.versions, response.features
 
     def _send(
-        self, api: Api[Any], version: int, request: bytearray, deadline: Deadline, answer_bytes_max: int | None = None
+        self, api: Api[Any], version: int, request: Request, deadline: Deadline, answer_bytes_max: int | None = None
     ) -> None:
         self._number = (self._number + 1) & 0x7FFFFFFF
         try:
-            with memoryview(framed(api, version, self._number, self._client_id, request)) as view:
-                self._send_all(view, deadline)
+            for piece in framed(api, version, self._number, self._client_id, request):
+                self._send_all(piece, deadline)
         except TimeoutError:
             raise self._failed(f"{api.name} could not be sent in time") from None
         except OSError as error:
@@ -393,7 +394,6 @@ class Connection:
         stranger = not self._versions
         self.close()
         if stranger:
-            return UnsupportedBroker(
-                self.cluster, f"{self._where}: {what}; expected a listener that speaks Kafka's protocol"
-            )
+            expected = "expected a listener that speaks Kafka's protocol"
+            return UnsupportedBroker(self.cluster, f"{self._where}: {what}; {expected}")
         return AnswerRefused(self.cluster, f"{self._where}: {what}; the connection was damaged on the way")

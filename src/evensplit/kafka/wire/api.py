@@ -11,7 +11,7 @@ from functools import cache
 from typing import Generic, NoReturn, TypeVar
 
 from evensplit.kafka.deadline import Deadline
-from evensplit.kafka.wire import group_responses, responses
+from evensplit.kafka.wire import group_responses, produce, responses, transaction_responses
 from evensplit.kafka.wire.primitives import Reader
 
 _NEVER = 1 << 15
@@ -20,13 +20,16 @@ _LONG = 128 << 20
 
 _Response = TypeVar("_Response")
 
-Build = Callable[[int], bytearray]
-"""Writes a request in a version, without its header."""
+Request = bytearray | list[memoryview]
+"""A request without its header: whole, or in pieces, so that what is long need not be copied."""
+
+Build = Callable[[int], Request]
+"""Writes a request in a version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Api(Generic[_Response]):
-    """One kind of request, and how its response is read. `requests` and `group_requests` write it."""
+    """One kind of request, and how its response is read. `requests` and its neighbours write it."""
 
     key: int
     """Kafka's number for it."""
@@ -110,6 +113,9 @@ what was asked."""
 FETCH_BY_NAME_VERSION = 12
 """The highest version of Fetch in which topics go by names."""
 
+PRODUCE = Api(0, "Produce", produce.read_produce, 3, 13, produce.FLEXIBLE_VERSION)
+"""Version 3 (Kafka 0.11) has the record format v2 and transactions (KIP-98); for later ones see `produce`."""
+
 FIND_COORDINATOR = Api(10, "FindCoordinator", group_responses.read_find_coordinator, 0, 6, 3, _SHORT)
 """From version 1 on there are other coordinators than those of groups, from 4 on several in one request (KIP-699)."""
 
@@ -122,6 +128,32 @@ does with the default of the versions before; from 10 on topics go by ids (KIP-8
 
 DESCRIBE_GROUPS = Api(15, "DescribeGroups", group_responses.read_describe_groups, 3, 5, 5)
 """Version 3 is the first that says what the user may do with the group (KIP-430)."""
+
+INIT_PRODUCER_ID = Api(22, "InitProducerId", transaction_responses.read_init_producer_id, 0, 5, 2, _SHORT)
+"""From version 3 on a producer can ask for its next epoch (KIP-360), which is not done here; from 4 on fenced ones are
+told so. In version 6 there are transactions of two phases (KIP-939)."""
+
+ADD_PARTITIONS_TO_TXN = Api(24, "AddPartitionsToTxn", transaction_responses.read_add_partitions_to_txn, 0, 3, 3)
+"""From version 2 on fenced producers are told so; from 4 on it is for brokers alone (KIP-890)."""
+
+END_TXN = Api(26, "EndTxn", transaction_responses.read_end_txn, 0, 5, 3, _SHORT)
+"""From version 2 on fenced producers are told so; with version 5 the producer's epoch rises (KIP-890), which takes
+transaction version 2."""
+
+END_TXN_VERSION_1 = 4
+"""The highest version of EndTxn that does not raise the producer's epoch, as it is in transaction version 1."""
+
+DESCRIBE_TRANSACTIONS = Api(65, "DescribeTransactions", transaction_responses.read_describe_transactions, 0, 0, 0)
+"""Since Kafka 3.0 (KIP-664)."""
+
+LIST_TRANSACTIONS = Api(66, "ListTransactions", transaction_responses.read_list_transactions, 0, 1, 0)
+"""Since Kafka 3.0 (KIP-664); from version 1 on those that have been open for some time (KIP-994)."""
+
+CREATE_TOPICS = Api(19, "CreateTopics", transaction_responses.read_create_topics, 2, 7, 5, _SHORT)
+"""From version 4 on the brokers say how many replicas there are, if one likes (KIP-464)."""
+
+DESCRIBE_CONFIGS = Api(32, "DescribeConfigs", transaction_responses.read_describe_configs, 1, 4, 4, _SHORT)
+"""Version 1 is the first that tells secrets from values that are not set."""
 
 
 @cache

@@ -16,22 +16,44 @@ CORRUPT_MESSAGE = 2
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 NOT_LEADER_FOR_PARTITION = 6
+MESSAGE_TOO_LARGE = 10
 COORDINATOR_NOT_AVAILABLE = 15
 NOT_COORDINATOR = 16
 INVALID_TOPIC_EXCEPTION = 17
+RECORD_LIST_TOO_LARGE = 18
+NOT_ENOUGH_REPLICAS = 19
+NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 ILLEGAL_GENERATION = 22
 UNKNOWN_MEMBER_ID = 25
 REBALANCE_IN_PROGRESS = 27
 TOPIC_AUTHORIZATION_FAILED = 29
 GROUP_AUTHORIZATION_FAILED = 30
 CLUSTER_AUTHORIZATION_FAILED = 31
+INVALID_TIMESTAMP = 32
 UNSUPPORTED_SASL_MECHANISM = 33
 ILLEGAL_SASL_STATE = 34
 UNSUPPORTED_VERSION = 35
+TOPIC_ALREADY_EXISTS = 36
+NOT_CONTROLLER = 41
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+DUPLICATE_SEQUENCE_NUMBER = 46
+INVALID_PRODUCER_EPOCH = 47
+INVALID_TXN_STATE = 48
+INVALID_PRODUCER_ID_MAPPING = 49
+INVALID_TRANSACTION_TIMEOUT = 50
+CONCURRENT_TRANSACTIONS = 51
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 SASL_AUTHENTICATION_FAILED = 58
+UNKNOWN_PRODUCER_ID = 59
 GROUP_ID_NOT_FOUND = 69
 UNKNOWN_LEADER_EPOCH = 75
+UNSUPPORTED_COMPRESSION_TYPE = 76
 OFFSET_NOT_AVAILABLE = 78
+INVALID_RECORD = 87
+PRODUCER_FENCED = 90
+UNKNOWN_TOPIC_ID = 100
+TRANSACTIONAL_ID_NOT_FOUND = 105
+TRANSACTION_ABORTABLE = 120
 
 _GONE = "it was deleted, or this client may not see it"
 _LEADERLESS = "see whether the partition has a leader and in-sync replicas"
@@ -49,8 +71,18 @@ ADVICE: Mapping[int, str] = {
     TOPIC_AUTHORIZATION_FAILED: _FORBIDDEN.format("operations Describe and Read on the topic"),
     GROUP_AUTHORIZATION_FAILED: _FORBIDDEN.format("operations Describe and Read on the group"),
     CLUSTER_AUTHORIZATION_FAILED: _FORBIDDEN.format("operation Describe on the cluster"),
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FORBIDDEN.format("operations Describe and Write on the transactional id"),
 }
 """What it means and what to do, in one clause, for the codes that users meet."""
+
+_DENIED = frozenset(
+    {
+        TOPIC_AUTHORIZATION_FAILED,
+        GROUP_AUTHORIZATION_FAILED,
+        CLUSTER_AUTHORIZATION_FAILED,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 
 # By their codes, from 0 on. After those with a star another attempt may succeed.
@@ -99,7 +131,10 @@ def is_retriable(code: int) -> bool:
     return code in _RETRIABLE
 
 
-def describe_code(code: int) -> str:
-    """Name and number, followed by the advice if there is any: `NAME (3): advice`."""
-    advice = ADVICE.get(code)
+def describe_code(code: int, needs: str = "") -> str:
+    """Name and number, followed by the advice if there is any: `NAME (3): advice`.
+
+    `needs`: what a user lacks that may not do this, where it is not the usual.
+    """
+    advice = _FORBIDDEN.format(needs) if needs and code in _DENIED else ADVICE.get(code)
     return f"{error_name(code)} ({code})" + (f": {advice}" if advice else "")

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from evensplit.errors import AnswerRefused
-from evensplit.kafka.wire.api import Api
+from evensplit.kafka.wire.api import Api, Request
 from evensplit.kafka.wire.primitives import Writer
 
 BODY_BEGIN = 4
@@ -41,15 +41,16 @@ class Sent(NamedTuple):
     """A longer response is refused."""
 
 
-def framed(api: Api[Any], version: int, number: int, client_id: str, request: bytearray) -> bytes:
-    """A whole frame with a request, which `requests` or `group_requests` wrote in `version`."""
+def framed(api: Api[Any], version: int, number: int, client_id: str, request: Request) -> list[memoryview]:
+    """A whole frame with a request that was written in `version`, in as many pieces as it came in."""
+    first, *rest = request if isinstance(request, list) else [memoryview(request)]
     # Even behind it there may be tagged fields, but its text is as of old, so that every broker can read it.
     header = Writer(flexible=False)
     header.numbers(_HEADER, api.key, version, number)
     header.text(client_id)
     tags = b"\0" if api.is_flexible(version) else b""
-    length = _LENGTH.pack(len(header.data) + len(tags) + len(request))
-    return b"".join((length, header.data, tags, request))
+    size = len(header.data) + len(tags) + first.nbytes + sum(piece.nbytes for piece in rest)
+    return [memoryview(b"".join((_LENGTH.pack(size), header.data, tags, first))), *rest]
 
 
 class AnswerTooLong(AnswerRefused):

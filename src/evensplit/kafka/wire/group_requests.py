@@ -6,7 +6,7 @@ Sources: the message definitions of Kafka's protocol, in the versions that `api`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from struct import Struct
 
 from evensplit.core.state.offset_strategies import TopicPartition
@@ -14,8 +14,8 @@ from evensplit.kafka.wire.api import DESCRIBE_GROUPS, FIND_COORDINATOR, OFFSET_C
 from evensplit.kafka.wire.primitives import Writer
 from evensplit.kafka.wire.requests import begin
 
-_GROUP = 0
-"""The kind of coordinator."""
+GROUP, TRANSACTIONAL_ID = 0, 1
+"""What coordinators are for."""
 
 _NO_MEMBER = ""
 _NO_GENERATION = _NO_EPOCH = _BROKERS_DEFAULT = -1
@@ -24,15 +24,17 @@ _INT8, _INT32, _INT64 = Struct(">b"), Struct(">i"), Struct(">q")
 _COMMIT = Struct(">iq")
 
 
-def write_find_coordinator(group: str, version: int) -> bytearray:
-    """Versions 0 to 6."""
+def write_find_coordinator(names: Sequence[str], version: int, *, kind: int = GROUP) -> bytearray:
+    """Versions 0 to 6. `names`: of groups, or of what `kind` says, at least one. Before version 4 only the first
+    counts; version 0 knows groups alone.
+    """
     writer = begin(FIND_COORDINATOR, version)
     if version < 4:
-        writer.text(group)
+        writer.text(names[0])
     if version >= 1:
-        writer.numbers(_INT8, _GROUP)
+        writer.numbers(_INT8, kind)
     if version >= 4:
-        writer.texts([group])
+        writer.texts(names)
     writer.end()
     return writer.data
 

@@ -8,7 +8,7 @@ Sources: the message definitions of Kafka's protocol, in the versions that `api`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 
 from evensplit.core.text import short
@@ -27,11 +27,15 @@ _RESULT = Struct(">ih")
 
 @dataclass(slots=True)
 class Coordinator:
-    """Where the coordinator of a group is. Without an error there is a host, fit to be shown, and a port."""
+    """Where the coordinator of a group is. Without an error there is a host, fit to be shown, and a port.
+
+    `key`: the group, or whatever else was asked about; empty before version 4.
+    """
 
     error_code: int
     host: str
     port: int
+    key: str = ""
 
 
 @dataclass(slots=True)
@@ -52,8 +56,8 @@ def read_find_coordinator(reader: Reader, version: int) -> FindCoordinator:
         return FindCoordinator([_read_coordinator(reader, code)])
     found = []
     for _ in reader.entries(_COORDINATOR_BYTES_MIN):
-        reader.text()  # the group
-        one = _read_coordinator(reader, None)
+        key = reader.text()
+        one = replace(_read_coordinator(reader, None), key=key)
         reader.text_or_none()  # the error in words
         reader.skip_tags()
         found.append(one)

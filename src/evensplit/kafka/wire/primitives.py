@@ -150,22 +150,30 @@ class Reader:
             self.skip_tags()
             yield values
 
-    def skip_int32s(self) -> None:
-        """Pass over an array of numbers of four bytes each."""
+    def skip_int32s(self) -> int:
+        """Pass over an array of numbers of four bytes each. Returns how many there are."""
         count = self._count(4)
         self._at += 4 * count
+        return count
 
     def skip_tags(self) -> None:
         """Pass over the tagged fields that a structure ends with, where it does."""
+        self.tagged(-1)
+
+    def tagged(self, wanted: int) -> Reader | None:
+        """Pass over the tagged fields, too. Returns a reader of what the one with this number has, if it is there."""
         # Most have none, which is one byte.
         if not self._flexible or not (count := self._varint()):
-            return
+            return None
         self._bound(count, _TAG_BYTES_MIN)
+        found = None
         for number in range(count):
             if not number % _ENTRIES_A_LOOK and self._deadline.passed:
                 raise OutOfTime
-            self._varint()
-            self._take(self._varint())
+            tag, content = self._varint(), self._take(self._varint())
+            if tag == wanted:
+                found = Reader(content, 0, flexible=True, deadline=self._deadline)
+        return found
 
     def _count(self, entry_bytes_min: int) -> int:
         count = self._varint() - 1 if self._flexible else self.int32()

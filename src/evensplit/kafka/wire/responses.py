@@ -8,8 +8,8 @@ Sources: the message definitions of Kafka's protocol, in the versions that `api`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import Generic, TypeVar
 
@@ -24,6 +24,8 @@ BROKERS_MAX = 10_000
 RIGHTS_UNKNOWN = -(1 << 31)
 """Instead of what a user may do: the broker was not asked, or does not say."""
 
+_FINALIZED_FEATURES = 2
+_FEATURE_BYTES_MIN = 6
 _NAMED_BYTES_MIN = 3
 _BROKER_BYTES_MIN = 11
 _TOPIC_BYTES_MIN = 9
@@ -40,19 +42,36 @@ _Entry = TypeVar("_Entry")
 
 @dataclass(slots=True)
 class ApiVersions:
-    """The requests that a broker supports. `versions`: lowest and highest of each request, by Kafka's number for it."""
+    """The requests that a broker supports. `versions`: lowest and highest of each request, by Kafka's number for it.
+
+    `features`: the level of each feature that the cluster has agreed on (KIP-584); empty where the broker does not say.
+    """
 
     error_code: int
     versions: dict[int, tuple[int, int]]
+    features: dict[str, int] = field(default_factory=dict)
 
 
 def read_api_versions(reader: Reader, version: int) -> ApiVersions:
     """An answer with UNSUPPORTED_VERSION has the form of version 0, and is not read further (KIP-511)."""
     code = reader.int16()
-    known: dict[int, tuple[int, int]] = {}
-    if code != UNSUPPORTED_VERSION:
-        known = {key: (lowest, highest) for key, lowest, highest in reader.rows(_VERSIONS)}
-    return ApiVersions(code, known)
+    if code == UNSUPPORTED_VERSION:
+        return ApiVersions(code, {})
+    known = {key: (lowest, highest) for key, lowest, highest in reader.rows(_VERSIONS)}
+    features: dict[str, int] = {}
+    if version >= 3 and not code:
+        reader.int32()  # for how long it is throttled
+        finalized = reader.tagged(_FINALIZED_FEATURES)
+        features = {} if finalized is None else dict(_read_features(finalized))
+    return ApiVersions(code, known, features)
+
+
+def _read_features(reader: Reader) -> Iterator[tuple[str, int]]:
+    for _ in reader.entries(_FEATURE_BYTES_MIN):
+        name, level = reader.text(), reader.int16()
+        reader.int16()  # the lowest level
+        reader.skip_tags()
+        yield name, level
 
 
 @dataclass(slots=True)
@@ -96,12 +115,16 @@ class MetadataBroker:
 
 @dataclass(slots=True)
 class MetadataPartition:
-    """A partition's leader, -1 if it has none, and its epoch, -1 if the broker does not tell it."""
+    """A partition's leader, -1 if it has none, and its epoch, -1 if the broker does not tell it.
+
+    `replicas`: how many it has.
+    """
 
     error_code: int
     partition_index: int
     leader_id: int
     leader_epoch: int
+    replicas: int = 0
 
 
 @dataclass(slots=True)
@@ -172,12 +195,12 @@ def _read_partition(reader: Reader, version: int) -> MetadataPartition:
         (code, index, leader), epoch = reader.numbers(_PARTITION), -1
     if index < 0:
         raise Undecodable(f"partition {index}, expected 0 or more")
-    reader.skip_int32s()  # replicas
+    replicas = reader.skip_int32s()
     reader.skip_int32s()  # those in sync
     if version >= 5:
         reader.skip_int32s()  # those that are offline
     reader.skip_tags()
-    return MetadataPartition(code, index, leader, epoch)
+    return MetadataPartition(code, index, leader, epoch, replicas)
 
 
 @dataclass(slots=True)

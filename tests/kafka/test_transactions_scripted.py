@@ -1,0 +1,199 @@
+"""Coordinators of transactional ids that move, are busy, refuse, or do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from evensplit.core.delivery.orders import Ended
+from evensplit.core.delivery.terms import Transaction, Written
+from evensplit.errors import BrokerError, ClusterUnreachable
+from evensplit.kafka.produce.terms import Identity
+from evensplit.kafka.produce.transactions import TransactionClient
+from evensplit.kafka.wire.api import END_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID, Api
+from evensplit.testing.messages import read_request, response_class, write_response
+from tests.support.clients import settings
+from tests.support.scripted import HANG_UP, Scripted
+
+ANSWERED: tuple[Api[Any], ...] = (INIT_PRODUCER_ID, END_TXN)
+
+FORBIDDEN = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): this user may not do that"
+
+Connect = Callable[..., TransactionClient]
+
+
+class Coordinating(Scripted):
+    """The coordinator of every transactional id. It knows nothing of what else is asked about transactions.
+
+    `codes`: of each EndTxn or InitProducerId in turn, and of FindCoordinator by that name. `ended`: what was to end.
+    """
+
+    def __init__(self, codes: Sequence[int] = (), finding: Sequence[int] = ()) -> None:
+        highest: dict[Api[Any], int] = {FIND_COORDINATOR: 3, INIT_PRODUCER_ID: 5, END_TXN: 5}
+        super().__init__(group_codes={"FindCoordinator": finding}, highest=highest)
+        self._answers = list(codes)
+        self.ended: list[tuple[str, int, int, bool]] = []
+
+    def answer(self, key: int, version: int, request: bytes) -> bytes | None:
+        api = next((one for one in ANSWERED if one.key == key), None)
+        if api is None:
+            return super().answer(key, version, request)
+        self.asked.append(api.name)
+        code = self._answers.pop(0) if self._answers else 0
+        if code == HANG_UP:
+            return None
+        if api is END_TXN:
+            read = read_request(api, request, version)
+            self.ended.append((read.transactional_id, read.producer_id, read.producer_epoch, read.committed))
+        producer = {"producer_id": 5, "producer_epoch": 3} if api is INIT_PRODUCER_ID else {}
+        return write_response(api, response_class(api)(version=version, error_code=code, **producer), version)
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    made: list[TransactionClient] = []
+
+    def make(server: str, timeout_ms: int = 10_000) -> TransactionClient:
+        made.append(TransactionClient("east", settings(server, timeout_ms=timeout_ms)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def transaction(name: str) -> Transaction:
+    return Transaction("east", name, 5, 3, (Written("t", 0, 1, 0, 0),))
+
+
+ONE = transaction("g")
+
+
+@pytest.mark.parametrize(
+    "codes, searches",
+    [
+        ((), 1),
+        # Busy, not yet loaded, or broken for a moment: the same one is asked again.
+        ((51, 14, 51, -1, 7), 1),
+        ((16, 15), 3),
+        ((HANG_UP, HANG_UP), 3),
+    ],
+)
+def test_asked_again_until_it_has_ended(connect: Connect, codes: tuple[int, ...], searches: int) -> None:
+    script = Coordinating(codes)
+    with script as server:
+        client = connect(server)
+        assert client.end([ONE], commit=True) == {ONE: Ended.ENDED}
+        assert script.ended == [("g", 5, 3, True)] * (1 + len([one for one in codes if one != HANG_UP]))
+        assert script.asked.count("FindCoordinator") == searches
+        client.close()
+
+
+@pytest.mark.parametrize("code", [47, 48, 49, 53, 90, 120])
+def test_what_is_not_to_be_asked_again_is_uncertain(connect: Connect, code: int) -> None:
+    with Coordinating([code]) as server:
+        client = connect(server)
+        assert client.end([ONE], commit=True) == {ONE: Ended.UNCERTAIN}
+        client.close()
+
+
+@pytest.mark.parametrize("codes, finding", [([51] * 10_000, ()), ((), [15] * 10_000)])
+def test_until_the_deadline(connect: Connect, codes: list[int], finding: list[int]) -> None:
+    with Coordinating(codes, finding) as server:
+        client = connect(server, timeout_ms=200)
+        assert client.end([ONE], commit=False) == {ONE: Ended.UNANSWERED}
+        said = r"'g': .*(51|15)\).*; retried in vain within 200 ms \(kafka\.request\.timeout\.ms\)"
+        with pytest.raises(BrokerError, match=said):
+            client.init("g", 60_000)
+        client.close()
+
+
+def test_all_at_once(connect: Connect) -> None:
+    """More than are under way at a time; each has an answer of its own."""
+    every = [transaction(f"p.{number}") for number in range(250)]
+    script = Coordinating([51 if number % 3 else 90 for number in range(250)])
+    with script as server:
+        client = connect(server)
+        found = client.end(every, commit=True)
+        assert [found[one] for one in every] == [
+            Ended.ENDED if number % 3 else Ended.UNCERTAIN for number in range(250)
+        ]
+        assert sorted(set(script.ended)) == sorted((one.transactional_id, 5, 3, True) for one in every)
+        assert len(script.ended) == 250 + len([number for number in range(250) if number % 3])
+        client.close()
+
+
+def test_identities(connect: Connect) -> None:
+    with Coordinating([51, 51, 14]) as server:
+        client = connect(server)
+        assert client.init("g", 60_000) == client.init_idempotent() == Identity(5, 3)
+        # A broker that says nothing of features has transactions of version 1.
+        assert client.transaction_version() == 1
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "codes, finding, said",
+    [
+        (
+            [53],
+            (),
+            "no producer id could be had: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): this user may not do that",
+        ),
+        (
+            (),
+            [53],
+            "its coordinator is not known: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): this user may not do that",
+        ),
+        ([50], (), "do not allow a transaction timeout of 60000 ms: lower kafka.transaction.timeout.ms"),
+    ],
+)
+def test_final_refusals(connect: Connect, codes: list[int], finding: list[int], said: str) -> None:
+    with Coordinating(codes, finding) as server:
+        client = connect(server)
+        with pytest.raises(BrokerError) as caught:
+            client.init("g", 60_000)
+        assert f"cluster 'east': transactional id 'g': {said}" in str(caught.value).replace("the brokers ", "")
+        client.close()
+
+
+def test_a_user_who_may_not_write(connect: Connect) -> None:
+    with Coordinating([31]) as server:
+        client = connect(server)
+        with pytest.raises(
+            BrokerError, match=r"allow it the operation Write on the topic, or, before Kafka 2\.8, Idem"
+        ):
+            client.init_idempotent()
+        client.close()
+
+
+def test_brokers_before_3_0(connect: Connect) -> None:
+    """Nothing is known of open transactions, but what their tasks have told."""
+    with Coordinating() as server:
+        client = connect(server)
+        assert client.remaining_ms([ONE], lambda one: one.epoch * 100) == {ONE: 300}
+        assert client.list_open("g") == ()
+        client.close()
+
+
+def test_nobody_answers(connect: Connect) -> None:
+    with Coordinating([HANG_UP] * 10_000) as server:
+        client = connect(server, timeout_ms=200)
+        assert client.end([ONE], commit=True) == {ONE: Ended.UNANSWERED}
+        with pytest.raises(ClusterUnreachable, match=r"id 'g': its coordinator did not answer within 200 ms"):
+            client.init("g", 60_000)
+        client.close()
+
+
+def test_what_is_asked_once_is_not_asked_again_without_an_answer(connect: Connect) -> None:
+    """Busy is an answer. Nobody knows what becomes of a request that has none."""
+    script = Coordinating([51, HANG_UP])
+    with script as server:
+        client = connect(server)
+        with pytest.raises(ClusterUnreachable, match="'g'"):
+            client.init("g", 60_000, once=True)
+        assert script.asked.count("InitProducerId") == 2
+        assert client.init("g", 60_000, once=True) == Identity(5, 3)
+        client.close()
