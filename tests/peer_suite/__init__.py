@@ -1,7 +1,7 @@
 """The tests of Spark's own Kafka source, as tests of this one: from what they check, with code of our own.
 
 Where this source differs on purpose, the test says what Spark does and why it is not so here; docs/beside-spark.md has
-all of that in one table. `L` to `O` below are Spark's suites, `1` to `25` the scenarios of them that tell most. What
+all of that in one table. `L` to `P` below are Spark's suites, `1` to `25` the scenarios of them that tell most. What
 has no test says why; `test_table.py` holds the table to what there is. Names of modules are within `tests`.
 
 L: KafkaMicroBatchSourceSuite
@@ -85,4 +85,16 @@ O: KafkaRelationSuite
 | O | read_committed, read_uncommitted | peer_suite/test_transactions.py::test_a_batch_query_reads_what_its_isolation_lets_it_see |
 | O | SPARK-30656 minPartitions | peer_suite/test_batch_reads.py::test_more_tasks_than_partitions |
 | O | V1 relation, V2 relation is used | none: there is one kind of source |
+
+P: KafkaSinkMicroBatchStreamingSuite, KafkaSinkBatchSuite
+
+| | Spark's test | here |
+|---|---|---|
+| P | write to kafka, with headers, with a topic field and option, with a partition | peer_suite/test_writes.py::test_one_word_changed spark/test_write.py::test_all_columns_are_read_back spark/test_write.py::test_the_option_topic_goes_before_the_column_and_the_time_is_a_choice |
+| P | null topic field value, and no topic option | spark/test_write.py::test_a_row_that_cannot_be_written_is_named |
+| P | write data with bad schema, with valid schema but wrong types; with missing required options | spark/test_write.py::test_wrong_options_and_columns_are_one_error |
+| P | streaming write with topic field; w/o topic field, with topic option; topic field and topic option | spark/test_write_stream.py::test_batches_and_a_restart |
+| P | streaming aggregation with an output mode | spark/test_write_stream.py::test_output_modes |
+| P | SPARK-20496 batch fails with incorrect schema; unsupported save modes | spark/test_write.py::test_wrong_options_and_columns_are_one_error |
+| P | generic - write big data with small producer buffer | unit/kafka/test_producer_faults.py::test_each_record_once_and_in_order |
 """  # noqa: E501

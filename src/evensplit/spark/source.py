@@ -10,7 +10,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -21,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class EvenSplitDataSource(DataSource):
-    """Reads any number of Kafka clusters evenly."""
+    """Reads any number of Kafka clusters evenly, and writes to them."""
 
     parallelism: ClassVar[int | None] = None
     """The number of readers if neither option `readers` nor a checkpoint has one; None: that of this machine's
     processors."""
     counts_to: ClassVar[Destination | None] = None
-    """Where tasks tell how many records were left out or undecodable; None: nowhere."""
+    """Where tasks tell how many records were left out or undecodable, and the sink what was written; None: nowhere."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -75,6 +81,39 @@ class EvenSplitDataSource(DataSource):
         except (OptionError, RegistryError) as error:
             return RefusedStreamReader(error)
         return EvenSplitStreamReader(options, self._readers_default(), counts_to=self.counts_to)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """The writer for `df.write`. Raises OptionError for all wrong options and columns at once."""
+        import secrets
+
+        from evensplit.errors import OptionError
+        from evensplit.spark.sink.batch_writer import EvenSplitBatchWriter
+        from evensplit.spark.sink.options import parse_writing, tell_ignored
+
+        options = parse_writing(self.options, schema, stream=False)
+        tell_ignored(options.ignored)
+        if overwrite:
+            raise OptionError(
+                ["the mode is overwrite, and records of a topic are never replaced; expected mode append"]
+            )
+        return EvenSplitBatchWriter(options, secrets.token_hex(8))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """The writer for `df.writeStream`, anew for each batch, and for each commit of one.
+
+        With output mode `complete` (`overwrite`) all rows are appended each time, as by Spark's own sink. Raises
+        OptionError for all wrong options and columns at once; LedgerError if there is no ledger to be had.
+        """
+        from evensplit.spark.sink.options import parse_writing, tell_ignored
+        from evensplit.spark.sink.stream_writer import EvenSplitStreamWriter
+
+        options = parse_writing(self.options, schema, stream=True)
+        tell_ignored(options.ignored)
+        if options.exactly_once:
+            from evensplit.spark.sink.clients import prepare
+
+            prepare(options)
+        return EvenSplitStreamWriter(options, self.counts_to)
 
     def _parsed(self) -> SourceOptions:
         return self._parse(self.options)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.explain.record_counts import Counted, RecordCounts
+from evensplit.explain.written import ClusterWritten, WriteOutcome, WriteReport
 from evensplit.spark.listen import tally as tallies
 from evensplit.spark.listen.tally import CONNECTIONS_MAX, Receiver, Tally, receive
 from evensplit.spark.task import telling as tellings
@@ -28,6 +31,7 @@ from evensplit.spark.task.telling import (
     Told,
     pack,
     tell,
+    tell_written,
     unpack,
 )
 
@@ -291,3 +295,56 @@ def test_a_session_of_a_cluster_listens_where_spark_does(
     assert "are not counted" in caplog.text
     for one in tallies._receivers.values():
         one.close()
+
+
+def written(batch: int = 1, query: str = "q") -> WriteReport:
+    return WriteReport(query, batch, WriteOutcome.DECIDED, {"eu": ClusterWritten(3, 40, committed=1)}, 9, 8, 7, 6)
+
+
+def test_what_was_written_is_told_in_the_same_way(receiver: Receiver, tally: Tally) -> None:
+    assert unpack(pack(written(), SECRET), SECRET) == written()
+    assert say(receiver, pack(written(), receiver.destination.secret)) == TAKEN
+    assert say(receiver, pack(written(2), receiver.destination.secret)) == TAKEN
+    assert tally.writes("q")
+    assert tally.written("q") == (written(), written(2))
+    assert tally.written("q") == ()
+    assert not tally.writes("q")
+
+
+@pytest.mark.parametrize("said", [{}, {"batchId": 1}, [], None, 7, {**written().to_json(), "outcome": "lucky"}])
+def test_a_report_that_is_none_is_not_taken(receiver: Receiver, tally: Tally, said: object) -> None:
+    body = json.dumps({"written": said}).encode()
+    secret = receiver.destination.secret
+    assert say(receiver, hmac.digest(secret, body, "sha256") + body) == b""
+    assert not tally.writes("q")
+
+
+def test_reports_that_nobody_asks_for_are_bounded(tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "WRITERS_MAX", 2)
+    monkeypatch.setattr(tallies, "REPORTS_MAX", 3)
+    for query in ("a", "b", "a", "c"):
+        tally.take(written(query=query))
+    assert [tally.writes(query) for query in ("a", "b", "c")] == [True, False, True]
+    for batch in range(5):
+        tally.take(written(batch, "d"))
+    assert [one.batch for one in tally.written("d")] == [2, 3, 4]
+
+
+def test_a_report_without_anybody_to_tell_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    tell_written(None, written())
+    assert caplog.messages == ["query q, batch 1: wrote 3 records in 1 transaction to eu; decided in 8 ms"]
+    caplog.clear()
+    # An error says that.
+    tell_written(None, replace(written(), outcome=WriteOutcome.FAILED))
+    sent: list[bytes] = []
+
+    def send(to: Destination, message: bytes) -> bool:
+        sent.append(message)
+        return True
+
+    monkeypatch.setattr(tellings, "MESSENGER", Messenger(send))
+    tell_written(Destination("h", 1, SECRET), written())
+    assert (caplog.messages, len(sent)) == ([], 1)

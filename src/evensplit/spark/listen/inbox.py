@@ -24,6 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from evensplit.errors import line_of
 from evensplit.spark.listen.registration import Registration
+from evensplit.spark.listen.tally import TALLY
 
 if TYPE_CHECKING:
     from evensplit.spark.listen.listener import Listener
@@ -201,7 +202,7 @@ class DeferredListener(StreamingQueryListener):
     def _read_all(self, query: str) -> None:
         """Read the events of a query that has ended: the JVM may be gone when somebody asks.
 
-        If it had batches of other sources only, they are dropped.
+        If it had batches of other sources only, and has not told of what it writes, they are dropped.
         """
         with self._lock:
             own = list(self._heard.get(query, ()))
@@ -210,7 +211,8 @@ class DeferredListener(StreamingQueryListener):
             with suppress(Exception):
                 # What cannot be read now is said when it is explained.
                 read[one.number] = one._replace(event=_read(one.kind, one.event))
-        is_other = len(read) == len(own) and _is_of_other_sources([one.event for one in read.values()])
+        is_read = len(read) == len(own) and not TALLY.writes(query)
+        is_other = is_read and _is_of_other_sources([one.event for one in read.values()])
         with self._lock:
             heard = self._heard.pop(query, ())
             now = [read.get(one.number, one) for one in heard if not (is_other and one.number in read)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql.streaming.listener import (
@@ -49,13 +50,29 @@ class Listener:
     def hear(self, event: Event, at_ms: int, *, late: bool) -> None:
         """Take in an event that came at `at_ms`. `late`: its query may have gone on since, or be over."""
         if isinstance(event, QueryStartedEvent):
+            self._take_written(event, at_ms, event.name)
             self._started(event, at_ms, late)
         elif isinstance(event, QueryIdleEvent):
+            self._take_written(event, at_ms)
             self._was_idle(event, at_ms)
         elif isinstance(event, QueryTerminatedEvent):
+            self._take_written(event, at_ms, runs=False)
             self._terminated(event, at_ms)
         else:
+            self._take_written(event.progress, at_ms, event.progress.name)
             self._progressed(event, at_ms)
+
+    def _take_written(
+        self,
+        event: QueryStartedEvent | QueryIdleEvent | QueryTerminatedEvent | StreamingQueryProgress,
+        at_ms: int,
+        name: str | None = None,
+        *,
+        runs: bool = True,
+    ) -> None:
+        """Take in what the query has told of what it writes, if it does, whatever it reads."""
+        query, sinks = str(event.id), self.registration.kept.sinks
+        sinks.hear(query, name, TALLY.written(query), at_ms, run_id=str(event.runId), runs=runs)
 
     def _started(self, event: QueryStartedEvent, at_ms: int, late: bool) -> None:
         """Add the query, unless it has other sources only."""
@@ -133,7 +150,11 @@ class Listener:
                 ours = list(batch_progress({"sources": progress.sources}, unreadable, ends))
             for found in ours:
                 source, end = found.source, progress.sources[found.source]["endOffset"]
-                self.registration.add(_batch(event, found), end, at_ms)
+                batch = _batch(event, found)
+                sink = self.registration.kept.sinks.find(batch.source.query_id)
+                if sink is not None:
+                    batch = replace(batch, written=sink.of(batch.number))
+                self.registration.add(batch, end, at_ms)
                 ends[source] = (end, found.end)
             if source < 0:
                 self._dismiss(progress)

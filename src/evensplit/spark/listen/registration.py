@@ -15,6 +15,7 @@ from evensplit.observe.callbacks import Callbacks
 if TYPE_CHECKING:
     from evensplit.charts import Drawing
     from evensplit.explain.batch import Explanation
+    from evensplit.explain.written import WriteReport
     from evensplit.observe.recorder import BatchSummary, Recorder
     from evensplit.observe.source_view import Batch
     from evensplit.spark.task.telling import Destination
@@ -117,6 +118,17 @@ class Registration:
         found = self._caught_up().past()
         return tuple(
             _progress(one) for one in found if query is None or query in (one.source.name, one.source.query_id)
+        )
+
+    def written(self, query: str | None = None) -> tuple[WriteReport, ...]:
+        """What was told of the last batches that were written with this package's sink, of each query the last 100.
+
+        With those that failed, oldest first; of `query` alone, by its name or id. Queries over other sources have some,
+        too. Nothing is told where there is no `counts_port`.
+        """
+        views = [one.view for one in self._caught_up().sinks.all()]
+        return tuple(
+            report for one in views if query is None or query in (one.name, one.query_id) for report in one.reports
         )
 
     def subscribe(self, callback: Callback) -> Callable[[], None]:

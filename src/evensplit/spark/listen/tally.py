@@ -1,4 +1,4 @@
-"""Takes what tasks tell of the records that they count, and sums it up by batch."""
+"""Takes what tasks tell of the records that they count, and the sink of what it has written, and keeps it by batch."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import socket
 import sys
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evensplit.errors import line_of
-from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, TAKEN, Destination, Told, unpack
+from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, TAKEN, Destination, Message, Told, unpack
 
 if TYPE_CHECKING:
     from evensplit.explain.record_counts import RecordCounts
+    from evensplit.explain.written import WriteReport
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,12 @@ BATCHES_MAX = 12_000
 
 ENTRIES_MAX = 100_000
 """How many counts of clusters are kept; beyond it the oldest batches are forgotten, even if nobody has seen them."""
+
+WRITERS_MAX = 1_000
+"""Of how many queries reports of what was written are kept until somebody asks."""
+
+REPORTS_MAX = 1_000
+"""How many reports of one query are kept; then the oldest are forgotten."""
 
 CONNECTIONS_MAX = 128
 """How many connections are open at a time; when one more comes, the oldest is closed."""
@@ -54,9 +61,13 @@ class Tally:
         self._lock = threading.Lock()
         self._batches: OrderedDict[tuple[str, int], _Batch] = OrderedDict()
         self._entries = 0
+        self._written: OrderedDict[str, deque[WriteReport]] = OrderedDict()
 
-    def take(self, told: Told) -> None:
-        """Add what a task tells."""
+    def take(self, told: Message) -> None:
+        """Add what a task, or the driver's side of a batch, tells."""
+        if not isinstance(told, Told):
+            self._keep(told)
+            return
         key = (told.stream, told.revision)
         with self._lock:
             batch = self._batches.get(key)
@@ -72,6 +83,25 @@ class Tally:
             self._entries += len(batch.clusters)
             while len(self._batches) > BATCHES_MAX or (self._entries > ENTRIES_MAX and len(self._batches) > 1):
                 self._entries -= len(self._batches.popitem(last=False)[1].clusters)
+
+    def _keep(self, report: WriteReport) -> None:
+        with self._lock:
+            own = self._written.pop(report.query, None) or deque(maxlen=REPORTS_MAX)
+            own.append(report)
+            # In the order in which they were last heard of.
+            self._written[report.query] = own
+            if len(self._written) > WRITERS_MAX:
+                self._written.popitem(last=False)
+
+    def writes(self, query: str) -> bool:
+        """Whether a query has told what it has written, and nobody has asked yet."""
+        with self._lock:
+            return query in self._written
+
+    def written(self, query: str) -> tuple[WriteReport, ...]:
+        """What a query, by its id, has written, in the order of its messages; it is then forgotten here."""
+        with self._lock:
+            return tuple(self._written.pop(query, ()))
 
     def pop(self, stream: str, revision: int, *, reads: Callable[[], bool] = lambda: True) -> RecordCounts | None:
         """The counts of a batch that is over, which are then forgotten; None if it does not count, which an empty
@@ -131,7 +161,9 @@ class Receiver:
                         return
                     self._hear(key.fileobj)
         except Exception as error:
-            log.warning("records that are left out or undecodable are not counted any more: %s", line_of(error))
+            log.warning(
+                "records that are left out, undecodable or written are not counted any more: %s", line_of(error)
+            )
         finally:
             for one in list(self._open):
                 self._drop(one)
@@ -199,7 +231,7 @@ def receive(context: Any, port: int) -> Destination | None:
                 found = _receivers[bind, port] = Receiver(TALLY, bind, host, port)
             return replace(found.destination, host=host)
     except Exception as error:
-        log.warning("records that are left out or undecodable are not counted: %s", line_of(error))
+        log.warning("records that are left out, undecodable or written are not counted: %s", line_of(error))
         return None
 
 

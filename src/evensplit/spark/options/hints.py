@@ -23,7 +23,7 @@ _TRUST = "use kafka.ssl.truststore.location, with kafka.ssl.truststore.type=PEM 
 _KEYS = (
     "use kafka.ssl.keystore.location, with kafka.ssl.keystore.type=PEM for a PEM file that holds key and certificate"
 )
-_WRITES = "it is for writing to Kafka, and this source only reads; leave it out"
+_WRITES = "it is for writing: give it to write or writeStream, or leave it out"
 
 _ROWS: tuple[tuple[str, str], ...] = (
     ("path", "topics are named with subscribe: call load() without a path"),
@@ -64,7 +64,9 @@ _ROWS: tuple[tuple[str, str], ...] = (
         "kafka.acks kafka.batch.size kafka.buffer.memory kafka.compression.type kafka.delivery.timeout.ms "
         "kafka.enable.idempotence kafka.key.serializer kafka.linger.ms kafka.max.block.ms "
         "kafka.max.in.flight.requests.per.connection kafka.max.request.size kafka.partitioner.class "
-        "kafka.transaction.timeout.ms kafka.transactional.id kafka.value.serializer includeTimestamp",
+        "kafka.transaction.timeout.ms kafka.transactional.id kafka.value.serializer includeTimestamp delivery ledger "
+        "ledgerCluster transactionalIdPrefix acceptIncomplete cluster kafka.compression.gzip.level "
+        "kafka.compression.lz4.level kafka.compression.zstd.level kafka.partitioner.ignore.keys",
         _WRITES,
     ),
 )

@@ -1,11 +1,14 @@
-"""How a task tells the user's process what it has counted: one small message over TCP, which may get lost.
+"""How Spark's other processes tell the user's what they have counted: small messages over TCP, which may get lost.
 
-Spark has no way for that: it drops the accumulators of Python sources, and their metrics are fixed. The message is not
+Spark has no way for that: it drops the accumulators of Python sources, and their metrics are fixed. A message is not
 secret, but signed, so that nobody else can add to the counts.
 
     32 bytes            HMAC-SHA256 of the rest, with the secret of `Destination`
-    JSON, in UTF-8      {"stream": text, "revision": number, "task": number, "tasks": number,
+    JSON, in UTF-8      of a task that has read:
+                        {"stream": text, "revision": number, "task": number, "tasks": number,
                          "clusters": {cluster: [filtered, undecodable]}}
+                        of the driver's side of a batch that was written:
+                        {"written": `WriteReport.to_json`}
 
 The sender closes its side after it, and is answered with `TAKEN`.
 """
@@ -21,7 +24,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from evensplit.explain.written import WriteReport
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +47,7 @@ REST_S = 60.0
 """For so long a process sends nothing after a message that was not taken in time."""
 
 _MAC_BYTES = 32
+_WRITTEN = "written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +83,28 @@ class Telling(NamedTuple):
     tasks: int
 
 
-def pack(told: Told, secret: bytes) -> bytes:
+Message: TypeAlias = "Told | WriteReport"
+
+
+def pack(message: Message, secret: bytes) -> bytes:
     """The bytes of a message."""
-    body = json.dumps(told._asdict(), separators=(",", ":")).encode()
+    said = message._asdict() if isinstance(message, Told) else {_WRITTEN: message.to_json()}
+    body = json.dumps(said, separators=(",", ":")).encode()
     return hmac.digest(secret, body, "sha256") + body
 
 
-def unpack(message: bytes, secret: bytes) -> Told | None:
+def unpack(message: bytes, secret: bytes) -> Message | None:
     """What a message says; None if it was not made with this secret, or says nothing that can be."""
     signature, body = message[:_MAC_BYTES], message[_MAC_BYTES:]
     if not hmac.compare_digest(signature, hmac.digest(secret, body, "sha256")):
         return None
     try:
         said: Any = json.loads(body)
+        if _WRITTEN in said:
+            # Who reads alone, or registers a session, does not load it.
+            from evensplit.explain.written import written_of
+
+            return written_of(said[_WRITTEN])
         clusters = {str(name): (int(filtered), int(bad)) for name, (filtered, bad) in said["clusters"].items()}
         told = Told(str(said["stream"]), int(said["revision"]), int(said["task"]), int(said["tasks"]), clusters)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
@@ -115,9 +131,9 @@ class Messenger:
         self._wait_s = wait_s
         self._rests_until_s = float("-inf")
 
-    def tell(self, told: Told, to: Destination) -> bool:
+    def tell(self, told: Message, to: Destination) -> bool:
         """Return whether the message was taken in time. Never raises."""
-        if self._clock() < self._rests_until_s or told.tasks > TASKS_MAX:
+        if self._clock() < self._rests_until_s or (isinstance(told, Told) and told.tasks > TASKS_MAX):
             return False
         message = pack(told, to.secret)
         if len(message) > MESSAGE_BYTES_MAX:
@@ -172,3 +188,14 @@ def tell(telling: Telling | None, task: int, counted: Mapping[str, tuple[int, in
             f"{filtered:,}",
             f"{undecodable:,}",
         )
+
+
+def tell_written(to: Destination | None, report: WriteReport) -> None:
+    """Tell what the driver's side of a batch has written; if nobody can be told, log it. Never raises."""
+    if to is not None and MESSENGER.tell(report, to):
+        return
+    from evensplit.explain.written import VISIBLE
+
+    # What was not written is an error besides, which is logged by whoever raises it.
+    if report.outcome in VISIBLE:
+        log.info("query %s, batch %d: %s", report.query, report.batch, report.sentence())

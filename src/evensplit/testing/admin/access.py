@@ -94,7 +94,10 @@ def knows_users(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One access rule: what a user may, or (if not `allowed`) may not do to a topic or group; `*` is every one."""
+    """One access rule: what a user may, or (if not `allowed`) may not do to a topic, a group or a transactional id.
+
+    `*` is every one.
+    """
 
     user: str
     resource_type: int
@@ -112,14 +115,24 @@ class Rule:
 
 
 def rules_for(
-    user: str, topic: str | None, group: str | None, operations: Sequence[str], *, allowed: bool
+    user: str,
+    topic: str | None,
+    group: str | None,
+    operations: Sequence[str],
+    *,
+    allowed: bool,
+    transactional_id: str | None = None,
 ) -> list[Rule]:
     """A rule for each resource and operation. Raises `LocalKafkaError` for no resource or an unknown operation."""
     known = {each.name.lower(): int(each) for each in ACLOperation if each > ACLOperation.ANY}
     unknown = [operation for operation in operations if operation not in known]
     if unknown:
         raise LocalKafkaError(f"operations must be of {', '.join(known)}, not {', '.join(map(repr, unknown))}")
-    named = [(ACLResourceType.TOPIC, topic), (ACLResourceType.GROUP, group)]
+    named = [
+        (ACLResourceType.TOPIC, topic),
+        (ACLResourceType.GROUP, group),
+        (ACLResourceType.TRANSACTIONAL_ID, transactional_id),
+    ]
     rules = [
         Rule(user, int(kind), name, known[operation], allowed)
         for kind, name in named
@@ -127,7 +140,9 @@ def rules_for(
         for operation in operations
     ]
     if not rules:
-        raise LocalKafkaError(f"an access rule for user {user!r} needs a topic or a group, and an operation")
+        raise LocalKafkaError(
+            f"an access rule for user {user!r} needs a topic, a group or a transactional id, and an operation"
+        )
     return rules
 
 
@@ -213,15 +228,18 @@ class AccessHelpers(ChangeHelpers):
         *,
         topic: str | None = None,
         group: str | None = None,
+        transactional_id: str | None = None,
         operations: Sequence[str] = ("read", "describe"),
     ) -> None:
-        """Let a user do this to a topic, a group or both (`*`: every one); on return every running broker knows it.
+        """Let a user do this to a topic, a group, a transactional id or several of them (`*`: every one).
+
+        On return every running broker knows it.
 
         `operations`: Kafka's words in lower case: read, write, describe, all ... Rules stay as long as the data.
         Raises `BrokerError` when Kafka refuses, `LocalKafkaError` for other words, without `Secured(acls=True)`, and
         when it is not done in time.
         """
-        self._add_rules(rules_for(user, topic, group, operations, allowed=True))
+        self._add_rules(rules_for(user, topic, group, operations, allowed=True, transactional_id=transactional_id))
 
     def deny(
         self,

@@ -40,7 +40,7 @@ QUOTAS_VERSION = 1
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET = 0
 PREFERRED = 0
-QUOTAS = ("consumer_byte_rate", "request_percentage")
+QUOTAS = ("consumer_byte_rate", "producer_byte_rate", "request_percentage")
 
 
 def change_settings(
@@ -224,15 +224,17 @@ class ChangeHelpers(TopicHelpers):
         client_id: str,
         *,
         consumer_byte_rate: float | None = None,
+        producer_byte_rate: float | None = None,
         request_percentage: float | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
-        """Give clients with this id quotas: bytes per second to read from each broker, and per cent of its threads.
+        """Give clients with this id quotas, at each broker: bytes per second to read and to write, and per cent of its
+        threads.
 
         None takes a quota away. On return every running broker knows it. Raises `BrokerError` when Kafka refuses,
         `LocalKafkaError` when it is not done in time.
         """
-        given = dict(zip(QUOTAS, (consumer_byte_rate, request_percentage), strict=True))
+        given = dict(zip(QUOTAS, (consumer_byte_rate, producer_byte_rate, request_percentage), strict=True))
         what = f"quotas of clients {client_id!r}"
         requests.check(self._ask(what, timeout_s, change_quotas, client_id, given), self.cluster_id, what)
         expected = {name: value for name, value in given.items() if value is not None}

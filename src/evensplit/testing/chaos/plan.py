@@ -11,7 +11,7 @@ from typing import Any
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.schedule import Planned
 
-QUERIES = (("foreach-batch", "deduplicated"), ("parquet", "counted"), ("async", "deduplicated"))
+QUERIES = (("foreach-batch", "deduplicated"), ("parquet", "counted"), ("async", "deduplicated"), ("kafka", "counted"))
 """What our own job runs unless it is told otherwise, in turn by the seed: a sink without state and one with. All of
 them at once keep two processors busy with nothing but batches, and then every fault is followed by a standstill."""
 

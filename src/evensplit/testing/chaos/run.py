@@ -19,10 +19,12 @@ from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job import spark_source
 from evensplit.testing.chaos.job.memory import MemoryWatcher
 from evensplit.testing.chaos.job.process import JobProcess
+from evensplit.testing.chaos.job.repeated import Repeated
 from evensplit.testing.chaos.job.room import may_mount, room_for_checkpoints
-from evensplit.testing.chaos.job.sinks import SINKS
+from evensplit.testing.chaos.job.sinks import KAFKA, SINKS
 from evensplit.testing.chaos.job.standalone import StandaloneCluster
 from evensplit.testing.chaos.job.task import Task
+from evensplit.testing.chaos.job.topic_reader import SEEN_WITHIN_S, TopicReader, start_reader, written_options
 from evensplit.testing.chaos.job.watch import SinkWatcher
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.nemesis.base import Nemesis
@@ -127,6 +129,8 @@ def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
         raise ChaosError("a job of your own chooses its source itself: give a job, or the source `kafka`, not both")
     if not plan.job and (unknown := [one for one in plan.queries if one not in SINKS]):
         raise ChaosError(f"our job has no query {', '.join(unknown)}; it has {', '.join(SINKS)}")
+    if KAFKA in plan.queries and (plan.job or plan.source != "evensplit"):
+        raise ChaosError(f"the query {KAFKA} is of our own job with evensplit as its source, and needs both")
     there = {plan.spark, plan.source}
     if not plan.job and held_sinks(plan.queries):
         there.add("held-sink")
@@ -153,13 +157,14 @@ def _live(
     """The life of a run. What is entered into `stack` is ended by the caller, in reverse order."""
     standing = Standing("starting the brokers, the metadata service and Spark", faults_total=len(schedule))
     show(standing)
-    arena, sinks, memory = _arena(plan, recorder, stack)
+    arena, reader, sinks, watchers = _arena(plan, recorder, stack)
     workload = arena.workload
 
     def look(phase: str) -> None:
         standing.phase, standing.now_s = phase, recorder.now_s
         standing.written, standing.acknowledged = workload.written, workload.acknowledged
-        for watching in (workload, sinks, arena.job, memory):
+        workload.check()
+        for watching in (arena.job, *watchers):
             watching.check()
         standing.delivered, standing.batches = sinks.rows(), sinks.batches()
         show(standing)
@@ -190,11 +195,16 @@ def _live(
     until_s = recorder.now_s + PEACE_S + GRACE_S
     while recorder.now_s < until_s:
         look("no faults any more: everything has to arrive")
+    until_s = recorder.now_s + SEEN_WITHIN_S
+    while reader is not None and not reader.sees_all() and recorder.now_s < until_s:
+        look("waiting until no transaction is open")
     look("reading the logs with another client")
     workload.read_logs()
 
 
-def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher, MemoryWatcher]:
+def _arena(
+    plan: Plan, recorder: Recorder, stack: ExitStack
+) -> tuple[Arena, TopicReader | None, SinkWatcher, tuple[Repeated, ...]]:
     """Start all parts of a run, with the job as the last one, and what watches them."""
     clusters = stack.enter_context(start_clusters(plan.directory / "kafka", recorder))
     workload = Workload(recorder, clusters, plan.seed, plan.records_per_s)
@@ -213,15 +223,21 @@ def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, Sin
         history=plan.directory / "history",
         began_s=recorder.began_s,
         session=plan.session,
+        written=written_options(clusters),
     )
     stack.enter_context(room_for_checkpoints(task))
+    reader = None
+    if KAFKA in plan.queries:
+        reader = stack.enter_context(start_reader(clusters, task.sink(KAFKA), recorder))
     sinks = stack.enter_context(SinkWatcher(task, recorder))
     workload.life.delivered = sinks.has
     stack.callback(workload.stop)
     workload.start()
     job = stack.enter_context(JobProcess(plan.job, task, recorder))
     memory = stack.enter_context(MemoryWatcher(job, spark, recorder))
-    return Arena(plan.directory, recorder, clusters, metadata, workload, job, spark), sinks, memory
+    arena = Arena(plan.directory, recorder, clusters, metadata, workload, job, spark)
+    watchers: tuple[Repeated, ...] = (sinks, memory) if reader is None else (sinks, memory, reader)
+    return arena, reader, sinks, watchers
 
 
 def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: MetadataService) -> dict[str, str]:

@@ -6,7 +6,7 @@ The declarations are in `spec.clusters`, `spec.query`, `spec.formats`, `spec.reg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from evensplit.kafka.options.client_options import CLIENT_OPTIONS, PREFIX
 from evensplit.kafka.options.option import CLUSTER, Option
@@ -52,8 +52,8 @@ ALIASES: Mapping[str, str] = {alias: one.name for one in DECLARED for alias in o
 """Name of an option elsewhere -> its name here."""
 
 
-def notes(option: Option) -> list[str]:
-    """Sentences about `option` beside its meaning, in Markdown: where it is an error or ignored."""
+def notes(option: Option, among: Iterable[Option] = DECLARED) -> list[str]:
+    """Sentences about `option`, one of `among`, beside its meaning, in Markdown: where it is an error or ignored."""
     found: list[str] = []
     if option.only:
         query = "streaming" if option.only == "stream" else "batch"
@@ -63,7 +63,7 @@ def notes(option: Option) -> list[str]:
         found.append(f"Only with `{option.needs}`.")
     if option.useless_without:
         found.append(f"Without `{option.useless_without}` it is ignored.")
-    excluded = (*option.excludes, *(other.name for other in DECLARED if option.name in other.excludes))
+    excluded = (*option.excludes, *(other.name for other in among if option.name in other.excludes))
     if excluded:
         *most, last = (f"`{name}`" for name in excluded)
         found.append(f"Not together with {' or '.join(filter(None, (', '.join(most), last)))}.")

@@ -20,6 +20,7 @@ from evensplit.testing.chaos.checker.judgements.counted import judge_counted
 from evensplit.testing.chaos.checker.judgements.endings import judge_endings
 from evensplit.testing.chaos.checker.judgements.memory import judge_memory
 from evensplit.testing.chaos.checker.judgements.query import judge_query
+from evensplit.testing.chaos.checker.judgements.written import judge_written
 from evensplit.testing.chaos.checker.ledger import ledger_of
 from evensplit.testing.chaos.checker.sinks import attempts_of, judge_sink
 from evensplit.testing.chaos.checker.verdict import Excuse, Verdict
@@ -55,6 +56,8 @@ def check(directory: Path, *, excuses: Sequence[Excuse] | None = None, bound_s: 
         if query == "counted":
             judge_counted(context, attempts)
         else:
+            if query == "kafka":
+                attempts = judge_written(context, query, attempts)
             judge_query(context, query, attempts, delivery_of(attempts, context.ledger, context.names))
     judge_endings(context, EXCUSES[began.source] if excuses is None else excuses)
     judge_memory(context)

@@ -56,6 +56,16 @@ EVENSPLIT: tuple[Excuse, ...] = (
         (*_BROKERS, *_NETWORK, *_ACCESS, *_TOPICS),
         _OUTAGE,
     ),
+    Excuse(
+        _RAISED.format("WriteError"),
+        (*_BROKERS, *_NETWORK),
+        "A broker did not take records before `kafka.delivery.timeout.ms`, docs/reference/errors.md",
+    ),
+    Excuse(
+        _RAISED.format("TransactionNotEnded"),
+        (*_BROKERS, *_NETWORK),
+        "a broker did not commit one of its transactions in time, docs/reference/errors.md",
+    ),
     Excuse(_RAISED.format("AuthenticationError"), _ACCESS, "Errors come at once, docs/howto/security.md"),
     Excuse(
         r"which is listed as well, so records could be read twice",

@@ -19,6 +19,7 @@ from evensplit.testing.chaos.history.events import BatchDelivered, Event
 _ATTEMPT = re.compile(r"batch-(\d+)/attempt-([^/]+)$")
 _COUNTS = ("cluster", "topic", "partition", "incarnation", "count", "sum", "max")
 _RECORDS = ("cluster", "topic", "partition", "offset", "timestamp", "key", "value")
+_COLUMNS = {"counted": _COUNTS, "kafka": (*_RECORDS, "batch", "task", "sink_partition", "sink_offset")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def _file_sink(directory: Path, query: str, delivered: Sequence[BatchDelivered])
 
 def _attempt(directory: Path, query: str, batch: int, token: str, at_s: float, files: Sequence[Path]) -> Attempt:
     files = [file for file in files if file.exists()]
-    tables = [_read(file, _COUNTS if query == "counted" else _RECORDS) for file in files]
+    tables = [_read(file, _COLUMNS.get(query, _RECORDS)) for file in files]
     rows = pa.concat_tables(tables) if tables else pa.table({})
     names = frozenset(file.relative_to(directory).as_posix() for file in files)
     return Attempt(batch, token, at_s, rows, names)

@@ -37,7 +37,8 @@ class Finding:
     kind: str
     """`lost`, `repeated`, `repeated batch differs`, `reordered`, `wrong offset`, `wrong incarnation`, `wrong place`,
     `aborted but seen`, `part of a transaction`, `made up`, `not in the log`, `changed`, `miscounted`, `stalled`,
-    `liveness`, `nothing delivered`, `vanished` (from the sink), `ended by itself`, `memory`, or one of `NO_PROOF`."""
+    `liveness`, `nothing delivered`, `vanished` (from the sink), `held up` (readers of a
+    topic), `ended by itself`, `memory`, or one of `NO_PROOF`."""
     what: str
     where: str
     """The query, and the partition or the process."""

@@ -295,6 +295,18 @@ class BatchDelivered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadersWaited(Event):
+    """Readers of the sink's topic saw nothing new in a partition, though there was more: it was not committed yet."""
+
+    partition: int
+    offset: int
+    """What they waited for."""
+    waited_s: float
+    over: bool = True
+    """Whether they see it now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryMeasured(Event):
     process: str
     """`driver`, `driver python`, `source python` (in which the source plans), `executor` or `executor python`."""

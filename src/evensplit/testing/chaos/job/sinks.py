@@ -24,6 +24,14 @@ HANG = "hang"
 OFFSETS_EVERY_MS = 5000
 """How often `async` stores its offsets."""
 
+KAFKA = "kafka"
+"""The query that writes to a topic with our own sink."""
+
+WRITTEN_TOPIC, WRITTEN_PARTITIONS = "delivered", 4
+
+OF_HEADERS = (*COLUMNS[:5], "batch", "task")
+"""What headers of a record in that topic say: where it is from, and which task of which batch has written it."""
+
 GROUP = ("cluster", "topic", "partition", "incarnation")
 
 
@@ -85,6 +93,34 @@ def _counted(frame: DataFrame, task: Task, name: str) -> StreamingQuery:
     return _by_batch(counted, task, name, mode="update")
 
 
+def _topic(frame: DataFrame, task: Task, name: str) -> StreamingQuery:
+    """Our own sink, which writes each record once to a topic. Records of one partition read go to one of the topic.
+
+    The time of a batch stands for its number, which a column cannot have: a batch that is repeated has the same one.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    said = {
+        **{column: F.col(column) for column in COLUMNS[:4]},
+        "timestamp": F.unix_millis("timestamp"),
+        "batch": F.unix_millis(F.current_timestamp()),
+        "task": F.spark_partition_id(),
+    }
+    headers = [
+        F.struct(F.lit(column).alias("key"), said[column].cast("string").cast("binary").alias("value"))
+        for column in OF_HEADERS
+    ]
+    chosen = F.pmod(F.hash(*COLUMNS[:3]), F.lit(WRITTEN_PARTITIONS))
+    rows = frame.select("key", "value", F.array(*headers).alias("headers"), chosen.alias("partition"))
+    return (
+        rows.writeStream.format("evensplit")
+        .options(**task.written)
+        .option("checkpointLocation", str(task.checkpoint(name)))
+        .trigger(processingTime=f"{task.trigger_ms} milliseconds")
+        .start()
+    )
+
+
 def _by_batch(frame: DataFrame, task: Task, name: str, *, mode: str = "append", **options: str) -> StreamingQuery:
     """Each attempt of a batch is a directory of its own, complete when `_SUCCESS` is there."""
     sink = task.sink(name)
@@ -116,4 +152,5 @@ SINKS: dict[str, Callable[[DataFrame, Task, str], StreamingQuery]] = {
     "deduplicated": _deduplicated,
     "counted": _counted,
     "async": _asynchronous,
+    KAFKA: _topic,
 }

@@ -41,6 +41,8 @@ class Task:
     """The interval between the beginnings of two batches."""
     session: Mapping[str, str] = field(default_factory=dict)
     """Settings of the Spark session."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """Options of our own sink, for the query `kafka`."""
 
     def checkpoint(self, query: str) -> Path:
         return self.directory / "checkpoint" / query

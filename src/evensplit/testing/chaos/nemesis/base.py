@@ -20,7 +20,7 @@ NEEDS: Mapping[str, str] = {
     "": "",
     "evensplit": "evensplit as the source",
     "standalone": "a standalone cluster of Spark",
-    "held-sink": "a query of our job besides `parquet`",
+    "held-sink": "a query of our job besides `parquet` and `kafka`",
     "mount": "the right to mount file systems",
 }
 """What a nemesis may need: word -> meaning."""

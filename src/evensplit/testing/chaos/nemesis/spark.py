@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evensplit.errors import ChaosError
 from evensplit.testing.admin.requests import wait_until
-from evensplit.testing.chaos.job.sinks import HANG
+from evensplit.testing.chaos.job.sinks import HANG, KAFKA
 from evensplit.testing.chaos.nemesis.base import Harm, nemesis
 
 if TYPE_CHECKING:
@@ -184,8 +184,8 @@ def checkpoint_full(arena: Arena, dice: Random) -> Iterator[Harm]:
 
 
 def held_sinks(queries: Sequence[str]) -> list[str]:
-    """The queries of our own job whose sinks can be held: all but Spark's own file sink."""
-    return [query for query in queries if query != "parquet"]
+    """The queries of our own job whose sinks can be held: all but Spark's own file sink, and a topic."""
+    return [query for query in queries if query not in ("parquet", KAFKA)]
 
 
 def _of_role(arena: Arena, role: str) -> list[int]:

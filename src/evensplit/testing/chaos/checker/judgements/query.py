@@ -23,6 +23,9 @@ def judge_query(context: Context, query: str, attempts: Sequence[Attempt], rows:
         # Its batches come again with other boundaries: what counts is the order in which they came.
         order = np.argsort(np.argsort(np.nan_to_num(at_s, nan=np.inf), kind="stable"), kind="stable")
         batch, first = order.astype(np.int64), np.ones(len(attempts), bool)
+    elif query == "kafka":
+        # What readers saw at one time is a part of a batch.
+        first = np.ones(len(attempts), bool)
     else:
         _judge_repeated_batches(context, query, attempts, batch, first, rows)
     rows = rows.where(first[rows.attempt]) if len(attempts) else rows

@@ -1,0 +1,192 @@
+"""Reads the topic of our own sink as any consumer with `read_committed` does, and keeps what it sees as files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from evensplit.testing.chaos.clusters import ChaosCluster
+from evensplit.testing.chaos.history.events import ReadersWaited
+from evensplit.testing.chaos.history.recorder import Recorder
+from evensplit.testing.chaos.job.repeated import Repeated
+from evensplit.testing.chaos.job.sinks import OF_HEADERS, WRITTEN_PARTITIONS, WRITTEN_TOPIC
+
+EVERY_S = 0.3
+AT_ONCE = 20_000
+ASK_S = 5.0
+TOLD_FROM_S = 2.0
+"""Shorter waits are not recorded: each batch is one."""
+
+TRANSACTION_TIMEOUT_MS = 300_000
+"""Longer than faults last: a transaction that was decided expires only if nobody has committed it after them."""
+
+SEEN_WITHIN_S = TRANSACTION_TIMEOUT_MS / 1000 + 10.0
+"""By then no transaction is open, whatever the job has left open."""
+
+SCHEMA = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("batch", pa.int64()),
+        ("task", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("sink_partition", pa.int64()),
+        ("sink_offset", pa.int64()),
+    ]
+)
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far a partition is read."""
+
+    at: int = 0
+    """The next offset."""
+    waits_at: int = -1
+    """The first offset that cannot be seen yet, though it is in the log; -1 if there is none."""
+    since_s: float = 0.0
+    """Since when."""
+
+
+def written_options(clusters: Mapping[str, ChaosCluster]) -> dict[str, str]:
+    """The options of our own sink: the topic is in the cluster with most brokers."""
+    cluster = _home(clusters)
+    own = {f"kafka.{name}": value for name, value in cluster.source_properties().items()}
+    home = {cluster.name: {"kafka.bootstrap.servers": cluster.servers, **own}}
+    return {
+        "clusters": json.dumps(home),
+        "topic": WRITTEN_TOPIC,
+        "kafka.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+    }
+
+
+def start_reader(clusters: Mapping[str, ChaosCluster], sink: Path, recorder: Recorder) -> TopicReader:
+    """Create the topic, and make a reader of it."""
+    cluster = _home(clusters)
+    cluster.kafka.create_topic(WRITTEN_TOPIC, WRITTEN_PARTITIONS, cluster.replicas)
+    return TopicReader(WRITTEN_TOPIC, WRITTEN_PARTITIONS, cluster.writer_settings(), sink, recorder)
+
+
+def _home(clusters: Mapping[str, ChaosCluster]) -> ChaosCluster:
+    return max(clusters.values(), key=lambda one: (one.replicas, one.name))
+
+
+class TopicReader(Repeated):
+    """Reads a topic for as long as the `with` block lasts. What it sees together is a directory `batch-N` in `sink`.
+
+    `settings`: of librdkafka, for a client that goes past the proxies.
+    """
+
+    def __init__(self, topic: str, partitions: int, settings: dict[str, Any], sink: Path, recorder: Recorder) -> None:
+        super().__init__(self.look, EVERY_S)
+        self._topic = topic
+        self._sink = sink
+        self._recorder = recorder
+        # It has to live for as long as its answers are waited for.
+        self._admin = AdminClient(settings)
+        self._places = {number: _Place() for number in range(partitions)}
+        self._batches = 0
+        self._consumer = Consumer(
+            {
+                **settings,
+                "group.id": "chaos-reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in self._places])
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self.look()
+        for number in self._places:
+            self._tell(number, over=False)
+        self._consumer.close()
+
+    def look(self) -> None:
+        """Take what has become visible since the last time."""
+        rows = [*self._read()]
+        for number in self._places:
+            self._note(number)
+        if rows:
+            attempt = self._sink / f"batch-{self._batches}" / "attempt-0"
+            attempt.mkdir(parents=True)
+            columns = zip(*rows, strict=True)
+            arrays: list[Any] = [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
+            pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), attempt / "part-0.parquet")
+            (attempt / "_SUCCESS").touch()
+            self._batches += 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is more in a log than it sees."""
+        return any(place.waits_at >= 0 for place in self._places.values())
+
+    def sees_all(self) -> bool:
+        """Whether it has read all that is in the logs: then no transaction is open. False also if nobody says."""
+        latest: Any = OffsetSpec
+        wanted = {TopicPartition(self._topic, number): latest.latest() for number in self._places}
+        try:
+            asked = self._admin.list_offsets(wanted, request_timeout=ASK_S)
+            # All records, those of open transactions, too.
+            ends = {partition.partition: future.result().offset for partition, future in asked.items()}
+        except KafkaException:
+            return False
+        return all(self._places[number].at >= end for number, end in ends.items())
+
+    def _read(self) -> Iterator[tuple[Any, ...]]:
+        seen = 0
+        while messages := self._consumer.consume(1_000, timeout=0.2):
+            for message in messages:
+                error = message.error()
+                number, offset = message.partition(), message.offset()
+                if number is None or offset is None:
+                    continue
+                if error is None:
+                    self._places[number].at = offset + 1
+                    yield _row(message)
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its only name.
+                    # What is left until here are markers of transactions.
+                    self._places[number].at = max(self._places[number].at, offset)
+            seen += len(messages)
+            if seen >= AT_ONCE:
+                return
+
+    def _note(self, number: int) -> None:
+        place = self._places[number]
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), cached=True)
+        if place.at > place.waits_at:
+            self._tell(number, over=True)
+        if place.at < end and place.waits_at < 0:
+            place.waits_at, place.since_s = place.at, time.monotonic()
+
+    def _tell(self, number: int, *, over: bool) -> None:
+        place = self._places[number]
+        if place.waits_at < 0:
+            return
+        waited_s = round(time.monotonic() - place.since_s, 3)
+        if waited_s >= TOLD_FROM_S or not over:
+            self._recorder.record(ReadersWaited(partition=number, offset=place.waits_at, waited_s=waited_s, over=over))
+        place.waits_at = -1
+
+
+def _row(message: Message) -> tuple[Any, ...]:
+    headers: dict[str, Any] = dict(message.headers() or [])
+    said = [headers[name].decode() for name in OF_HEADERS]
+    numbers = [int(one) for one in said[2:]]
+    return (*said[:2], *numbers, message.key(), message.value(), message.partition(), message.offset())

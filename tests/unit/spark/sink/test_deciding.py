@@ -1,0 +1,153 @@
+"""What the outcomes of a commit are to a query, and what tasks and the driver's side tell each other."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from evensplit.core.delivery import outcomes
+from evensplit.core.delivery.terms import Decision, State, Transaction, Written
+from evensplit.errors.writing import (
+    BatchIncomplete,
+    LedgerError,
+    RunSuperseded,
+    TransactionNotEnded,
+    TransactionTooOld,
+)
+from evensplit.spark.sink import deciding
+from evensplit.spark.sink.deciding import commit, error_of
+from evensplit.spark.sink.messages import TaskMessage, place_in
+from evensplit.spark.sink.options import parse_writing
+from tests.support.written import struct_type
+
+ONE = Transaction("east", "evensplit.q.h-0", 7, 3, (Written("t", 0, 5, 10, 14), Written("t", 2, 1, 0, 0)))
+OTHER = Transaction("west", "evensplit.q.h-0", 8, 0, (Written("u", 0, 2, 0, 1),))
+DECISION = Decision("q", 4, State.DECIDED, (ONE,))
+
+
+def _raise(outcome: outcomes.Outcome) -> None:
+    error = error_of(outcome, "q", 3, "west")
+    assert error is not None
+    assert "batch 3" in str(error)
+    raise error
+
+
+@pytest.mark.parametrize(
+    "outcome, part",
+    [
+        (outcomes.Superseded(None), "another process has begun to decide"),
+        (outcomes.Superseded(DECISION), "the ledger has batch 4, decided"),
+        (outcomes.GivenUp(), "given up before"),
+        (outcomes.DifferentRows(DECISION, 9), "the query was changed"),
+        (outcomes.DifferentRows(DECISION, 9), "written with 6 rows, and now it has 9"),
+    ],
+)
+def test_what_another_one_decides_is_superseded(outcome: outcomes.Outcome, part: str) -> None:
+    with pytest.raises(RunSuperseded, match=part):
+        _raise(outcome)
+
+
+def test_what_expired_before_it_was_decided_is_too_old() -> None:
+    with pytest.raises(TransactionTooOld, match=r"cluster 'east': t/0: 5; t/2: 1\. Nothing was decided"):
+        _raise(outcomes.TooOld((ONE,)))
+
+
+def test_what_is_decided_and_open_is_not_ended() -> None:
+    places = "decided, and not committed yet: cluster 'east': t/0: 5; t/2: 1; cluster 'west': u/0: 2"
+    with pytest.raises(TransactionNotEnded, match=places):
+        _raise(outcomes.NotEnded(DECISION, (ONE, OTHER)))
+
+
+def test_what_is_decided_and_lost_is_incomplete() -> None:
+    with pytest.raises(BatchIncomplete, match="set acceptIncomplete to 3") as raised:
+        _raise(outcomes.Incomplete(DECISION, (ONE,)))
+    assert (raised.value.batch, raised.value.partitions) == (3, ("t/0: 5", "t/2: 1"))
+
+
+def test_a_decision_that_is_gone_is_the_ledgers_error() -> None:
+    with pytest.raises(LedgerError, match="cluster 'west'"):
+        _raise(outcomes.DecisionMissing(None))
+
+
+class Conducted:
+    """Does nothing, and says what came of it."""
+
+    def __init__(self, outcome: outcomes.Outcome) -> None:
+        self._outcome = outcome
+
+    def conduct(self, _: object) -> outcomes.Outcome:
+        return self._outcome
+
+
+def test_a_commit_that_fails_raises_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = parse_writing({"kafka.bootstrap.servers": "b:1", "topic": "t"}, struct_type("value string"), stream=True)
+
+    def commit_to(outcome: outcomes.Outcome) -> None:
+        monkeypatch.setattr(deciding, "_conductor", lambda *_: Conducted(outcome))
+        commit(parsed, [TaskMessage(6, "q", (ONE,))], 4)
+
+    with pytest.raises(RunSuperseded):
+        commit_to(outcomes.GivenUp())
+    with pytest.raises(TransactionNotEnded):
+        commit_to(outcomes.NotEnded(DECISION, (ONE,)))
+    with pytest.raises(TransactionTooOld):
+        commit_to(outcomes.TooOld((ONE,)))
+    with pytest.raises(BatchIncomplete):
+        commit_to(outcomes.Incomplete(DECISION, (ONE,)))
+    commit_to(outcomes.Finished(DECISION, (ONE,)))
+
+
+@pytest.mark.parametrize(
+    "outcome", [outcomes.NothingToDo(), outcomes.Committed(DECISION, (ONE,)), outcomes.Finished(DECISION)]
+)
+def test_outcomes_that_are_none(outcome: outcomes.Outcome) -> None:
+    assert error_of(outcome, "q", 3, "west") is None
+
+
+def test_a_batch_of_which_nobody_has_said_anything_asks_nobody() -> None:
+    """Its cluster does not exist."""
+    options = {"kafka.bootstrap.servers": "nowhere.invalid:1", "topic": "t"}
+    parsed = parse_writing(options, struct_type("value string"), stream=True)
+    commit(parsed, [], 3)
+    commit(parsed, [TaskMessage(0, "q")], 3)
+
+
+def test_a_message_is_small_and_needs_little_to_be_read() -> None:
+    message = TaskMessage(6, "q", (ONE,), 1_700_000_000_000)
+    data = pickle.dumps(message)
+    assert pickle.loads(data) == message
+    assert len(data) < 700
+    program = (
+        "import pickle, sys; pickle.load(sys.stdin.buffer); "
+        "print([one for one in sys.modules if one.split('.')[0] in ('pyarrow', 'py4j') or one == 'evensplit._kernel'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=True, timeout=60)
+    assert b"pyarrow" not in done.stdout
+    assert b"_kernel" not in done.stdout
+
+
+class Context:
+    """A task's context, as Spark gives it."""
+
+    def __init__(self, **properties: str) -> None:
+        self._properties = properties
+
+    def partitionId(self) -> int:  # noqa: N802
+        return 3
+
+    def taskAttemptId(self) -> int:  # noqa: N802
+        return 17
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
+        return self._properties.get(name)
+
+
+def test_where_a_task_is() -> None:
+    batch = place_in(Context())  # type: ignore[arg-type]
+    assert (batch.partition, batch.attempt, batch.query, batch.batch, batch.run) == (3, 17, "", -1, "")
+    stream = {"sql.streaming.queryId": "q", "streaming.sql.batchId": "12", "spark.jobGroup.id": "r"}
+    place = place_in(Context(**stream))  # type: ignore[arg-type]
+    assert (place.query, place.batch, place.run) == ("q", 12, "r")
