@@ -10,10 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evensplit.core.model import SplitId
+from evensplit.explain.written import ClusterWritten, WriteOutcome
 from evensplit.observe.dashboard import Dashboard
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
 from tests.support.views import NASTY, PLANNED_MS, behind, dealt, feed, keys_of, large, state, states
+from tests.support.write_reports import report, writes
 
 pytestmark = pytest.mark.slow
 
@@ -256,6 +258,23 @@ def test_text_can_be_told_from_what_is_behind_it(opened: Opened, served: Dashboa
     assert not low
     page_light = page.evaluate("parseInt(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])")
     assert page_light < 64 if dark else page_light > 200
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_is_written_is_legible_on_a_phone(opened: Opened, recorder: Recorder, dark: bool) -> None:
+    lost = {
+        "eu": ClusterWritten(1_204, 80_000, committed=2),
+        "us-east": ClusterWritten(30, 90_000, committed=1, lost=1),
+    }
+    writes(recorder, report(0), report(1, WriteOutcome.INCOMPLETE, lost, age_ms=50_000))
+    with Dashboard(recorder, port=0) as served:
+        page = opened(served.url, width=375, dark=dark)
+        expect(page.locator("#written")).to_contain_text("decided, and 1 transaction lost")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        assert not [one for one in page.evaluate(CONTRASTS) if one[0] < CONTRAST_MIN]
+        # The page is told of what is new, and shows it.
+        writes(recorder, report(2))
+        expect(page.locator("#written")).to_contain_text("wrote 1,204 records in 2 transactions to eu")
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -21,6 +21,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import Changes, Move, changes, told
 from evensplit.explain.evenness import Evenness, evenness
 from evensplit.explain.record_counts import RecordCounts
+from evensplit.explain.written import WriteReport
 
 if TYPE_CHECKING:
     from evensplit.charts import Drawing
@@ -118,6 +119,8 @@ class Explanation:
     counts: RecordCounts | None = None
     """Records that were left out or could not be decoded; None: the query has no option that counts them, or that is
     not known."""
+    written: WriteReport | None = None
+    """What was written with this package's sink, and decided; None: it has another sink, or that is not known."""
 
     @property
     def spread(self) -> int:
@@ -131,13 +134,15 @@ class Explanation:
         return sum(one.offsets for one in self.readers)
 
     def sentences(self) -> tuple[str, ...]:
-        """One line for each change; if owners changed, one more that says how even they are now."""
+        """One line for each change; if owners changed, one that says how even they are now; and what was written."""
         lines = list(self.changes.sentences())
         if self.reassigned:
             shown = self.evenness[:EVENNESS_LINES_MAX]
             lines.extend(self._balance(one) for one in shown)
             if len(self.evenness) > len(shown):
                 lines.append(f"… and {len(self.evenness) - len(shown)} more clusters, each balanced on its own")
+        if self.written is not None:
+            lines.append(self.written.sentence())
         return tuple(lines)
 
     def advice(self) -> str:
@@ -160,6 +165,9 @@ class Explanation:
                            "splits": {"unassigned", "assigned", "retained", "finished"},
                            "lag": {"sum", "max", "unknown"}}],
              "counts": {"filtered", "undecodable", "complete", "clusters": [{"id", "filtered", "undecodable"}]},
+             "written": {"queryId", "batchId", "outcome", "atMs", "tookMs", "ageMs", "timeoutMs", "skippedTasks",
+                         "clusters": [{"id", "records", "bytes", "committed", "finished", "aborted", "strays", "lost"}],
+                         "sentence"},
              "notices": [text], "sentences": [text]}
 
         A split is written `cluster/topic/partition`.
@@ -197,6 +205,7 @@ class Explanation:
             "evenness": [one.to_json() for one in self.evenness],
             "clusters": [one.to_json() for one in self.clusters],
             "counts": None if self.counts is None else self.counts.to_json(),
+            "written": None if self.written is None else self.written.to_json(),
             "notices": list(self.notices),
             "sentences": list(self.sentences()),
         }
@@ -248,11 +257,12 @@ def explain(
     plan: BatchPlan | None = None,
     proven: tuple[Evenness, ...] | None = None,
     counts: RecordCounts | None = None,
+    written: WriteReport | None = None,
 ) -> Explanation:
     """Explain the batch from `before` to `after`, with `report`: what was known of the clusters when it was planned.
 
     `plan`, `proven`: its plan (`plan.plan_batch`) and the proofs of its owners (`evenness.evenness`), if they are known
-    already. `counts`: what its tasks counted.
+    already. `counts`: what its tasks counted. `written`: what its sink has told.
 
     Raises CheckpointError if the two are not the start and the end of one batch.
     """
@@ -267,6 +277,7 @@ def explain(
         _notices(report),
         report != Report(),
         counts,
+        written,
     )
 
 

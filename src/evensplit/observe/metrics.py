@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 from evensplit.core.model import Lifecycle
 from evensplit.explain.batch import ClusterView
+from evensplit.observe.metric import CLUSTERS_MAX, OTHERS, Metric, Sample
 from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, SourceStatus
+from evensplit.observe.sink_metrics import SINK_METRICS, of_sink
+from evensplit.observe.sinks import SinkStatus
 from evensplit.observe.source_view import Source, View
-
-CLUSTERS_MAX = 100
-"""How many clusters of a source have series of their own: the first ones, for good. The others are summed up."""
 
 READERS_MAX = 1_000
 """How many readers of a source have series of their own: the first ones, for good. The others are summed up."""
 
 PARTITIONS_MAX = 20_000
 """How many partitions of a source have series, if partitions have any; the others have none."""
-
-OTHERS = "others"
-"""The label of clusters, and of readers, that are summed up."""
-
-Kind = Literal["counter", "gauge"]
 
 STATES = ("starting", "waiting", "running")
 """The states of a source whose query has not ended."""
@@ -38,30 +31,6 @@ _SOURCE = ("query", "source")
 _CLUSTER = (*_SOURCE, "cluster")
 _READER = (*_SOURCE, "reader")
 _PARTITION = (*_CLUSTER, "topic", "partition")
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric, with its labels in their order."""
-
-    name: str
-    kind: Kind
-    labels: tuple[str, ...]
-    help: str
-
-    @property
-    def by_partition(self) -> bool:
-        """Whether it has a series for each partition. Such metrics are exported only if they are asked for."""
-        return "partition" in self.labels
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One value of the metric `name`, with the values of its labels in their order."""
-
-    name: str
-    labels: tuple[str, ...]
-    value: float
 
 
 METRICS = (
@@ -198,6 +167,7 @@ METRICS = (
     Metric("evensplit_partition_position", "gauge", _PARTITION, "The next offset to read."),
     Metric("evensplit_partition_lag_offsets", "gauge", _PARTITION, "Offsets still to be read."),
     Metric("evensplit_partition_reader", "gauge", _PARTITION, "The number of the reader that owns the partition."),
+    *SINK_METRICS,
 )
 """All metrics, in the order in which they are exported."""
 
@@ -231,11 +201,12 @@ class Names:
 def samples(
     watched: Sequence[SourceStatus],
     begun: Sequence[Begun] = (),
+    sinks: Sequence[SinkStatus] = (),
     *,
     partitions: bool = False,
     names: Names | None = None,
 ) -> Iterator[Sample]:
-    """The samples of all sources whose queries run, and the states of queries without a batch.
+    """The samples of all sources and sinks whose queries run, and the states of queries without a batch.
 
     No two have the same name and labels.
 
@@ -245,7 +216,12 @@ def samples(
     running = {(one.view.source.query_id, one.view.source.number): one for one in watched if one.stage in RUNS}
     known = {query for query, _ in running}
     starting = [one for one in begun if one.stage in RUNS and one.source.query_id not in known]
-    sources = (*(one.view.source for one in running.values()), *(one.source for one in starting))
+    writing = [one.view for one in sinks if one.runs]
+    sources = (
+        *(Source(one.query_id, 0, one.name) for one in writing),
+        *(one.view.source for one in running.values()),
+        *(one.source for one in starting),
+    )
     called = (names or Names()).of(sources)
     for other in starting:
         state = other.stage if other.stage in BEGINNINGS else QueryStatus.STARTING
@@ -260,6 +236,8 @@ def samples(
         yield from _of_readers(one.view, labels)
         if partitions:
             yield from _of_partitions(one.view, labels)
+    for sink in writing:
+        yield from of_sink(sink, called[sink.query_id])
 
 
 def _state(stage: QueryStatus, *, waits: bool) -> str:

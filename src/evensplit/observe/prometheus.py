@@ -44,7 +44,8 @@ class EvenSplitCollector(Collector):
         families = _families(partitions=partitions)
         watched = [one for recorder in recorders for one in recorder.watched()]
         begun = [one for recorder in recorders for one in recorder.begun()]
-        for sample in samples(watched, begun, partitions=partitions, names=self._names):
+        sinks = [one for recorder in recorders for one in recorder.sinks.all()]
+        for sample in samples(watched, begun, sinks, partitions=partitions, names=self._names):
             families[sample.name].add_metric([_text(label) for label in sample.labels], sample.value)
         return families.values()
 

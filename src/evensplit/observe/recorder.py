@@ -23,6 +23,7 @@ from evensplit.explain.batch import Explanation
 from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
 from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
+from evensplit.observe.sinks import Sinks
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
 
 QUERIES_MAX = 100
@@ -109,10 +110,13 @@ _Key = tuple[str, int]
 class Recorder:
     """The views of all sources. Safe for several threads, and it never blocks.
 
+    `sinks`: what the queries, and those over other sources, have written.
+
     Work that takes long at many splits is done outside of the lock, so readers never wait for a batch to be taken in.
     """
 
     def __init__(self) -> None:
+        self.sinks = Sinks()
         self._lock = threading.Lock()
         self._watched: OrderedDict[_Key, SourceStatus] = OrderedDict()
         self._begun: dict[str, Begun] = {}

@@ -9,6 +9,7 @@ from weakref import ReferenceType, ref
 from evensplit.core.model import SplitId
 from evensplit.explain.split_history import SplitHistory
 from evensplit.observe.recorder import RUNS, Begun, Recorder, SourceStatus
+from evensplit.observe.sinks import SinkStatus, SinkView
 from evensplit.observe.source_view import Source
 
 
@@ -44,6 +45,16 @@ class RecorderGroup:
     def begun(self) -> tuple[Begun, ...]:
         """All queries without a batch, by recorder, in the order of their starts."""
         return tuple(one for recorder in self._recorders() for one in recorder.begun())
+
+    def sinks(self) -> tuple[SinkStatus, ...]:
+        """All queries that write, each as in the recorder that was added last."""
+        return tuple(
+            {one.view.query_id: one for recorder in self._recorders() for one in recorder.sinks.all()}.values()
+        )
+
+    def sink(self, query_id: str) -> SinkView | None:
+        """What a query has written, by its id; None if it has told nothing."""
+        return next((one.view for one in self.sinks() if one.view.query_id == query_id), None)
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
         """The history of a split, from the latest recorder that has it; see `Recorder.story`."""

@@ -17,6 +17,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation, explain, seen_again
 from evensplit.explain.evenness import Ownership, ownership, proofs
 from evensplit.explain.record_counts import RecordCounts
+from evensplit.explain.written import WriteReport
 from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
 from evensplit.observe.totals import Totals, added
 
@@ -67,6 +68,8 @@ class Batch:
     """How long Spark took for all of it."""
     counts: RecordCounts | None = None
     """What its tasks counted."""
+    written: WriteReport | None = None
+    """What its sink has told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,9 @@ def advance(view: View | None, batch: Batch) -> View:
     held = ownership(batch.start, batch.end)
     proven = view.explanation.evenness if view is not None and view.held == held else proofs(held)
     plan = plan_batch(batch.start, batch.end)
-    explanation = explain(batch.start, batch.end, batch.report, plan=plan, proven=proven, counts=batch.counts)
+    explanation = explain(
+        batch.start, batch.end, batch.report, plan=plan, proven=proven, counts=batch.counts, written=batch.written
+    )
     read = _read(plan)
     lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
     work = Work(

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from evensplit.explain.written import ClusterWritten
 from evensplit.observe.dashboard.app import PAGES_MAX, Pages
 from evensplit.observe.dashboard.view import page as page_module
 from evensplit.observe.dashboard.view.query import PageQuery
@@ -16,6 +17,7 @@ from evensplit.observe.recorder import Recorder, SourceStatus
 from evensplit.observe.source_view import Source
 from tests.support.browsers import client, shown
 from tests.support.views import dealt, feed, keys_of, large, recorder_of, small, state, states
+from tests.support.write_reports import report, writes
 
 ELEMENTS_MAX = 1_500
 
@@ -27,7 +29,10 @@ def recorder() -> Recorder:
 
 @pytest.fixture(scope="module")
 def crowded() -> Recorder:
-    return recorder_of(large, 2)
+    found = recorder_of(large, 2)
+    clusters = {f"cluster-{number}": ClusterWritten(number, 1, lost=1, strays=1) for number in range(99)}
+    writes(found, *(report(batch, clusters=clusters, query="query-2") for batch in range(3)))
+    return found
 
 
 @pytest.mark.lengthy
@@ -80,9 +85,9 @@ def test_what_many_look_at_is_made_once(recorder: Recorder, monkeypatch: pytest.
     made: list[PageQuery] = []
     live = page_module.live
 
-    def counted(watched: SourceStatus, params: PageQuery, splits: page_module.Splits) -> dict[str, Any]:
+    def counted(watched: SourceStatus, params: PageQuery, splits: page_module.Splits, sink: Any) -> dict[str, Any]:
         made.append(params)
-        return live(watched, params, splits)
+        return live(watched, params, splits, sink)
 
     monkeypatch.setattr(page_module, "live", counted)
     pages = Pages()

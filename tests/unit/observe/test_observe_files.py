@@ -16,11 +16,13 @@ import yaml
 
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import encode
+from evensplit.explain.written import WriteOutcome, WriteReport
 from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, samples
 from evensplit.observe.recorder import QueryStatus, Recorder
 from tests.support.batches import Script, orders
 from tests.support.promtool import promtool
+from tests.support.write_reports import report, writes
 
 LABELS = {one.name: set(one.labels) for one in METRICS}
 RULES: list[dict[str, Any]] = yaml.safe_load(files()["alerts.yml"])["groups"][0]["rules"]
@@ -67,7 +69,9 @@ def test_alerts_use_what_is_exported(rule: dict[str, Any]) -> None:
 @pytest.mark.parametrize("expression, legend", TARGETS)
 def test_panels_use_what_is_exported(expression: str, legend: str) -> None:
     check(expression, legend)
-    assert 'query=~"$query", source=~"$source"' in expression
+    # What a query writes is not of one of its sources.
+    chosen = 'query=~"$query"' if "evensplit_sink_" in expression else 'query=~"$query", source=~"$source"'
+    assert f"{{{chosen}}}" in expression
 
 
 def test_the_dashboard_is_one() -> None:
@@ -112,7 +116,7 @@ class Scene:
     """What happens in each minute, and which alerts fire then, by the minute: their names and labels.
 
     `hangs`: no batch is done from the minute on, and Spark says nothing, or else that there is nothing to do (`idle`).
-    `duration_ms`: of the batch of a minute.
+    `duration_ms`: of the batch of a minute. `writes`: what is told then of a batch that was written.
     """
 
     happens: Minute
@@ -121,6 +125,7 @@ class Scene:
     idle: bool = False
     ends: int = 1 << 30
     duration_ms: Callable[[int], int] = field(default=lambda minute: 500)
+    writes: Callable[[int], WriteReport | None] = field(default=lambda minute: None)
 
     def series(self, minutes: int) -> dict[str, list[str]]:
         """What a scraper sees, once a minute: series -> values."""
@@ -136,7 +141,9 @@ class Scene:
                 recorder.query("query-1", QueryStatus.IDLE, minute * 60_000)
             if minute >= self.ends:
                 recorder.query("query-1", QueryStatus.ENDED)
-            for one in samples(recorder.watched()):
+            if (told := self.writes(minute)) is not None:
+                writes(recorder, told)
+            for one in samples(recorder.watched(), sinks=recorder.sinks.all()):
                 names = next(metric.labels for metric in METRICS if metric.name == one.name)
                 labels = ", ".join(f'{name}="{label}"' for name, label in zip(names, one.labels, strict=True))
                 values = found.setdefault(f"{one.name}{{{labels}}}", [])
@@ -180,12 +187,28 @@ def rescales(minute: int, script: Script) -> None:
     script.rescale(2 + (minute > 20) + (minute > 40))
 
 
+def fails_to_write(at: int) -> Callable[[int], WriteReport]:
+    """A batch is not ended in a minute, and is finished in the next."""
+
+    def told(minute: int) -> WriteReport:
+        outcomes = {at: WriteOutcome.NOT_ENDED, at + 1: WriteOutcome.FINISHED}
+        return report(minute - (minute > at), outcomes.get(minute, WriteOutcome.DECIDED))
+
+    return told
+
+
+def writes_late(minute: int) -> WriteReport:
+    return report(minute, age_ms=40_000 if 20 <= minute < 40 else 20_000)
+
+
 LAG = ("EvensplitLagGrowing", EAST)
 UNREACHABLE = ("EvensplitClusterUnreachable", WEST)
 LOSS = ("EvensplitLossReported", EAST)
 FLAPPING = ("EvensplitMovesFlapping", QUERY)
 SILENT = ("EvensplitSilent", QUERY)
 LONGER = ("EvensplitBatchesGrowing", QUERY)
+NOT_WRITTEN = ("EvensplitBatchNotWritten", {"query": "orders", "outcome": "not ended"})
+OLD = ("EvensplitTransactionsOld", {"query": "orders"})
 
 SCENES = {
     "all is well": Scene(reads_all, {minute: [] for minute in range(0, 90, 10)}),
@@ -203,6 +226,13 @@ SCENES = {
         {40: [], 70: [LONGER]},
         duration_ms=lambda minute: 30_000 * (1 if minute < 40 else 2 ** ((minute - 40) // 8 + 2)),
     ),
+    "a batch is written late": Scene(
+        reads_all, {19: [], 20: [NOT_WRITTEN], 30: [NOT_WRITTEN], 36: []}, writes=fails_to_write(20)
+    ),
+    "the first batch is written late": Scene(
+        reads_all, {0: [NOT_WRITTEN], 10: [NOT_WRITTEN], 20: []}, writes=fails_to_write(0)
+    ),
+    "transactions are open for long": Scene(reads_all, {19: [], 30: [OLD], 41: []}, writes=writes_late),
 }
 MINUTES = 90
 ANNOTATED = {
@@ -210,6 +240,8 @@ ANNOTATED = {
     "EvensplitClusterUnreachable": "cluster west does not answer orders",
     "EvensplitLossReported": "records of cluster east were gone before orders had read them, or perhaps were",
     "EvensplitMovesFlapping": "partitions of orders change their readers in most batches",
+    "EvensplitBatchNotWritten": "a batch of orders could not be written: not ended",
+    "EvensplitTransactionsOld": "transactions of orders are open for 40s, half of their time or more",
 }
 
 

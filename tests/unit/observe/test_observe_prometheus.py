@@ -16,12 +16,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from evensplit.core.state.codec import encode
 from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.observe import metrics as module
-from evensplit.observe.metrics import METRICS, OTHERS, STATES, Metric, Names, samples
+from evensplit.observe.metric import OTHERS, Metric
+from evensplit.observe.metrics import METRICS, STATES, Names, samples
 from evensplit.observe.prometheus import EvenSplitCollector
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source
 from tests.support.batches import Script, eventful, orders, taken
 from tests.support.scrapes import Exported, parsed, value
+from tests.support.write_reports import report, writes
 
 BY_NAME = {one.name: one for one in METRICS}
 
@@ -124,6 +126,7 @@ def test_records_that_are_counted(recorder: Recorder) -> None:
 def test_the_table_is_what_is_exported(recorder: Recorder) -> None:
     """Each metric of the table has a value, and each value is of one in it, with its kind, its help and its labels."""
     counted(recorder)
+    writes(recorder, report())
     families = list(text_string_to_metric_families(exported(recorder, partitions=True)))
     seen: dict[str, Metric] = {}
     for family in families:
@@ -142,7 +145,9 @@ def test_names_are_as_prometheus_wants_them(metric: Metric) -> None:
     assert re.fullmatch(r"evensplit_[a-z]+(_[a-z]+)*", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert not re.search(r"_(ms|milliseconds|minutes|count|sum|bucket)$", metric.name)
-    assert metric.labels[:2] == ("query", "source")
+    # What a query writes is not of one of its sources.
+    assert metric.labels[:2] == ("query", "source") or metric.name.startswith("evensplit_sink_")
+    assert metric.labels[0] == "query"
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", label) for label in metric.labels)
     assert metric.help.endswith(".")
 

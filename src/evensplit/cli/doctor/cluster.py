@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, in_order, taken
 from evensplit.core.text import counted, short
@@ -21,7 +21,7 @@ from evensplit.kafka.cut_off import CutOff
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.net.transport import open_transport, resolve_name
-from evensplit.kafka.options.client import Address, join_address
+from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.security import Access
 from evensplit.kafka.wire.api import DESCRIBE_GROUPS, FETCH, FIND_COORDINATOR, METADATA
 from evensplit.kafka.wire.error_codes import describe_code, is_retriable
@@ -38,14 +38,17 @@ NAMED_MAX = 5
 READ = 1 << 3
 """Kafka's bit for that operation, among those that a user may do (KIP-430)."""
 
+WRITE = 1 << 4
+"""The same for Write."""
+
 _SECRETS = "see what the placeholders stand for here, and that each file is there and can be read"
 _NAME = "check the name in kafka.bootstrap.servers, and that this machine's name server knows it"
 _TCP = "check host and port in kafka.bootstrap.servers, that the broker runs, and that no firewall is in between"
 _TLS = "check kafka.ssl.* and kafka.security.protocol"
 _LOGIN = "check kafka.sasl.* and kafka.security.protocol, and that the brokers know this user"
 _SPEAKS = "check that the port in kafka.bootstrap.servers is that of a Kafka broker, and kafka.security.protocol"
-_METADATA = "check that the brokers of the cluster run, and see their logs"
-_ADVERTISED = (
+METADATA_CURE = "check that the brokers of the cluster run, and see their logs"
+ADVERTISED = (
     "let the brokers advertise addresses (advertised.listeners) that can be reached from here, and from the executors"
 )
 _TOPICS = "check the names, and that this user may Describe the topics (an ACL)"
@@ -66,9 +69,26 @@ class Wanted:
     groups: Mapping[str, bool]
 
 
+class Place(NamedTuple):
+    """A cluster, and how it is reached."""
+
+    id: str
+    settings: ClientSettings
+
+
 def cluster_findings(wanted: Wanted) -> Iterator[Finding]:
     """Each step, as it is taken: what all servers share, each server, and then what the cluster says."""
-    cluster = wanted.options
+    look = _Look(wanted)
+    yield from findings_of(Place(wanted.options.id, wanted.options.settings), look.session, look.steps())
+
+
+def findings_of(
+    cluster: Place, session: Session, steps: Iterable[Step], apart: Iterable[Step] = ()
+) -> Iterator[Finding]:
+    """Each step, as it is taken: what all servers share, each server, and the steps given if one can be used.
+
+    `apart`: steps behind `steps` which do not depend on each other. `session`: what all of them use; it is closed.
+    """
     where = f"cluster {cluster.id}"
     secrets = taken(where, Step("secrets", partial(_secrets, cluster), _SECRETS))
     yield secrets
@@ -85,14 +105,22 @@ def cluster_findings(wanted: Wanted) -> Iterator[Finding]:
     if not reached:
         yield Finding(where, "metadata", Status.SKIPPED, "not looked at, since no bootstrap server can be used")
         return
-    look = _Look(wanted)
     try:
-        yield from in_order(where, look.steps())
+        failed = ""
+        for found in in_order(where, steps):
+            failed = found.step if found.status is Status.FAILED else failed
+            yield found
+        for step in apart:
+            yield Finding(where, step.name, *_not_looked_at(failed)) if failed else taken(where, step)
     finally:
-        look.session.close()
+        session.close()
 
 
-def _secrets(cluster: ClusterOptions) -> str:
+def _not_looked_at(failed: str) -> tuple[Status, str]:
+    return Status.SKIPPED, f"not looked at, since {failed} failed"
+
+
+def _secrets(cluster: Place) -> str:
     access = cluster.settings.security.resolve(cluster.id)
     if access.tls is not None:
         # Stores are files, which are read where a connection is made; whether they can be is known before.
@@ -106,7 +134,7 @@ def _protocol(access: Access) -> str:
     return "SASL_PLAINTEXT" if access.tls is None else "SASL_SSL"
 
 
-def _server_steps(cluster: ClusterOptions, address: Address) -> Iterator[Step]:
+def _server_steps(cluster: Place, address: Address) -> Iterator[Step]:
     access = cluster.settings.security.resolve(cluster.id)
     yield Step("name", partial(_resolved, cluster, address), _NAME)
     yield Step("TCP", partial(_connected, cluster, address), _TCP)
@@ -118,20 +146,20 @@ def _server_steps(cluster: ClusterOptions, address: Address) -> Iterator[Step]:
         yield Step(f"login ({access.sasl.mechanism})", speaking.login, _LOGIN)
 
 
-def _resolved(cluster: ClusterOptions, address: Address) -> str:
-    found = resolve_name(cluster.id, address, _deadline())
+def _resolved(cluster: Place, address: Address) -> str:
+    found = resolve_name(cluster.id, address, step_deadline())
     return f"{address[0]} is {', '.join(dict.fromkeys(str(one[4][0]) for one in found))}"
 
 
-def _connected(cluster: ClusterOptions, address: Address) -> str:
+def _connected(cluster: Place, address: Address) -> str:
     begun_s = time.monotonic()
-    open_transport(cluster.id, address, cluster.settings, _deadline()).close()
+    open_transport(cluster.id, address, cluster.settings, step_deadline()).close()
     return f"connected within {1000 * (time.monotonic() - begun_s):.0f} ms"
 
 
-def _secured(cluster: ClusterOptions, address: Address, access: Access) -> str:
+def _secured(cluster: Place, address: Address, access: Access) -> str:
     assert access.tls is not None
-    deadline = _deadline()
+    deadline = step_deadline()
     try:
         with CutOff(deadline.at_s) as cut:
             secured = open_transport(cluster.id, address, cluster.settings, deadline, (access.tls, cut))
@@ -198,7 +226,7 @@ def _told(shown: Any) -> str:
 class _Speaking:
     """Kafka's protocol at one server. The login comes behind the versions, over one connection."""
 
-    def __init__(self, cluster: ClusterOptions, address: Address, *, has_login: bool) -> None:
+    def __init__(self, cluster: Place, address: Address, *, has_login: bool) -> None:
         self._cluster = cluster
         self._address = address
         self._has_login = has_login
@@ -206,7 +234,7 @@ class _Speaking:
 
     def versions(self) -> str:
         try:
-            connection = Connection(self._cluster.id, self._address, self._cluster.settings, _deadline())
+            connection = Connection(self._cluster.id, self._address, self._cluster.settings, step_deadline())
         except AuthenticationError as error:
             if not self._has_login:
                 raise
@@ -232,8 +260,8 @@ class _Look:
         self._topics: list[MetadataTopic] = []
 
     def steps(self) -> Iterator[Step]:
-        yield Step("metadata", self._metadata, _METADATA)
-        yield Step("advertised addresses", self._advertised, _ADVERTISED)
+        yield Step("metadata", self._metadata, METADATA_CURE)
+        yield Step("advertised addresses", self._advertised, ADVERTISED)
         if self._wanted.topics:
             yield Step("topics", self._described, _TOPICS)
             yield Step("read", self._readable, _READ)
@@ -242,30 +270,14 @@ class _Look:
             yield Step(f"group {group}", look, _COMMITTED if commits else _GROUP)
 
     def _metadata(self) -> str:
-        deadline = _deadline()
         names = named_topics(self._wanted.options.subscription)
         if names is None and not self._wanted.topics:
             names = []
-        self.session.metadata(names, deadline)
-        # The same question again, and with it what this user may do.
-        response = self.session.ask_any(METADATA, partial(write_metadata, names, rights=True), deadline)
-        self._topics = list(response.topics)
-        found = response.cluster_id or "not known"
-        return f"Kafka's cluster id is {found}, {counted(len(response.brokers), 'broker')}"
+        said, self._topics = metadata_of(self.session, names)
+        return said
 
     def _advertised(self) -> str:
-        cluster = self._wanted.options
-        wrong: list[str] = []
-        for node in sorted(self.session.brokers):
-            address = self.session.brokers[node].address
-            try:
-                open_transport(cluster.id, address, cluster.settings, _deadline()).close()
-            except ClusterError as error:
-                wrong.append(f"broker {node}: {error.detail}")
-        if wrong:
-            raise Wrong("; ".join(wrong[:NAMED_MAX]), _ADVERTISED)
-        places = ", ".join(join_address(self.session.brokers[node].address) for node in sorted(self.session.brokers))
-        return f"reached {places}"
+        return advertised(self.session)
 
     def _described(self) -> str:
         from evensplit.kafka.admin.client import ClusterClient
@@ -317,7 +329,7 @@ class _Look:
 
     def _describe(self, group: str, deadline: Deadline) -> DescribedGroup:
         """What the group's coordinator says of it, or the error with which it cannot be found."""
-        answer = self.session.ask_any(FIND_COORDINATOR, partial(write_find_coordinator, group), deadline)
+        answer = self.session.ask_any(FIND_COORDINATOR, partial(write_find_coordinator, [group]), deadline)
         found = answer.coordinators[0]
         if found.error_code:
             return DescribedGroup(found.error_code, "", RIGHTS_UNKNOWN)
@@ -325,5 +337,30 @@ class _Look:
         return connection.request(DESCRIBE_GROUPS, partial(write_describe_groups, group), deadline).groups[0]
 
 
-def _deadline() -> Deadline:
+def metadata_of(session: Session, names: Collection[str] | None) -> tuple[str, list[MetadataTopic]]:
+    """What a cluster says of itself; and of the topics with these names, None for all, with what this user may do."""
+    deadline = step_deadline()
+    session.metadata(names, deadline)
+    # The same question again, and with it what this user may do.
+    response = session.ask_any(METADATA, partial(write_metadata, names, rights=True), deadline)
+    found = response.cluster_id or "not known"
+    return f"Kafka's cluster id is {found}, {counted(len(response.brokers), 'broker')}", list(response.topics)
+
+
+def advertised(session: Session) -> str:
+    """Whether all brokers can be reached where they say. Raises Wrong for those that cannot."""
+    wrong: list[str] = []
+    for node in sorted(session.brokers):
+        address = session.brokers[node].address
+        try:
+            open_transport(session.cluster, address, session.settings, step_deadline()).close()
+        except ClusterError as error:
+            wrong.append(f"broker {node}: {error.detail}")
+    if wrong:
+        raise Wrong("; ".join(wrong[:NAMED_MAX]), ADVERTISED)
+    return f"reached {', '.join(join_address(session.brokers[node].address) for node in sorted(session.brokers))}"
+
+
+def step_deadline() -> Deadline:
+    """That of one step."""
     return Deadline.after(STEP_TIMEOUT_S)

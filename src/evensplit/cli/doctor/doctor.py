@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, cast
 
 import click
 from rich.console import Console
@@ -20,6 +22,10 @@ from evensplit.core.state.offset_strategies import Committed, parts
 from evensplit.core.text import counted, plain
 from evensplit.spark.options.parse import SourceOptions, parse_options
 from evensplit.spark.options.per_cluster import SUBSCRIPTIONS, ClusterOptions
+from evensplit.typed.schema import parse_struct
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 ANY = "[^/]+"
 """The topics of a cluster of which none are named."""
@@ -34,22 +40,30 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
         "evensplit doctor",
         "evensplit doctor -o kafka.bootstrap.servers=broker:9092",
         "evensplit doctor -o metadata=clusters.yaml --format json",
+        "evensplit doctor --sink -o kafka.bootstrap.servers=broker:9092",
     )
 )
 @source_options
+@click.option("--sink", is_flag=True, help="The options are those of a streaming query that writes.")
 @form_option
-def doctor(given: tuple[str, ...], form: str) -> None:
+def doctor(given: tuple[str, ...], sink: bool, form: str) -> None:
     """Check what a query needs, and how to fix what is missing.
 
     Without options, it checks this machine: Java, PySpark, pyarrow, the kernel, the workers' Python and its
     address. With the options of a query, it also checks each cluster: name, connection, TLS and login of each bootstrap
     server, the addresses that brokers advertise, and access to the topics and consumer groups. Topics may be left out.
+    With --sink: whether the query could write there, the ledger, the timeouts of transactions, and those that are open.
     No record is read, nothing is written or committed, and no secret is printed.
     """
-    options = _options(options_of(given)) if given else None
+    said = options_of(given)
+    if sink and not said:
+        raise click.UsageError(
+            "--sink needs the options of the query: -o kafka.bootstrap.servers=host:port, for example"
+        )
+    looks = (_sink_findings(said) if sink else _cluster_findings(_options(said))) if said else iter(())
     console = Console(highlight=False)
     found: list[Finding] = []
-    for one in _findings(options):
+    for one in chain(local_findings(), looks):
         found.append(one)
         if form == "table":
             console.print(_line(one))
@@ -72,10 +86,23 @@ def _options(said: Mapping[str, str]) -> SourceOptions:
         return parse_options(said)
 
 
-def _findings(parsed: SourceOptions | None) -> Iterator[Finding]:
-    yield from local_findings()
-    if parsed is None:
-        return
+def _sink_findings(said: Mapping[str, str]) -> Iterator[Finding]:
+    """Those of a query that writes, with any columns. Raises click.UsageError, and before any of them."""
+    try:
+        # Which columns can be written is said by PySpark's types.
+        from evensplit.cli.doctor.sink import sink_findings
+        from evensplit.spark.row_type import spark_type
+        from evensplit.spark.sink.columns import TYPES
+        from evensplit.spark.sink.options import parse_writing
+    except ModuleNotFoundError as error:
+        raise click.UsageError(f"--sink needs PySpark: pip install 'evensplit[spark]' ({error})") from error
+    columns = spark_type(parse_struct(", ".join(f"{name} {types[0]}" for name, types in TYPES.items())))
+    with wrong_options():
+        parsed = parse_writing(said, cast("StructType", columns), stream=True)
+    return (found for cluster in parsed.clusters for found in sink_findings(parsed, cluster))
+
+
+def _cluster_findings(parsed: SourceOptions) -> Iterator[Finding]:
     clusters: list[ClusterOptions] = []
 
     def read() -> str:

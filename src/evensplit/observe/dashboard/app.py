@@ -20,6 +20,7 @@ from evensplit.observe.dashboard.view import page
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
 from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.sinks import SinkStatus
 
 ASSETS = {
     "dashboard.css": "text/css",
@@ -46,7 +47,7 @@ class Pages:
     def __init__(self) -> None:
         self._group = RecorderGroup()
         self._feed = Feed()
-        self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], None]] = WeakKeyDictionary()
+        self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], object]] = WeakKeyDictionary()
         self._notes: tuple[str, ...] = ()
         self._splits = page.Splits()
         self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
@@ -62,7 +63,11 @@ class Pages:
     def watch(self, recorder: Recorder) -> None:
         """Show what `recorder` hears as well. Adding one again changes nothing."""
         if self._group.add(recorder):
-            self._unsubscribe[recorder] = recorder.subscribe(self._feed.heard, lambda _: self._feed.news())
+            ends = (
+                recorder.subscribe(self._feed.heard, lambda _: self._feed.news()),
+                recorder.sinks.subscribe(lambda _: self._feed.news()),
+            )
+            self._unsubscribe[recorder] = lambda: [end() for end in ends]
             self._feed.news()
 
     def note(self, notes: Sequence[str]) -> None:
@@ -138,12 +143,14 @@ class Pages:
         known = page.find(self._group, params)
         watched = known if isinstance(known, SourceStatus) else None
         code = 404 if known is None and params.source is not None else 200
-        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "params": params}
+        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "written": None, "params": params}
         found |= {"notes": list(self._notes), "choices": page.choices(self._group, known)}
         if watched is not None:
-            found |= page.live(watched, params, self._splits)
+            found |= page.live(watched, params, self._splits, self._group.sink(watched.view.source.query_id))
         elif isinstance(known, Begun):
-            found |= page.begun(known, params)
+            found |= page.begun(known, params, self._group.sink(known.source.query_id))
+        elif isinstance(known, SinkStatus):
+            found |= page.writing(known, params)
         if part != "live":
             awaited = None if watched is None or params.split is None else params.at(watched.view.source)
             found |= {"revision": revision, "split": params.split, "told": Told(awaited=awaited)}

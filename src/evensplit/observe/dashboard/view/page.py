@@ -17,9 +17,11 @@ from evensplit.observe.dashboard.view.chart import make_chart
 from evensplit.observe.dashboard.view.formatting import exact, short
 from evensplit.observe.dashboard.view.grid import make_grid
 from evensplit.observe.dashboard.view.query import PageQuery
-from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun
+from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun, status_of_sink
+from evensplit.observe.dashboard.view.writing import written
 from evensplit.observe.recorder import RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.sinks import SinkStatus, SinkView
 from evensplit.observe.source_view import Source, SplitView, View
 from evensplit.observe.timeline import Kind
 
@@ -29,6 +31,9 @@ LINES_MAX = 12
 """The most lines of notices, and of proofs."""
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
+
+Shown = SourceStatus | Begun | SinkStatus
+"""What a page can be about."""
 
 OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
 """The states in which nothing is read any more."""
@@ -85,10 +90,11 @@ class Splits:
             return made[1]
 
 
-def find(group: RecorderGroup, params: PageQuery) -> SourceStatus | Begun | None:
+def find(group: RecorderGroup, params: PageQuery) -> Shown | None:
     """The source that `params` ask for, or the one with the latest news; None if there is none yet.
 
-    A query without a batch stands for its first source, until it is known which of its sources are ours.
+    A query without a batch stands for its first source, until it is known which of its sources are ours; and so does
+    one over other sources that writes.
     """
     known = _all(group)
     if params.source is None:
@@ -97,17 +103,26 @@ def find(group: RecorderGroup, params: PageQuery) -> SourceStatus | Begun | None
     return next(iter(exact or [one for one in known if params.source == (_source(one).query_id, 0)]), None)
 
 
-def _all(group: RecorderGroup) -> Sequence[SourceStatus | Begun]:
-    """All sources, and all queries without a batch, in the order of `RecorderGroup.watched`."""
-    return sorted((*group.begun(), *group.watched()), key=lambda one: (one.stage in RUNS, one.heard_ms or 0))
+def _all(group: RecorderGroup) -> Sequence[Shown]:
+    """All sources, queries without a batch and others that write, in the order of `RecorderGroup.watched`."""
+    found: list[Shown] = [*group.begun(), *group.watched()]
+    reading = {_source(one).query_id for one in found}
+    found += [one for one in group.sinks() if one.view.query_id not in reading]
+    return sorted(found, key=lambda one: (_runs(one), one.heard_ms or 0))
 
 
-def _source(one: SourceStatus | Begun) -> Source:
+def _runs(one: Shown) -> bool:
+    return one.runs if isinstance(one, SinkStatus) else one.stage in RUNS
+
+
+def _source(one: Shown) -> Source:
+    if isinstance(one, SinkStatus):
+        return Source(one.view.query_id, 0, one.view.name)
     return one.source if isinstance(one, Begun) else one.view.source
 
 
-def begun(one: Begun, params: PageQuery) -> dict[str, Any]:
-    """The values for a query without a batch."""
+def begun(one: Begun, params: PageQuery, sink: SinkView | None = None) -> dict[str, Any]:
+    """The values for a query without a batch. `sink`: as in `live`."""
     return {
         "begun": one,
         "source": one.source,
@@ -115,11 +130,22 @@ def begun(one: Begun, params: PageQuery) -> dict[str, Any]:
         "status": status_of_begun(one),
         "over": one.stage in OVER,
         "awaited": awaited(one),
+        "written": written(sink, runs=one.stage in RUNS),
     }
 
 
-def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, Any]:
-    """The values of the part that changes from batch to batch."""
+def writing(one: SinkStatus, params: PageQuery) -> dict[str, Any]:
+    """The values for a query over other sources that writes."""
+    return {
+        "source": _source(one),
+        "params": replace(params.at(_source(one)), split=None),
+        "status": status_of_sink(one),
+        "written": written(one.view, runs=one.runs),
+    }
+
+
+def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkView | None = None) -> dict[str, Any]:
+    """The values of the part that changes from batch to batch. `sink`: what the query has written."""
     view, explanation = watched.view, watched.view.explanation
     here = replace(params.at(view.source), split=None)
     moved = frozenset(move.split for move in explanation.changes.moves)
@@ -140,6 +166,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, 
         "clusters": _clusters(watched, here),
         "counts": view.totals.counted,
         "uncounted": view.totals.uncounted,
+        "written": written(sink, runs=_reads(watched)),
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
@@ -153,7 +180,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits) -> dict[str, 
     }
 
 
-def choices(group: RecorderGroup, shown: SourceStatus | Begun | None) -> Sequence[tuple[str, str, bool]]:
+def choices(group: RecorderGroup, shown: Shown | None) -> Sequence[tuple[str, str, bool]]:
     """Name, value in an address, and whether it is shown, of each source; the one with the latest news first."""
     sources = [_source(one) for one in _all(group)[::-1]]
     names = list(map(str, sources))

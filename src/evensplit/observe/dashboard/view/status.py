@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evensplit.observe.recorder import RUNS, Begun, QueryStatus, SourceStatus
+from evensplit.observe.sinks import SinkStatus
 from evensplit.observe.source_view import View
 
 SHOWN_MAX = 3
@@ -53,6 +54,11 @@ def status_of_begun(begun: Begun) -> Status:
         return Status("good", "reading its first batch", begun.since_ms)
     stage = QueryStatus.STARTING if begun.stage in RUNS else begun.stage
     return Status(*_STAGES[stage], begun.since_ms)
+
+
+def status_of_sink(sink: SinkStatus) -> Status:
+    """The same for a query over other sources."""
+    return Status("good", "writes, and reads other sources") if sink.runs else Status("off", "ended", sink.heard_ms)
 
 
 def awaited(begun: Begun) -> str:
