@@ -74,7 +74,7 @@ def to_evensplit(checkpoint: Checkpoint, clusters: Mapping[str, str]) -> Migrati
     found = Migration()
     lines: dict[int, dict[str, str]] = {}
     for source, cluster in clusters.items():
-        states = _states(checkpoint, source, cluster)
+        states = states_of(checkpoint, source, cluster)
         for place, state in states.items():
             if source in checkpoint.batches[place].spark:
                 lines.setdefault(place, {})[source] = json.dumps(encode(state))
@@ -104,7 +104,7 @@ def to_kafka(checkpoint: Checkpoint, sources: Sequence[str]) -> Migration:
     found = Migration()
     lines: dict[int, dict[str, str]] = {}
     for source in sources:
-        states = _states(checkpoint, source, _cluster(checkpoint, source))
+        states = states_of(checkpoint, source, cluster_of(checkpoint, source))
         cluster = _only_cluster(source, _end(checkpoint, states))
         found.notes.extend(_left_behind(source, _end(checkpoint, states)))
         (stand,) = _stands(checkpoint, source, states)
@@ -141,7 +141,7 @@ def stands(checkpoint: Checkpoint) -> list[Stand]:
     found: list[Stand] = []
     newest = checkpoint.newest
     for source in [one for one in newest.text.offsets if one in newest.spark or one in newest.ours]:
-        states = _states(checkpoint, source, _cluster(checkpoint, source))
+        states = states_of(checkpoint, source, cluster_of(checkpoint, source))
         found.extend(_stands(checkpoint, source, states))
     return found
 
@@ -183,7 +183,7 @@ def _start(checkpoint: Checkpoint, source: str, states: Mapping[int, EnumeratorS
     return EnumeratorState()
 
 
-def _states(checkpoint: Checkpoint, source: str, cluster: str) -> dict[int, EnumeratorState]:
+def states_of(checkpoint: Checkpoint, source: str, cluster: str) -> dict[int, EnumeratorState]:
     """The state of one source after each batch, by the place of the batch; batches are left out where it had none yet.
 
     `cluster`: the id of the cluster of what Spark's source has written, which says nothing of that.
@@ -231,7 +231,7 @@ def _firsts(
     return {}
 
 
-def _cluster(checkpoint: Checkpoint, source: str) -> str:
+def cluster_of(checkpoint: Checkpoint, source: str) -> str:
     """The id of the cluster of a source that may have been Spark's before it was this one's."""
     for batch in checkpoint.batches:
         if source in batch.ours:

@@ -60,7 +60,7 @@ NEEDED = ("confluent_kafka", "pyspark")
     multiple=True,
     metavar="NAME",
     help="A query of the job. Default: two that the seed chooses, or parquet with --job. Ours has "
-    "foreach-batch, parquet, deduplicated, counted, async.",
+    "foreach-batch, parquet, deduplicated, counted, async, kafka.",
 )
 @click.option("--job", metavar="COMMAND", help="A job of your own (see the testing guide). Default: one of ours.")
 @click.option(

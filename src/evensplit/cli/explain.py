@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from itertools import groupby
 
@@ -18,7 +18,8 @@ from evensplit.core.text import plain
 from evensplit.errors import BY_ID
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
-from evensplit.spark.options.spec.all import BY_NAME, notes
+from evensplit.spark.options.spec.all import BY_NAME, DECLARED, notes
+from evensplit.spark.options.spec.sink import SINK_BY_NAME, SINK_DECLARED
 
 SUGGESTIONS_MAX = 3
 SIMILAR = 0.6
@@ -75,12 +76,15 @@ def find(name: str) -> Mapping[str, str]:
     for error in BY_ID.values():
         if wanted in (error.id.lower(), error.__name__.lower()):
             return {"id": error.id, "name": error.__name__, "cause": error.cause, "cure": error.cure}
-    if option := BY_NAME.get(whole):
-        return _option(option)
+    option, of_writing = BY_NAME.get(whole), SINK_BY_NAME.get(whole)
+    if option is not None:
+        return {**_option(option, DECLARED), **_writing(option, of_writing)}
+    if of_writing is not None:
+        return _option(of_writing, SINK_DECLARED)
     if known := meaning_of(whole):
         return {"option": known[0], "meaning": known[1]}
     if own := next((one for one in BY_NAME.values() if _is_one_of_many(whole, one)), None):
-        return _option(own)
+        return _option(own, DECLARED)
     raise click.ClickException(_unknown(name, whole))
 
 
@@ -90,14 +94,21 @@ def _is_one_of_many(whole: str, option: Option) -> bool:
     return bool(placeholder) and whole.startswith(prefix) and whole != prefix
 
 
-def _option(option: Option) -> Mapping[str, str]:
+def _writing(option: Option, of_writing: Option | None) -> Mapping[str, str]:
+    """What the option means where it is given to what writes, if that is something else."""
+    if of_writing is None or of_writing is option:
+        return {}
+    return {"when writing": f"{of_writing.meaning} Default: {of_writing.default_shown}."}
+
+
+def _option(option: Option, among: Iterable[Option]) -> Mapping[str, str]:
     return {
         "option": option.name,
         "type": option.type.expected,
         "default": option.default_shown,
         "where": ", ".join(option.places),
         "since": option.since,
-        "meaning": " ".join((option.meaning, *notes(option))),
+        "meaning": " ".join((option.meaning, *notes(option, among))),
         "example": option.example,
     }
 

@@ -13,6 +13,7 @@ from evensplit.errors import EvenSplitError
 
 COMMANDS = {
     "assign": "assign.assign:assign",
+    "audit": "audit.audit:audit",
     "broker": "broker:broker",
     "chaos": "chaos:chaos",
     "completion": "completion:completion",
@@ -69,4 +70,4 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def evensplit() -> None:
-    """Tools around evensplit, a Kafka source for PySpark."""
+    """Tools around evensplit, a Kafka source and sink for PySpark."""

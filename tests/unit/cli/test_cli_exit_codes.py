@@ -31,6 +31,15 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         1: ("assign NOT_THERE", "assign DIRECTORY", "assign NO_CASES"),
         2: ("assign", "assign CASES --policy none"),
     },
+    "audit": {
+        0: ("audit sink SINK --checkpoint KEPT --filtered",),
+        1: (
+            "audit sink SINK --checkpoint KEPT",
+            "audit sink SINK --checkpoint NOT_THERE",
+            "audit topic t --bootstrap-servers b:1",
+        ),
+        2: ("audit sink NOT_THERE --checkpoint KEPT", "audit sink SINK", "audit topic t"),
+    },
     "broker": {1: ("broker",), 2: ("broker --brokers 0",)},
     "chaos": {
         0: ("chaos --list",),
@@ -120,6 +129,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(night, "simulate", simulated)
     (tmp_path / "cases.json").write_text('{"id": "one", "topics": {"t": 4}, "members": {"a": ["t"]}}')
     (tmp_path / "no-cases.json").write_text("[]")
+    (tmp_path / "sink.csv").write_text("cluster,topic,partition,offset\neast,orders,0,150\n")
     return {
         "CASES": str(tmp_path / "cases.json"),
         "NO_CASES": str(tmp_path / "no-cases.json"),
@@ -129,6 +139,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "SPARKS": str(two_batches(tmp_path)),
         "NEW": str(tmp_path / "new"),
         "REPORT": str(tmp_path / "report.html"),
+        "SINK": str(tmp_path / "sink.csv"),
     }
 
 
