@@ -137,7 +137,7 @@ def test_what_is_not_secured_says_so() -> None:
     secured = LocalKafka(security=Secured("SASL_PLAINTEXT", users=USERS, acls=True))
     with pytest.raises(LocalKafkaError, match=r"operations must be of all, read, .*, not 'raed'"):
         secured.deny("alice", topic="a", operations=["raed"])
-    with pytest.raises(LocalKafkaError, match="needs a topic or a group, and an operation"):
+    with pytest.raises(LocalKafkaError, match="needs a topic, a group or a transactional id, and an"):
         secured.allow("alice")
     with pytest.raises(LocalKafkaError, match="one of valid, renewed, expired, other-host, not 'stale'"):
         secured.present_certificate("stale")

@@ -218,9 +218,9 @@ def test_a_history_without_events_has_a_page(tmp_path: Path) -> None:
 
 
 def test_the_command_names_all_that_differs_from_the_defaults(tmp_path: Path) -> None:
-    plain: dict[str, Any] = {"seed": 3, "minutes": 60.0, "nemeses": (), "schedule": (), "spark": "standalone"}
+    plain: dict[str, Any] = {"seed": 4, "minutes": 60.0, "nemeses": (), "schedule": (), "spark": "standalone"}
     ours = ev.RunBegan(**plain, queries=QUERIES[0])
-    assert command_of(ours, tmp_path) == "evensplit chaos --minutes 60 --seed 3 --spark standalone"
+    assert command_of(ours, tmp_path) == "evensplit chaos --minutes 60 --seed 4 --spark standalone"
     other = ev.RunBegan(
         **plain,
         queries=("parquet",),
@@ -231,7 +231,7 @@ def test_the_command_names_all_that_differs_from_the_defaults(tmp_path: Path) ->
         records_per_s=50,
     )
     assert command_of(other, Path("chaos-3")) == (
-        "evensplit chaos --minutes 60 --seed 3 --spark standalone --nemesis cut --nemesis delay "
+        "evensplit chaos --minutes 60 --seed 4 --spark standalone --nemesis cut --nemesis delay "
         "--job 'python '\"'\"'my job.py'\"'\"'' --query parquet --source kafka --rate 50 --option readers=3"
     )
     again = command_of(replace(other, repeats=True), Path("chaos-3"))

@@ -1,0 +1,128 @@
+"""SIGKILL at every step of writing: a reader finds each record once, and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evensplit.testing import LocalKafka
+from evensplit.testing.admin import requests
+from evensplit.testing.chaos.nemesis.brokers import wait_for_replicas
+from tests.support.sink_job import QUICK, WITHIN_S, SinkJob, faults_in, sink_job
+from tests.support.waiting import wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(autouse=True)
+def _queries_end() -> None:
+    """Nothing here uses the session of the tests."""
+
+
+EDGES = ("before", "after")
+COMMIT = tuple(
+    f"commit.{order}.{edge}"
+    for order in ("Acquire", "ReadLast", "CheckOpen", "ListOpen", "Append", "End")
+    for edge in EDGES
+)
+ABORT = tuple(
+    f"abort.{order}.{edge}" for order in ("Acquire", "ReadLast", "ListOpen", "Append", "End") for edge in EDGES
+)
+ABORT_DECIDED = tuple(f"abort.{order}.{edge}" for order in ("Acquire", "ReadLast", "End") for edge in EDGES)
+TASK = (
+    *("task.InitProducerId.before", "task.InitProducerId.after", "task.Produce.after"),
+    *("task.flush.before", "task.flush.after"),
+)
+TASKS_EACH = 6
+KILLS_OF_A_BATCH = 3
+"""One more, and Spark would repeat the query, and not the task. Where the driver dies, it does."""
+
+
+@pytest.fixture
+def three() -> Iterator[LocalKafka]:
+    with LocalKafka(brokers=3, properties=QUICK) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def one() -> Iterator[LocalKafka]:
+    with LocalKafka(properties=QUICK) as kafka:
+        yield kafka
+
+
+def test_each_record_is_there_once_whoever_is_killed_where(
+    tmp_path: Path, three: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sink_job(tmp_path, three, monkeypatch) as job:
+        kills = 0
+        for point in TASK * TASKS_EACH:
+            _kill(job, point)
+            kills += 1
+            if kills % KILLS_OF_A_BATCH == 0:
+                job.wait_for_progress()
+        for point in (*COMMIT, "commit.done"):
+            _kill(job, point)
+            kills += 1
+        for error, points in (("commit.Append.before", ABORT), ("commit.Append.after", ABORT_DECIDED)):
+            for point in points:
+                job.points.arm(error, "raise")
+                _kill(job, point)
+                kills += 1
+        for point in (*COMMIT, "commit.done"):
+            _kill_driver(job, point)
+            kills += 1
+        for point in COMMIT:
+            _kill_leader(job, point, "__transaction_state" if kills % 2 else "evensplit-ledger")
+            kills += 1
+        assert kills >= 80
+        rows = job.finish()
+    assert faults_in(rows, job.trickle.written) == []
+
+
+def _kill(job: SinkJob, point: str) -> None:
+    job.points.arm(point, "kill")
+    job.points.wait(point, job)
+
+
+def _kill_driver(job: SinkJob, point: str) -> None:
+    job.points.arm(point, "hold")
+    job.points.wait(point, job)
+    job.process.kill()
+
+
+def _kill_leader(job: SinkJob, point: str, topic: str) -> None:
+    """Kill the broker that leads a topic's first partition while the driver is at a point."""
+    job.points.arm(point, "hold")
+    job.points.wait(point, job)
+    kafka = job.kafka
+    answer = requests.metadata(kafka.addresses()[0], [topic], timeout_s=20)
+    broker = kafka.broker(answer.topics[0].partitions[0].leader_id)
+    broker.kill()
+    job.points.release(point)
+    job.wait_for_progress()
+    broker.start()
+    wait_for_replicas(kafka)
+
+
+@pytest.mark.parametrize("bug", ["no-decision", "nothing-read"])
+def test_a_planted_bug_that_writes_a_batch_again_is_found(
+    tmp_path: Path, one: LocalKafka, monkeypatch: pytest.MonkeyPatch, bug: str
+) -> None:
+    with sink_job(tmp_path, one, monkeypatch, bug=bug) as job:
+        _kill(job, "commit.End.after")
+        job.wait_for_progress()
+        rows = job.finish()
+    found = faults_in(rows, job.trickle.written)
+    assert any("is there 2 times" in problem for problem in found), found
+
+
+def test_a_planted_bug_that_aborts_what_is_decided_is_found(
+    tmp_path: Path, one: LocalKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sink_job(tmp_path, one, monkeypatch, bug="aborted-unseen") as job:
+        job.points.arm("commit.Append.after", "raise")
+        job.points.wait("commit.Append.after", job)
+        errors = wait_for(lambda: job.errors()[1:], within_s=WITHIN_S, what="an error of the restarted query")
+    assert "BatchIncomplete" in errors[0], errors

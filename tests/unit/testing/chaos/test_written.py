@@ -1,0 +1,101 @@
+"""The topic of our own sink: a faultless one holds, and each planted fault of it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.history import events as ev
+from evensplit.testing.chaos.page.text import verdict_text
+from tests.support.chaos_histories import END_S, FORMS, Row, Run, faultless
+
+QUERY = "kafka"
+
+
+def _run() -> Run:
+    """A run with one query, which writes to a topic."""
+    run = faultless()
+    run.change(ev.RunBegan, lambda _: True, lambda one: replace(one, queries=(QUERY,)))
+    run.change(ev.QueryStarted, lambda one: one.query != FORMS[0], lambda _: None)
+    run.change(ev.QueryStarted, lambda _: True, lambda one: replace(one, query=QUERY))
+    run.batches = {QUERY: {batch: attempts[:1] for batch, attempts in run.batches[FORMS[0]].items()}}
+    return run
+
+
+def test_a_faultless_topic_holds(tmp_path: Path) -> None:
+    run = _run()
+    run.events.append(ev.ReadersWaited(at_s=90, partition=1, offset=7, waited_s=12.5))
+    verdict = check(run.write(tmp_path))
+    assert verdict.held, verdict_text(verdict)
+    assert verdict.figures["readers of the sink waited at most (s)"] == 12.5
+    assert verdict.figures["records delivered"][QUERY] == 760
+
+
+def _lost(run: Run) -> None:
+    run.rows(QUERY, 3).remove(next(row for row in run.rows(QUERY, 3) if row.topic == "plain"))
+
+
+def _twice(run: Run) -> None:
+    run.rows(QUERY, 4).append(Row(**vars(next(row for row in run.rows(QUERY, 3) if row.topic == "risky"))))
+
+
+def _batch_again(run: Run) -> None:
+    """A restart writes a batch that was decided, with the same time, and readers see both."""
+    (token, at_s, rows) = run.batches[QUERY][6][0]
+    run.batches[QUERY][6].append((f"{token}b", at_s + 2, [Row(**vars(row)) for row in rows]))
+
+
+def _batch_late(run: Run) -> None:
+    def after_the_next(batch: int, columns: dict[str, list[int]]) -> None:
+        if batch == 5:
+            columns["sink_offset"] = [6_500 + number for number in range(len(columns["sink_offset"]))]
+
+    run.places = after_the_next
+
+
+def _task_backwards(run: Run) -> None:
+    def backwards(batch: int, columns: dict[str, list[int]]) -> None:
+        if batch == 5:
+            columns["sink_offset"].reverse()
+
+    run.places = backwards
+
+
+def _held_up(run: Run) -> None:
+    run.events.append(ev.ReadersWaited(at_s=END_S - 1, partition=1, offset=7, waited_s=200.0, over=False))
+
+
+@pytest.mark.parametrize(
+    "plant, kinds",
+    [
+        (_lost, {"lost"}),
+        (_twice, {"repeated", "reordered"}),
+        (_batch_again, {"repeated", "reordered"}),
+        (_batch_late, {"reordered"}),
+        (_task_backwards, {"reordered"}),
+        (_held_up, {"held up"}),
+    ],
+)
+def test_a_planted_fault_is_found(tmp_path: Path, plant: Callable[[Run], None], kinds: set[str]) -> None:
+    run = _run()
+    plant(run)
+    verdict = check(run.write(tmp_path))
+    found = {one.kind for one in verdict.findings}
+    assert found, "nothing was found"
+    assert found <= kinds, verdict_text(verdict)
+    assert min(kinds) in found
+
+
+def test_tasks_of_one_batch_may_come_in_any_order(tmp_path: Path) -> None:
+    def in_turn(batch: int, columns: dict[str, list[int]]) -> None:
+        columns["task"] = [number % 5 for number in range(len(columns["task"]))]
+        columns["sink_offset"].reverse()
+
+    run = _run()
+    run.places = in_turn
+    verdict = check(run.write(tmp_path))
+    assert verdict.held, verdict_text(verdict)
