@@ -1,8 +1,9 @@
-"""Spark's own Kafka connector and evensplit, on the same Spark and the same broker, in turn.
+"""Spark's own Kafka source and sink and evensplit's, on the same Spark and the same broker, in turn.
 
-    make bench-peer                             everything, about 40 minutes
-    make bench-peer ARGS=--quick                fewer records and rounds, about 5 minutes
+    make bench-peer                             everything, about 70 minutes
+    make bench-peer ARGS=--quick                fewer records and rounds, about 15 minutes
     make bench-peer ARGS="--only hot,trickle"   the workloads with one of these words in their names
+    make bench-peer ARGS="--only write"         those that write, about 30 minutes
     make bench-peer ARGS=--list                 the names
     make bench-peer ARGS=--render               table and plot of the last full results again
 
@@ -35,6 +36,7 @@ from bench.peer.plan import FULL, QUICK, SIZES, Scale, Workload, chosen, workloa
 from bench.peer.processes import ROOT, Hosts, machine
 from bench.peer.report import line, tables, write_docs
 from bench.peer.typed import typed
+from bench.peer.writes import writes
 from bench.run import BROKER
 from evensplit.testing.process.spark_kafka_jars import SPARK, avro_jar, connector_jars
 
@@ -56,6 +58,7 @@ def main() -> int:
         return 2
     try:
         known = [*workloads(scale, find_abilities()), *typed(1, scale), *typed(2, scale)]
+        known += [*writes(1, scale), *writes(2, scale)]
         plan = chosen(known, arguments.only)
     except ValueError as error:
         console.print(str(error), highlight=False)
@@ -109,7 +112,7 @@ def has_peer(console: Console, command: str) -> bool:
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="make bench-peer", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer records and rounds: about 5 minutes, for a look")
+    parser.add_argument("--quick", action="store_true", help="fewer records and rounds: about 15 minutes, for a look")
     parser.add_argument("--only", default="", help="words, separated by commas, of the workloads to run")
     parser.add_argument("--list", action="store_true", help="the names of the workloads")
     parser.add_argument("--render", action="store_true", help="only write table and plot anew from the last results")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import evensplit.testing
@@ -23,6 +25,8 @@ class Reach:
 
     broker: LocalKafka
     plain: str
+    files: Path
+    """Where it has its topics."""
     secured: dict[str, str] = field(default_factory=dict)
 
 
@@ -34,10 +38,15 @@ def find_abilities() -> Abilities:
 @contextmanager
 def running_broker(jvm_options: Sequence[str], *, tls: bool) -> Iterator[Reach]:
     """One broker for a whole run; with `tls`, it has a second address with TLS."""
-    arguments: dict[str, Any] = {"jvm_options": jvm_options}
+    with tempfile.TemporaryDirectory(prefix="evensplit-peer-broker-") as directory:
+        files = Path(directory)
+        yield from _reach({"jvm_options": jvm_options, "directory": files}, files, tls=tls)
+
+
+def _reach(arguments: dict[str, Any], files: Path, *, tls: bool) -> Iterator[Reach]:
     if not tls:
         with LocalKafka(**arguments) as broker:
-            yield Reach(broker, broker.bootstrap_servers)
+            yield Reach(broker, broker.bootstrap_servers, files)
         return
     # By name, since not every version of the package has it.
     arguments["security"] = getattr(evensplit.testing, "Secured")("SSL")  # noqa: B009
@@ -49,7 +58,7 @@ def running_broker(jvm_options: Sequence[str], *, tls: bool) -> Iterator[Reach]:
             "kafka.ssl.truststore.type": "PEM",
             "kafka.ssl.truststore.location": str(both.certificates.ca),
         }
-        yield Reach(broker, both.internal_servers, options)
+        yield Reach(broker, both.internal_servers, files, options)
 
 
 def _refused(options: dict[str, str]) -> str:

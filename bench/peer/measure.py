@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from bench.peer.abilities import Reach
 from bench.peer.data import evenly, fill, mostly_first
+from bench.peer.measure_writes import Writing
 from bench.peer.outcome import Outcome
 from bench.peer.plan import WITNESS_SHARE, Host, Kind, Side, Topic, Workload
 from bench.peer.processes import Hosts, Worker, now, witness
@@ -37,10 +38,13 @@ class Bench:
         """Fill in `outcome`, round by round."""
         outcome.at = now()
         outcome.load = [os.getloadavg()[0]]
-        for topic in (workload.topic, *workload.also):
+        # Rows that Spark makes are in no topic.
+        for topic in (workload.topic, *workload.also) if not workload.written_rows else ():
             self._prepare(topic)
         {
             Kind.RATE: self._rate,
+            Kind.WRITE: self._write,
+            Kind.SIZE: self._write,
             Kind.STREAM: self._stream,
             Kind.MEMORY: self._memory,
         }[workload.kind](workload, outcome)
@@ -84,6 +88,13 @@ class Bench:
                     rate = topic.rows / float(answer["seconds"])
                 if number:
                     outcome.values.setdefault(side.name, []).append(rate)
+
+    def _write(self, workload: Workload, outcome: Outcome) -> None:
+        writing = Writing(self.reach, self.hosts, workload, outcome, lambda side: self._what(side, workload.topic))
+        for number in range(workload.rounds + 1):
+            for side in turns(workload.sides, number):
+                self.turn(turn_name(workload, side, number))
+                writing.turn(side, number)
 
     def _check_same(self, workload: Workload) -> None:
         """Raises RuntimeError if the sides do not give the same rows, where they have to."""

@@ -10,16 +10,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.peer.plan import Goal, Kind, Workload
+from bench.peer.plan import RATES, Goal, Kind, Workload
 
 
 @dataclass(slots=True)
 class Outcome:
     """All figures of a workload, round by round; it may have stopped early.
 
-    `values`: rows per second; or the median of a round's batches in milliseconds; or MiB of the largest Python worker
-    above an idle one. `batches`: milliseconds of each batch. `jvm_mib`: the JVM's peak. `load`: the machine's load
-    average before and after; `skipped`: why nothing was measured.
+    `values`: rows per second; or MB in the topic; or the median of a round's batches in milliseconds; or MiB of the
+    largest Python worker above an idle one. `batches`: milliseconds of each batch. `jvm_mib`: the JVM's peak. `cpu_s`:
+    seconds of processor time that Spark's processes took for a million rows. `load`: the machine's load average before
+    and after; `skipped`: why nothing was measured.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Outcome:
     values: dict[str, list[float]] = field(default_factory=dict)
     batches: dict[str, list[list[float]]] = field(default_factory=dict)
     jvm_mib: dict[str, list[float]] = field(default_factory=dict)
+    cpu_s: dict[str, list[float]] = field(default_factory=dict)
     load: list[float] = field(default_factory=list)
     at: str = ""
 
@@ -46,7 +48,7 @@ class Outcome:
             title=workload.title,
             kind=workload.kind,
             cores=workload.cores,
-            rows=workload.topic.rows,
+            rows=workload.written_rows or workload.topic.rows,
             partitions=workload.topic.partitions,
             scale=scale,
             goals=list(workload.goals),
@@ -59,6 +61,7 @@ class Outcome:
         self.values = {side: self.values[side] for side in sides if side in self.values}
         self.batches = {side: self.batches[side] for side in sides if side in self.batches}
         self.jvm_mib = {side: self.jvm_mib[side] for side in sides if side in self.jvm_mib}
+        self.cpu_s = {side: self.cpu_s[side] for side in sides if side in self.cpu_s}
 
     def median(self, side: str) -> float | None:
         """Over all rounds; None if there are none."""
@@ -107,7 +110,7 @@ def compare(outcome: Outcome, ours: str, against: Sequence[str]) -> Verdict | No
         return None
     best = ""
     if medians:
-        best = (max if outcome.kind is Kind.RATE else min)(medians, key=lambda name: medians[name])
+        best = (max if outcome.kind in RATES else min)(medians, key=lambda name: medians[name])
         values = ratios(values, outcome.values[best])
     return Verdict(best, statistics.median(values), min(values), max(values))
 
@@ -117,7 +120,7 @@ def verdict(outcome: Outcome, goal: Goal) -> Verdict | None:
     found = compare(outcome, goal.ours, goal.against)
     if found is None:
         return None
-    if outcome.kind is Kind.RATE:
+    if outcome.kind in RATES:
         reached = found.median >= goal.limit
     else:
         reached = (found.median if goal.against else found.most) <= goal.limit

@@ -51,11 +51,17 @@ class Host(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kind of figures: rows per second, milliseconds of batches, seconds to a row, bytes above an idle worker."""
+    """The kind of figures: rows per second read or written, MB in a topic, milliseconds of batches, MiB of a worker."""
 
     RATE = "rate"
+    WRITE = "write"
+    SIZE = "size"
     STREAM = "stream"
     MEMORY = "memory"
+
+
+RATES = frozenset((Kind.RATE, Kind.WRITE))
+"""The more the better; of the others, the less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,9 @@ class Side:
     options: dict[str, str] = field(default_factory=dict)
     steps: tuple[str | tuple[str, ...], ...] = ()
     secured: bool = False
+    sink: str = ""
+    """What it writes with, if it does."""
+    sink_options: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,8 @@ class Workload:
     notes: tuple[str, ...] = ()
     same: bool = False
     """Whether all sides have to give the same rows."""
+    written_rows: int = 0
+    """How many rows are made and written to a topic like `topic`; 0: those that `topic` has."""
     also: tuple[Topic, ...] = ()
     """Topics that sides read instead, by their options."""
 
@@ -138,6 +149,7 @@ class Scale:
     rows_small: int
     rows_hot: int
     rows_typed: int
+    rows_written: dict[int, int]
     batches: dict[int, int]
     stream_rounds: int
     cold_rounds: int
@@ -152,6 +164,7 @@ FULL = Scale(
     rows_small=1_000_000,
     rows_hot=3_000_000,
     rows_typed=2_000_000,
+    rows_written={100: 2_000_000, 1024: 400_000},
     batches={PARTITIONS: 20, SMALL_PARTITIONS: 3},
     stream_rounds=5,
     cold_rounds=5,
@@ -165,6 +178,7 @@ QUICK = Scale(
     rows_small=200_000,
     rows_hot=400_000,
     rows_typed=200_000,
+    rows_written={100: 400_000, 1024: 100_000},
     batches={PARTITIONS: 6, SMALL_PARTITIONS: 1},
     stream_rounds=1,
     cold_rounds=1,

@@ -16,6 +16,7 @@ from bench.peer.plan import (
     OURS_PLAIN,
     OURS_UNDAMAGED,
     QUICK,
+    RATES,
     SPARK,
     SPARK_CACHE,
     SPARK_MIN,
@@ -50,7 +51,7 @@ class Spread(Protocol):
 
 def tables(results: Results) -> str:
     """All tables, in Markdown."""
-    parts = [_rates(results), _others(results), _streams(results), _memory(results)]
+    parts = [_rates(results), _others(results), _writes(results), _streams(results), _memory(results)]
     parts.append("\n".join(_remarks(results)))
     return "\n\n".join(part for part in parts if part)
 
@@ -89,8 +90,14 @@ def line(outcome: Outcome) -> str:
     name = f"{outcome.title}, local[{outcome.cores}]"
     if outcome.skipped:
         return f"{name}: left out, {outcome.skipped}"
-    unit = {Kind.RATE: "rows/s", Kind.STREAM: "ms", Kind.MEMORY: "MiB above idle"}[outcome.kind]
-    digits = 1 if outcome.kind is Kind.MEMORY else 0
+    unit = {
+        Kind.RATE: "rows/s",
+        Kind.WRITE: "rows/s",
+        Kind.SIZE: "MB",
+        Kind.STREAM: "ms",
+        Kind.MEMORY: "MiB above idle",
+    }[outcome.kind]
+    digits = 1 if outcome.kind in (Kind.MEMORY, Kind.SIZE) else 0
     sides = ", ".join(f"{side} {outcome.median(side):,.{digits}f}" for side in outcome.values)
     found = [shown(one) for goal in outcome.goals if (one := verdict(outcome, goal)) is not None and one.against]
     return f"{name}: {sides} {unit}" + (f"; times {', '.join(found)}" if found else "")
@@ -133,6 +140,23 @@ def _others(results: Results) -> str:
                 beside = what.get(against, spark)
                 rows.append((_name(one), _rate(one, OURS), beside, rate, shown(found), _goal(one, found)))
     return table(("workload", "evensplit, rows/s", "beside", "rows/s", "times", "goal"), rows)
+
+
+def _writes(results: Results) -> str:
+    """Rates of writing, with the processor time that Spark's processes take; and what the broker has then."""
+    rows, sizes = [], []
+    for one in results.of(Kind.WRITE):
+        found = _beside(one, (SPARK,))
+        cpu = (spread(one.cpu_s.get(side, []), 2) for side in (SPARK, OURS))
+        rates = (_rate(one, SPARK), _rate(one, OURS))
+        rows.append((_name(one), *rates, shown(found), _goal(one, found), *cpu))
+    for one in results.of(Kind.SIZE):
+        found = _beside(one, (SPARK,))
+        sizes.append((one.title, *(spread(one.values.get(side, []), 2) for side in (SPARK, OURS)), shown(found)))
+        sizes[-1] += (_goal(one, found),)
+    heads = ("Spark's own, rows/s", "evensplit, rows/s", "times", "goal", "CPU, Spark's own", "CPU, evensplit")
+    found_sizes = table(("MB in the topic", SPARK, OURS, "evensplit / Spark's own", "goal"), sizes)
+    return "\n\n".join(part for part in (table(("written", *heads), rows), found_sizes) if part)
 
 
 def _streams(results: Results) -> str:
@@ -202,7 +226,7 @@ def _beside(outcome: Outcome, against: tuple[str, ...]) -> Verdict | None:
 def _goal(outcome: Outcome, found: Verdict | None) -> str:
     if found is None or found.goal is None:
         return NOTHING
-    sign = "≥" if outcome.kind is Kind.RATE else "≤"
+    sign = "≥" if outcome.kind in RATES else "≤"
     return f"{sign} {found.goal.limit:g}: {'reached' if found.reached else '**missed**'}"
 
 

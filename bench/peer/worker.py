@@ -23,6 +23,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.peer.sink_worker import Writes
 from bench.processes import JVM, command_of, descendants, java_below, peak_bytes, python_workers
 from bench.sampler import Sampler, end_s, start_s
 
@@ -41,6 +42,7 @@ class Session:
         self._directory = directory
         self._queries = 0
         self._known: set[str] = set()
+        self._writes = Writes(spark, directory)
         self._steps: list[tuple[str, int, int]] = []
 
     def count(self, ask: dict[str, Any]) -> dict[str, Any]:
@@ -64,6 +66,15 @@ class Session:
         from bench.run import seconds
 
         return {"seconds": seconds(self._frame(ask))}
+
+    def write(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Write rows that are made here, or all that `source` reads; how long it took, and the processor time."""
+        if ask.get("batches"):
+            return self._writes.stream(ask)
+        if ask["source"]:
+            return self._writes.write(self._frame(ask), ask)
+        numbers = self._spark.range(0, ask["rows"], 1, ask["tasks"])
+        return self._writes.write(self._writes.rows(numbers, ask["value_bytes"]), ask)
 
     def first(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Read one row; with each step, and when it began and ended."""
@@ -217,7 +228,7 @@ def main() -> int:
         spark = start(arguments.master, arguments.jars, arguments.cache, arguments.java, directory)
         session = Session(spark, directory)
         does = {"count": session.count, "digest": session.digest, "read": session.read, "first": session.first}
-        does |= {"stream": session.stream, "memory": session.memory}
+        does |= {"write": session.write, "stream": session.stream, "memory": session.memory}
         try:
             answers.write(json.dumps({"ready": spark.version, "python": str(Path(sys.executable).parent)}) + "\n")
             answers.flush()
