@@ -43,13 +43,14 @@ def registry() -> Iterator[LocalRegistry]:
 def place(
     east: LocalKafka, west: LocalKafka, registry: LocalRegistry, tmp_path_factory: pytest.TempPathFactory
 ) -> Place:
-    """What stands for the names on the pages. Both have the orders that the first page writes; clicks is empty."""
+    """What stands for the names on the pages. Both have the orders that the first page writes; the others are empty."""
     root = tmp_path_factory.mktemp("pages")
     for name in ("etc/streams", "data/checkpoints"):
         (root / name).mkdir(parents=True)
     for broker in (east, west):
         broker.create_topic("orders", partitions=3)
         broker.create_topic("clicks", partitions=4)
+        broker.create_topic("copies")
     found = {
         "http://registry:8081": registry.url,
         "eu-1:9092": east.bootstrap_servers,

@@ -26,6 +26,7 @@ from tests.support.queries import committed
 from tests.support.records import Draft, consume, numbers, produce
 from tests.support.starting import TOO_SLOW
 from tests.support.waiting import wait_for
+from tests.support.written import records
 
 # A busy machine takes minutes for what an idle one does in ten seconds.
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(900)]
@@ -180,6 +181,36 @@ def test_duckdb_has_each_record_once_although_the_program_is_killed(
 
 
 @pytest.mark.slow
+def test_exactly_once_has_each_order_once_although_the_job_is_killed(
+    east: LocalKafka, west: LocalKafka, topic: str, tmp_path: Path
+) -> None:
+    """Counted by another client. The taxes are 20 and 7 percent, and none in a country that is not known."""
+    countries = {"here": ("FR", "XX"), "there": ("US", "US")}
+    brokers = {"here": east, "there": west}
+    for region, broker in brokers.items():
+        broker.create_topic(topic, partitions=2)
+        drafts = [
+            Draft(
+                json.dumps({"id": n, "country": countries[region][n % 2], "cents": 100 * n}).encode(), partition=n % 2
+            )
+            for n in range(2_000)
+        ]
+        produce(broker.bootstrap_servers, topic, drafts)
+    east.create_topic(f"{topic}-out", partitions=2)
+    clusters = {region: {"kafka.bootstrap.servers": broker.bootstrap_servers} for region, broker in brokers.items()}
+    own = ["--checkpoint", tmp_path / "checkpoint", "--into", f"{topic}-out"]
+    *_, last = run("exactly_once", "--clusters", json.dumps(clusters), "--topic", topic, *own, within=tmp_path)
+    assert last == "4,000 orders in, 4,000 invoices out, each once"
+    percent = {"FR": 20, "US": 7, "XX": 0}
+    wanted = {
+        f"{region}-{n}": n * (100 + percent[countries[region][n % 2]]) for region in brokers for n in range(2_000)
+    }
+    found = records(east, f"{topic}-out", range(2))
+    assert len(found) == 4_000
+    assert {(one.key or b"").decode(): json.loads(one.value or b"")["total"] for one in found} == wanted
+
+
+@pytest.mark.slow
 def test_dead_letters(east: LocalKafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The values are written here with schemas of the test's own, as another program would write them."""
     monkeypatch.setenv("no_proxy", "*")
@@ -250,6 +281,7 @@ def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
 LAST_LINES = {
     "dead_letters": r"orders/\d/\d+: .*",
     "duckdb_exactly_once": "350 rows, 350 distinct records",
+    "exactly_once": "10,000 orders in, 10,000 invoices out, each once",
     "migration": "batch 2: partition 2, offsets 40 to 99",
     "spark_connect": ".*partitions? per reader, as even as possible.*",
     "two_regions": r"us +500 orders +25,047\.50",
