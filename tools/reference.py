@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -19,9 +19,11 @@ from evensplit.errors import BY_ID, EvenSplitError
 from evensplit.kafka.columns import COLUMNS, TABLE
 from evensplit.kafka.options.option import INT_MAX, Option, ValueType, WholeNumber
 from evensplit.observe import files
-from evensplit.observe.metrics import METRICS, Metric
+from evensplit.observe.metric import Metric
+from evensplit.observe.metrics import METRICS
 from evensplit.spark.options.hints import SOUGHT
-from evensplit.spark.options.spec.all import OPTIONS, notes
+from evensplit.spark.options.spec.all import DECLARED, OPTIONS, notes
+from evensplit.spark.options.spec.sink import SINK_DECLARED, SINK_OPTIONS
 from evensplit.spark.row_type import row_type
 from tests.sim.planted import PLANTED
 from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
@@ -68,6 +70,11 @@ default of `readers`; without it, the default is the number of the driver's proc
 as an object ([Monitoring](../howto/monitoring.md)). Spark then warns, once per session, that it "replaced a
 statically registered data source". This is expected: Spark had found the same source by itself."""
 
+SINK_HEAD = """\
+These are the options of `df.writeStream.format("evensplit")` and `df.write.format("evensplit")`. An option for reading
+is an error there, and one for writing is an error above. Settings of Kafka's producer that are not in the table are
+ignored, and one line of the log names them, or they are errors with the reason, such as `kafka.transactional.id`."""
+
 SOUGHT_HEAD = """\
 These names come from other sources, other Kafka clients and older versions. Using one is an error with the advice of
 this table. For a misspelt option, the error suggests the right name."""
@@ -103,8 +110,9 @@ to Spark."""
 
 METRICS_HEAD = """\
 This page lists the metrics for Prometheus, and the alert rules that use them. [Monitoring and
-alerts](../howto/monitoring.md) says how to serve them. Every metric has the labels `query` and `source`; the table
-has the others. Metrics with the label `partition` exist only with `metrics_partitions=True`."""
+alerts](../howto/monitoring.md) says how to serve them. Every metric has the labels `query` and `source`, those of the
+sink (`evensplit_sink_`) only `query`; the table has the others. Metrics with the label `partition` exist only with
+`metrics_partitions=True`."""
 
 COMMANDS_HEAD = """\
 This page has the help of every command, as `evensplit COMMAND --help` prints it. [The commands](../commands.md) is an
@@ -126,14 +134,21 @@ def options_page() -> str:
         *(f"| {kind} | {what} |" for kind, what in KINDS.items()),
     ]
     for heading, options in OPTIONS.items():
-        lines += ["", f"## {heading}", "", "| option | type | default | where | meaning |", "|---|---|---|---|---|"]
-        lines += map(_option_row, options)
+        lines += ["", f"## {heading}", "", *_option_table(options, DECLARED)]
     by_advice: dict[str, list[str]] = {}
     for name, advice in SOUGHT.items():
         by_advice.setdefault(advice, []).append(f"`{name}`")
     lines += [
         "",
         OPTIONS_FOOT,
+        "",
+        "## Writing",
+        "",
+        SINK_HEAD,
+    ]
+    for heading, options in SINK_OPTIONS.items():
+        lines += ["", f"### {heading}", "", *_option_table(options, SINK_DECLARED)]
+    lines += [
         "",
         "## Names that are no options",
         "",
@@ -146,9 +161,15 @@ def options_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _option_row(option: Option) -> str:
+def _option_table(options: Iterable[Option], among: Iterable[Option]) -> Iterator[str]:
+    yield from ("| option | type | default | where | meaning |", "|---|---|---|---|---|")
+    for option in options:
+        yield _option_row(option, among)
+
+
+def _option_row(option: Option, among: Iterable[Option]) -> str:
     since = [] if option.since == FIRST_VERSION else [f"Since {option.since}."]
-    meaning = " ".join((option.meaning, *notes(option), *since, f"Example: `{option.example}`"))
+    meaning = " ".join((option.meaning, *notes(option, among), *since, f"Example: `{option.example}`"))
     cells = (f"`{option.name}`", _type(option.type), option.default_shown, ", ".join(option.places), meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -271,7 +292,7 @@ def metrics_page() -> str:
         "",
         METRICS_HEAD,
         "",
-        MADE.format(source="`src/evensplit/observe/metrics.py` and `src/evensplit/observe/files/alerts.yml`"),
+        MADE.format(source="`src/evensplit/observe/*metrics.py` and `src/evensplit/observe/files/alerts.yml`"),
         "",
         "| metric | type | labels | meaning |",
         "|---|---|---|---|",

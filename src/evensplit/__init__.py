@@ -1,8 +1,8 @@
-"""A Kafka source for PySpark that decides, provably well, which reader reads what.
+"""Kafka for PySpark: decides, provably well, which reader reads what, and writes exactly once.
 
-`spark.readStream.format("evensplit")` works without importing this package. `register(spark)` lets the source know
-how many tasks a session runs at once. `assign` gives splits to readers, with a proof, wherever that is needed. Errors
-are in `evensplit.errors`, a broker for tests in `evensplit.testing`.
+`spark.readStream.format("evensplit")` and `df.writeStream.format("evensplit")` work without importing this package.
+`register(spark)` lets the source know how many tasks a session runs at once. `assign` gives splits to readers, with
+a proof, wherever that is needed. Errors are in `evensplit.errors`, a broker for tests in `evensplit.testing`.
 """
 
 from __future__ import annotations

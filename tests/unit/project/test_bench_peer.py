@@ -33,6 +33,7 @@ from bench.peer.plan import (
 )
 from bench.peer.plot import GRID_LINES_MAX, grid_step, plot
 from bench.peer.report import BEGIN, END, between, line, tables, write_docs
+from bench.peer.writes import writes
 from evensplit.errors import LocalKafkaError
 from evensplit.testing.process.spark_kafka_jars import JARS, Jar, check, ivy_file
 
@@ -336,3 +337,37 @@ def test_the_connector_is_four_jars_and_each_is_the_one_that_is_meant(tmp_path: 
         LocalKafkaError, match=rf"good-1\.jar has the SHA-256 [0-9a-f]+, expected {good.sha256}.*Remove"
     ):
         check(tmp_path, (good,))
+
+
+def test_what_writes_has_its_goals_and_both_sides_the_same_rows_and_codec() -> None:
+    made = [one for cores in (1, 2) for one in writes(cores, FULL)]
+    assert len({one.key for one in made}) == len(made)
+    for one in made:
+        theirs, ours = one.sides
+        assert (theirs.name, ours.name) == (SPARK, OURS)
+        assert (theirs.sink, ours.sink) == ("kafka", "evensplit")
+        assert theirs.sink_options["kafka.compression.type"] == ours.sink_options["kafka.compression.type"]
+        assert bool(theirs.source) == bool(ours.source) == (one.written_rows == 0)
+        assert ("delivery" in ours.sink_options) == bool(one.batches)
+    assert {goal.limit for one in made for goal in one.goals} == {2.0, 1.5, 3.0, 1.02}
+
+
+def test_tables_of_writing_show_rates_and_processor_time_and_what_the_broker_has() -> None:
+    rates = outcome(Kind.WRITE, [Goal(OURS, (SPARK,), 2.0)], spark=[100_000.0, 200_000.0], ours=[300_000.0, 500_000.0])
+    rates.cpu_s = {SPARK: [4.0, 6.0], OURS: [1.0, 2.0]}
+    bytes_ = outcome(Kind.SIZE, [Goal(OURS, (SPARK,), 1.02)], spark=[10.0], ours=[10.5])
+    found = tables(results(rates, bytes_))
+    assert (
+        "| 150,000 | 400,000 | 2.75 [2.50 to 3.00] | ≥ 2: reached | 5.00 [4.00 to 6.00] | 1.50 [1.00 to 2.00] |"
+        in found
+    )
+    assert "| 10.00 [10.00 to 10.00] | 10.50 [10.50 to 10.50] | 1.05 [1.05 to 1.05] | ≤ 1.02: **missed** |" in found
+    assert line(bytes_) == "A title, local[1]: Spark's own 10.0, evensplit 10.5 MB; times 1.05 [1.05 to 1.05]"
+
+
+def test_processor_time_of_writing_survives_the_file_of_results(tmp_path: Path) -> None:
+    rates = outcome(Kind.WRITE, [], spark=[1.0])
+    rates.cpu_s = {SPARK: [4.0]}
+    file = tmp_path / "results.json"
+    file.write_text(results(rates).to_json())
+    assert read(file).outcomes == [rates]

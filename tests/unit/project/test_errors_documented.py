@@ -58,6 +58,14 @@ PROVOKED = {
     "ES-702": "tests/unit/registry/test_registry_logins.py",
     "ES-703": "tests/unit/registry/test_registry_answers.py",
     "ES-704": "tests/unit/registry/test_registry_tasks.py",
+    "ES-800": "tests/unit/kafka/test_producer_faults.py",
+    "ES-801": "tests/kafka/test_producer.py",
+    "ES-802": "tests/unit/spark/sink/test_rows.py",
+    "ES-803": "tests/kafka/test_ledger.py",
+    "ES-804": "tests/unit/spark/sink/test_deciding.py",
+    "ES-805": "tests/unit/spark/sink/test_deciding.py",
+    "ES-806": "tests/unit/spark/sink/test_deciding.py",
+    "ES-807": "tests/unit/spark/sink/test_deciding.py",
 }
 """A file of tests with one that provokes the error."""
 
