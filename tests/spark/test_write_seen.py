@@ -66,8 +66,13 @@ def test_each_batch_says_what_it_has_written(
     batches = [one for one in registration.progress(name) if one.explanation.offsets]
     assert [one.explanation.written for one in batches] == reports
     assert batches[0].explanation.sentences()[-1] == reports[0].sentence()
+
+    def ended() -> bool:
+        (sink,) = [one for one in registration.recorder.sinks.all() if one.view.name == name]
+        return not sink.runs
+
+    wait_for(ended, what="the end of the query")
     (sink,) = [one for one in registration.recorder.sinks.all() if one.view.name == name]
-    assert not sink.runs
     assert sum(one.records for one in sink.view.clusters.values()) == 100
 
 
