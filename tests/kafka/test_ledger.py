@@ -83,6 +83,7 @@ def test_one_process_after_the_other(make: Make, brokers: LocalKafka, topic: str
     first.acquire(query)
     assert first.last(query) is None
     assert first.append(decided(query, 0))
+    first.acquire(query)
     assert first.append(decided(query, 1))
     first.acquire(query)
     assert first.last(query) == decided(query, 1)
@@ -93,7 +94,9 @@ def test_one_process_after_the_other(make: Make, brokers: LocalKafka, topic: str
     assert first.last(query) == decided(query, 1)
     assert not first.append(decided(query, 2))
     assert second.append(decided(query, 2, State.ABORTED))
+    second.acquire(query)
     assert second.append(decided(query, 2))
+    second.acquire(query)
     first.acquire(query)
     assert first.last(query) == decided(query, 2)
     assert not second.append(decided(query, 3))
@@ -116,8 +119,8 @@ def consume_all(brokers: LocalKafka, topic: str) -> list[Any]:
 def test_old_batches_are_deleted(make: Make, brokers: LocalKafka, topic: str, query: str) -> None:
     ledger = make()
     ledger.prepare()
-    ledger.acquire(query)
     for batch in (0, 1, REMEMBERED, REMEMBERED + 2):
+        ledger.acquire(query)
         assert ledger.append(decided(query, batch))
     wait_for(lambda: ledger.read_decided(query) == decided(query, REMEMBERED + 2), what="the last decision")
     assert [one.batch for one in ledger.history(query)] == [1, REMEMBERED, REMEMBERED + 2]
@@ -158,6 +161,7 @@ def test_another_query_with_an_open_transaction(make: Make, brokers: LocalKafka,
     wait_for(lambda: ledger.read_decided(query) == decided(query, 0), what="the first decision")
     client = TransactionClient("east", settings(brokers.bootstrap_servers))
     open_one = write(brokers, client, topic, f"p.{uuid.uuid4()}")
+    ledger.acquire(query)
     assert ledger.append(decided(query, 1))
     # A task sees what is before it, and a driver waits for it.
     late = make()
@@ -179,6 +183,7 @@ def test_an_append_that_was_left_open_is_aborted(make: Make, brokers: LocalKafka
     ledger.prepare()
     ledger.acquire(query)
     assert ledger.append(decided(query, 0))
+    ledger.acquire(query)
     client = TransactionClient("east", settings(brokers.bootstrap_servers))
     open_one = write(brokers, client, topic, ledger.transactional_id(query))
     assert ledger.append(decided(query, 1)) is False
@@ -202,6 +207,7 @@ def test_found_from_the_end_backwards(
     assert other.read_decided("none") is None
     assert other.read_decided(query) == decided(query, 7)
     wait_for(lambda: other.read_decided("other") == decided("other", 4), what="the last decision")
+    one.acquire(query)
     assert one.append(decided(query, 8))
     wait_for(lambda: other.read_decided(query) == decided(query, 8), what="the new decision")
     assert other.read_decided("none") is None
