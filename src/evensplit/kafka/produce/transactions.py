@@ -287,15 +287,11 @@ class TransactionClient:
     def list_open(self, prefix: str) -> tuple[Transaction, ...]:
         """The open transactions whose ids begin with `prefix`, by their ids, without what they have written.
 
-        Those that brokers do not tell of are left out; before Kafka 3.0, that is all. In transaction version 1 all are:
-        EndTxn would leave the epoch as it is, so that a task which still runs goes on. Its next records look
-        like a whole transaction, and before Kafka 3.6 they can be in none, and be committed with the next one.
+        Those that brokers do not tell of are left out; before Kafka 3.0, that is all.
 
         Raises:
             ClusterUnreachable, AuthenticationError: no broker could be asked.
         """
-        if self.transaction_version() < 2:
-            return ()
         return tuple(
             Transaction(self.cluster, state.transactional_id, state.producer_id, state.producer_epoch, ())
             for state in self.states_open(prefix)
