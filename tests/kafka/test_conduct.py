@@ -27,7 +27,6 @@ from evensplit.kafka.produce.conduct import Conductor
 from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.testing import LocalKafka
-from tests.kafka.test_ledger import decode, encode
 from tests.support.clients import NOWHERE, settings
 from tests.support.delivered import write
 
@@ -54,7 +53,7 @@ def clients(kafka: LocalKafka) -> Iterator[dict[str, TransactionClient]]:
 @pytest.fixture
 def ledger(kafka: LocalKafka, topic: str) -> Iterator[Ledger]:
     own = settings(kafka.bootstrap_servers, timeout_ms=20_000)
-    made = Ledger("east", own, f"{topic}-ledger", "p", encode=encode, decode=decode)
+    made = Ledger("east", own, f"{topic}-ledger", "p")
     made.prepare()
     yield made
     made.close()

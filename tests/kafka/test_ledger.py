@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from evensplit.core.delivery.decision_json import REMEMBERED
 from evensplit.core.delivery.terms import Decision, State
 from evensplit.errors import LedgerError
 from evensplit.kafka.options.client import parse_settings
 from evensplit.kafka.produce.decisions import log as ledger_log
 from evensplit.kafka.produce.decisions.records import partition_of
-from evensplit.kafka.produce.ledger import REMEMBERED, Ledger
+from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.testing import LocalKafka, Secured
 from tests.support.clients import settings
@@ -42,15 +42,6 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
         yield running
 
 
-def encode(decision: Decision) -> bytes:
-    return json.dumps([decision.query, decision.batch, decision.state, decision.decided_ms]).encode()
-
-
-def decode(data: bytes) -> Decision:
-    query, batch, state, decided_ms = json.loads(data)
-    return Decision(query, batch, State(state), (), decided_ms)
-
-
 @pytest.fixture
 def make(brokers: LocalKafka, topic: str) -> Iterator[Make]:
     made: list[Ledger] = []
@@ -58,7 +49,7 @@ def make(brokers: LocalKafka, topic: str) -> Iterator[Make]:
     def one(**changes: Any) -> Ledger:
         given = {"topic": topic, "prefix": "p", "timeout_ms": 20_000, **changes}
         own = settings(brokers.bootstrap_servers, timeout_ms=given.pop("timeout_ms"))
-        made.append(Ledger("east", own, given["topic"], given["prefix"], encode=encode, decode=decode))
+        made.append(Ledger("east", own, given["topic"], given["prefix"]))
         return made[-1]
 
     yield one
@@ -277,7 +268,7 @@ def test_a_forked_process_acquires_anew(make: Make, query: str, monkeypatch: pyt
 def test_a_topic_that_cannot_be_created(topic: str) -> None:
     with LocalKafka(properties={"default.replication.factor": "2"}) as running:
         own = settings(running.bootstrap_servers)
-        ledger = Ledger("east", own, topic, "p", encode=encode, decode=decode)
+        ledger = Ledger("east", own, topic, "p")
         with pytest.raises(
             LedgerError, match=r"cannot be created: INVALID_REPLICATION_FACTOR \(38\).* --create --topic"
         ):
@@ -300,7 +291,7 @@ def test_what_a_user_lacks_is_named(topic: str) -> None:
             theirs=(),
         )
         assert own is not None, problems
-        ledger = Ledger("east", own, topic, "p", encode=encode, decode=decode)
+        ledger = Ledger("east", own, topic, "p")
         with pytest.raises(LedgerError, match="allow it the operations Read and Write on the topic"):
             ledger.prepare()
         running.allow("alice", topic=topic, operations=("describe", "read", "write"))

@@ -11,7 +11,7 @@ from evensplit.errors import BrokerError
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
-from tests.kafka.test_ledger import decided, decode, encode
+from tests.kafka.test_ledger import decided
 from tests.support.delivered import write
 from tests.support.old_kafka import OldKafka
 from tests.support.waiting import wait_for
@@ -51,7 +51,7 @@ def test_transactions(oldest: OldKafka, topic: str) -> None:
 
 def test_ledger(oldest: OldKafka, topic: str) -> None:
     settings = ClientSettings((oldest.bootstrap_servers,), request_timeout_ms=30_000)
-    one, other = (Ledger("east", settings, topic, "p", encode=encode, decode=decode) for _ in range(2))
+    one, other = (Ledger("east", settings, topic, "p") for _ in range(2))
     for each in (one, other, one):
         each.prepare(900_000)
     one.acquire("q")

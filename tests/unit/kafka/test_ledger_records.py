@@ -1,4 +1,4 @@
-"""The few record batches that are made in Python: the kernel reads them, and keys are hashed as by Java."""
+"""The few record batches of the ledger: they are read again, and keys are hashed as by Java."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evensplit._kernel import ColumnBuilder
 from evensplit.kafka.fetch.columns import row_schema, to_record_batch
-from evensplit.kafka.produce.decisions.records import Entry, crc32c, encode_entries, murmur2
+from evensplit.kafka.produce.decisions.records import Entry, encode_entries, partition_of
 from evensplit.kafka.produce.terms import Identity
 
 
@@ -33,12 +33,6 @@ def test_read_as_written(entries: list[Entry], sequence: int) -> None:
     assert builder.rows == 0
 
 
-def test_checksum() -> None:
-    """As in RFC 3720, appendix B.4."""
-    assert crc32c(bytes(32)) == 0x8A9136AA
-    assert crc32c(b"123456789") == 0xE3069283
-
-
 def test_hash_of_keys_as_in_java() -> None:
     """As in Kafka's own test."""
     expected = {
@@ -49,4 +43,7 @@ def test_hash_of_keys_as_in_java() -> None:
         b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
         b"abc": 479470107,
     }
-    assert {key: murmur2(key) for key in expected} == {key: value % (1 << 32) for key, value in expected.items()}
+    for count in (1, 7, 1_000):
+        assert {key: partition_of(key, count) for key in expected} == {
+            key: (value & 0x7FFFFFFF) % count for key, value in expected.items()
+        }

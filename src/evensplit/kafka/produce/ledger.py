@@ -7,16 +7,22 @@ from then on, whoever had acquired before cannot append. `last` reads up to the 
 Records, all of a query in one partition, by murmur2 of its id:
 
 - key = query: its last decision.
-- key = query/batch: the same again, for audits. It is deleted when REMEMBERED more batches were decided.
+- key = query/batch: the same again, for audits. It is deleted once `REMEMBERED` more batches are.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from evensplit.core.delivery.decision_json import (
+    batch_key,
+    decode_decision,
+    encode_decision,
+    forgotten_key,
+    last_key,
+)
 from evensplit.core.delivery.ids import ledger_id
 from evensplit.core.delivery.terms import Decision
 from evensplit.core.model import SplitId
@@ -39,9 +45,6 @@ from evensplit.kafka.wire.error_codes import (
     PRODUCER_FENCED,
     RECORD_LIST_TOO_LARGE,
 )
-
-REMEMBERED = 1_000
-"""Of so many batches of each query the ledger keeps the decisions."""
 
 HELD_MAX_S = 3600.0
 """For so long a process goes on with what it has acquired: brokers forget producers that do nothing, after a day."""
@@ -75,8 +78,7 @@ class Ledger:
 
     What was acquired is this process's alone: a forked one acquires anew.
 
-    `prefix`: what transactional ids begin with. `encode`, `decode`: a decision as bytes, and back; the latter raises
-    ValueError for what is none.
+    `prefix`: what transactional ids begin with.
     """
 
     def __init__(
@@ -86,15 +88,12 @@ class Ledger:
         topic: str,
         prefix: str,
         *,
-        encode: Callable[[Decision], bytes],
-        decode: Callable[[bytes], Decision],
         pool: Pool = POOL,
     ) -> None:
         self.cluster = cluster
         self.topic = topic
         self._settings = replace(settings, read_committed=True)
         self._prefix = prefix
-        self._encode, self._decode = encode, decode
         self._pool = pool
         self._transactions = TransactionClient(cluster, settings)
         self._client = ClusterClient(cluster, self._settings)
@@ -224,21 +223,20 @@ class Ledger:
         )
 
     def _entries(self, decision: Decision) -> list[Entry]:
-        query, batch, value = decision.query, decision.batch, self._encode(decision)
-        entries: list[Entry] = [(query.encode(), value), (f"{query}/{batch}".encode(), value)]
-        if batch >= REMEMBERED:
-            entries.append((f"{query}/{batch - REMEMBERED}".encode(), None))
-        return entries
+        query, batch, value = decision.query, decision.batch, encode_decision(decision)
+        entries: list[Entry] = [(last_key(query), value), (batch_key(query, batch), value)]
+        forgotten = forgotten_key(query, batch)
+        return entries if forgotten is None else [*entries, (forgotten, None)]
 
     def _read(self, query: str, *, undecided: bool) -> Decision | None:
         number = self._key(query)[1]
         begin, end = self._bounds(number, undecided=undecided)
-        value = self._log(number).last(query.encode(), begin, end)
+        value = self._log(number).last(last_key(query), begin, end)
         return None if value is None else self._decoded(value)
 
     def _decoded(self, value: bytes) -> Decision:
         try:
-            return self._decode(value)
+            return decode_decision(value)
         except ValueError as error:
             where = f"cluster {self.cluster!r}: the ledger's topic {self.topic!r}"
             raise LedgerError(f"{where} has something in it that is not ours: {error}") from None
@@ -255,7 +253,7 @@ class Ledger:
         return self._logs[number]
 
     def _key(self, query: str) -> tuple[str, int]:
-        return self.topic, partition_of(query.encode(), self._count())
+        return self.topic, partition_of(last_key(query), self._count())
 
     def _count(self) -> int:
         if not self._partitions:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from evensplit.core.delivery.decision_json import decode_decision, encode_decision
 from evensplit.errors import LedgerError
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.ledger import Ledger
@@ -26,7 +25,7 @@ def ledger_of(options: WriteOptions) -> Ledger:
 
 @lru_cache(maxsize=64)
 def _ledger(cluster: str, settings: ClientSettings, topic: str, prefix: str) -> Ledger:
-    return Ledger(cluster, settings, topic, prefix, encode=encode_decision, decode=decode_decision)
+    return Ledger(cluster, settings, topic, prefix)
 
 
 @lru_cache(maxsize=64)
