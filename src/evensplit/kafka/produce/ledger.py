@@ -128,12 +128,8 @@ class Ledger:
             else:
                 check_ledger(session, self.topic, deadline)
                 self._partitions = found
-        limit_ms = None if timeout_ms is None else self._transactions.timeout_max_ms()
-        if timeout_ms is not None and limit_ms is not None and timeout_ms > limit_ms:
-            raise LedgerError(
-                f"cluster {self.cluster!r}: kafka.transaction.timeout.ms is {timeout_ms}, and the brokers allow "
-                f"{limit_ms} at most (transaction.max.timeout.ms): lower the first or raise the second"
-            )
+        if timeout_ms is not None:
+            self._transactions.check_timeout(timeout_ms)
 
     def acquire(self, query: str) -> None:
         """Let no other process append decisions of this query any more, until one of them acquires in its turn.

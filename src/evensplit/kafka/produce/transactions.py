@@ -25,7 +25,7 @@ from functools import partial
 from evensplit.core.delivery.orders import Ended, Fate
 from evensplit.core.delivery.terms import Transaction
 from evensplit.core.state.offset_strategies import TopicPartition
-from evensplit.errors import BrokerError, ClusterError, UnsupportedBroker
+from evensplit.errors import BrokerError, ClusterError, LedgerError, UnsupportedBroker
 from evensplit.kafka.admin.calls import Calls
 from evensplit.kafka.admin.cluster_session import ATTEMPT_S, Backoff, Session
 from evensplit.kafka.deadline import Deadline
@@ -125,6 +125,15 @@ class TransactionClient:
         """How long transactions may be open at most, by the brokers' setting; None where this may not be known."""
         with self._calls.call() as (session, deadline):
             return transaction_timeout_max_ms(session, deadline)
+
+    def check_timeout(self, timeout_ms: int) -> None:
+        """Raise LedgerError if transactions may not be open for so long, as far as brokers say."""
+        limit_ms = self.timeout_max_ms()
+        if limit_ms is not None and timeout_ms > limit_ms:
+            raise LedgerError(
+                f"cluster {self.cluster!r}: kafka.transaction.timeout.ms is {timeout_ms}, and the brokers allow "
+                f"{limit_ms} at most (transaction.max.timeout.ms): lower the first or raise the second"
+            )
 
     def init(self, transactional_id: str, timeout_ms: int, *, once: bool = False) -> Identity:
         """Begin to write under a transactional id: who had it before is fenced, and what they had open is aborted.

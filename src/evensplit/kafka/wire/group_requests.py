@@ -11,8 +11,7 @@ from struct import Struct
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.kafka.wire.api import DESCRIBE_GROUPS, FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
-from evensplit.kafka.wire.primitives import Writer
-from evensplit.kafka.wire.requests import begin
+from evensplit.kafka.wire.requests import begin, write_partitions
 
 GROUP, TRANSACTIONAL_ID = 0, 1
 """What coordinators are for."""
@@ -48,24 +47,13 @@ def write_offset_fetch(group: str, partitions: Collection[TopicPartition], versi
     if version >= 9:
         writer.text(None)  # the member
         writer.numbers(_INT32, _NO_EPOCH)
-    _write_partitions(writer, partitions)
+    write_partitions(writer, partitions)
     if version >= 8:
         writer.end()
     if version >= 7:
         writer.boolean(False)  # whether to wait for transactions that commit offsets
     writer.end()
     return writer.data
-
-
-def _write_partitions(writer: Writer, partitions: Collection[TopicPartition]) -> None:
-    topics: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        topics[topic].append(number)
-    writer.count(len(topics))
-    for topic, numbers in topics.items():
-        writer.text(topic)
-        writer.int32s(numbers)
-        writer.end()
 
 
 def write_offset_commit(group: str, offsets: Mapping[TopicPartition, int], version: int) -> bytearray:

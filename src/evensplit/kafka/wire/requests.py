@@ -50,6 +50,18 @@ def begin(api: Api[Any], version: int) -> Writer:
     return Writer(flexible=api.is_flexible(version))
 
 
+def write_partitions(writer: Writer, partitions: Collection[TopicPartition]) -> None:
+    """Topics by their names, each with an array of the numbers of its partitions."""
+    topics: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        topics[topic].append(number)
+    writer.count(len(topics))
+    for name, numbers in topics.items():
+        writer.text(name)
+        writer.int32s(numbers)
+        writer.end()
+
+
 def write_api_versions(name: str, software: str, version: int) -> bytearray:
     """Versions 0 to 3. `name`, `software`: what the client is, and its version (KIP-511)."""
     writer = begin(API_VERSIONS, version)

@@ -6,7 +6,6 @@ Sources: the message definitions of Kafka's protocol, in the versions that `api`
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from struct import Struct
 
@@ -20,7 +19,7 @@ from evensplit.kafka.wire.api import (
     INIT_PRODUCER_ID,
     LIST_TRANSACTIONS,
 )
-from evensplit.kafka.wire.requests import begin
+from evensplit.kafka.wire.requests import begin, write_partitions
 
 ANY_DURATION = -1
 """Instead of for how long a transaction has to be open to be listed."""
@@ -50,14 +49,7 @@ def write_add_partitions_to_txn(
     writer = begin(ADD_PARTITIONS_TO_TXN, version)
     writer.text(transactional_id)
     writer.numbers(_PRODUCER, producer_id, epoch)
-    topics: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        topics[topic].append(number)
-    writer.count(len(topics))
-    for topic, numbers in topics.items():
-        writer.text(topic)
-        writer.int32s(numbers)
-        writer.end()
+    write_partitions(writer, partitions)
     writer.end()
     return writer.data
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from evensplit.errors import LedgerError
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
@@ -40,10 +39,5 @@ def prepare(options: WriteOptions) -> None:
         timeout_ms = cluster.producing.transaction_timeout_ms
         if cluster.id == options.ledger_cluster:
             ledger_of(options).prepare(timeout_ms)
-            continue
-        limit_ms = transaction_client(cluster.id, cluster.client).timeout_max_ms()
-        if limit_ms is not None and timeout_ms > limit_ms:
-            raise LedgerError(
-                f"cluster {cluster.id!r}: kafka.transaction.timeout.ms is {timeout_ms}, and the brokers allow "
-                f"{limit_ms} at most (transaction.max.timeout.ms): lower the first or raise the second"
-            )
+        else:
+            transaction_client(cluster.id, cluster.client).check_timeout(timeout_ms)
