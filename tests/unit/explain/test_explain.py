@@ -15,6 +15,7 @@ from evensplit.errors import CheckpointError
 from evensplit.explain.batch import ClusterView, Explanation, ReaderLoad, explain, health, seen_again
 from evensplit.explain.changes import LINES_MAX, changes, happened, why
 from evensplit.explain.record_counts import Counted, RecordCounts
+from evensplit.explain.written import ClusterWritten, WriteOutcome, WriteReport
 from tests.support.ownership import only, state, state_of, with_splits
 
 LOSS = Loss(SplitId("c", "a", 0), Cause.AGED_OUT, 20, 50, 30)
@@ -40,6 +41,14 @@ def test_a_batch_in_which_nothing_changes_has_nothing_to_say() -> None:
     assert found.sentences() == ()
     assert [one.offsets for one in found.readers] == [3, 3]
     assert only(found.evenness).even
+
+
+def test_what_was_written_is_said_last_and_is_in_the_json() -> None:
+    before = state(1, a0=0)
+    written = WriteReport("q", 7, WriteOutcome.DECIDED, {"eu": ClusterWritten(2, 90, committed=1)}, took_ms=14)
+    found = explain(before, with_splits(before, position=8), Report(), written=written)
+    assert found.sentences() == ("wrote 2 records in 1 transaction to eu; decided in 14 ms",)
+    assert found.to_json()["written"] == written.to_json()
 
 
 def test_an_idle_event_repeats_nothing() -> None:
