@@ -4,9 +4,11 @@ use crate::error::{Error, Kind, Result};
 use crate::lz4::{self, Block};
 use crate::zstd;
 use lz4_flex::block::{decompress_into, decompress_into_with_dict, DecompressError};
-use std::io::Read;
+use zlib_rs::{Inflate, InflateFlush, Status};
 
 const GROWTH_MIN: usize = 64 * 1024;
+/// A window of 32 KiB; 16 more says that the stream is gzip's.
+const GZIP_WINDOW_BITS: u8 = 16 + 15;
 pub(crate) const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 /// The magic, a version and the lowest version that can read it.
 const XERIAL_HEADER_BYTES: usize = 16;
@@ -113,23 +115,36 @@ impl Decompressor {
         self.grow()
     }
 
-    fn read_all(&mut self, codec: &str, reader: &mut impl Read) -> Result<usize> {
-        let mut length = 0;
+    /// One member of gzip after the other.
+    fn gzip(&mut self, payload: &[u8]) -> Result<usize> {
+        let (mut rest, mut length) = (payload, 0_usize);
         loop {
-            if length == self.scratch.len() {
-                self.grow()?;
+            let mut member = Inflate::new(true, GZIP_WINDOW_BITS);
+            loop {
+                if length == self.scratch.len() {
+                    self.grow()?;
+                }
+                let room = self.scratch.get_mut(length..).unwrap_or_default();
+                let (read, written) = (member.total_in(), member.total_out());
+                let status = member
+                    .decompress(rest, room, InflateFlush::NoFlush)
+                    .map_err(|why| failed("gzip", member.error_message().unwrap_or(why.as_str())))?;
+                let (read, written) = (member.total_in() - read, member.total_out() - written);
+                rest = rest.get(read as usize..).unwrap_or_default();
+                length += written as usize;
+                match status {
+                    Status::StreamEnd => break,
+                    _ if read == 0 && written == 0 => return Err(failed("gzip", "the stream ends too early")),
+                    _ => {}
+                }
             }
-            let room = self.scratch.get_mut(length..).unwrap_or_default();
-            match reader.read(room) {
-                Ok(0) => return Ok(length),
-                Ok(count) => length += count,
-                Err(error) => return Err(failed(codec, error)),
+            if length > self.bytes_max {
+                return Err(self.too_large());
+            }
+            if rest.is_empty() {
+                return Ok(length);
             }
         }
-    }
-
-    fn gzip(&mut self, payload: &[u8]) -> Result<usize> {
-        self.read_all("gzip", &mut flate2::bufread::MultiGzDecoder::new(payload))
     }
 
     fn lz4(&mut self, payload: &[u8]) -> Result<usize> {
