@@ -394,8 +394,12 @@ class RecordEncoder:
     def buffered_bytes(self) -> int:
         """The bytes of open batches, uncompressed, and of closed ones that were not taken."""
 
-    def add_topic(self, partitions: int, *, start: int = 0) -> int:
-        """Another topic; its number, from 0 on. Rows without a key begin at partition `start`, modulo `partitions`."""
+    def add_topic(self, partitions: int, *, start: int = 0, batch_bytes_max: int | None = None) -> int:
+        """Another topic; its number, from 0 on. Rows without a key begin at partition `start`, modulo `partitions`.
+
+        `batch_bytes_max`: how long its batches of several records may become, before and after they are compressed,
+        where that is less than by the settings.
+        """
 
     def set_sequence(self, topic: int, partition: int, sequence: int) -> None:
         """Sets the base sequence of the next batch to be closed for the partition; 0 at first."""

@@ -137,9 +137,9 @@ impl RecordEncoder {
         self.inner.buffered_bytes()
     }
 
-    #[pyo3(signature = (partitions, *, start=0))]
-    fn add_topic(&mut self, partitions: u32, start: u32) -> PyResult<usize> {
-        self.inner.add_topic(partitions, start).map_err(refused)
+    #[pyo3(signature = (partitions, *, start=0, batch_bytes_max=None))]
+    fn add_topic(&mut self, partitions: u32, start: u32, batch_bytes_max: Option<usize>) -> PyResult<usize> {
+        self.inner.add_topic(partitions, start, batch_bytes_max).map_err(refused)
     }
 
     fn set_sequence(&mut self, topic: usize, partition: i32, sequence: i32) -> PyResult<()> {

@@ -3,6 +3,7 @@
 //! Sources: KIP-98 and Apache Kafka's `DefaultRecordBatch`, `DefaultRecord` and `MemoryRecordsBuilder`.
 
 mod batch;
+mod buffers;
 mod column;
 mod compressor;
 mod encoder;

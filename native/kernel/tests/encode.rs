@@ -33,7 +33,7 @@ fn settings(codec: &str) -> Settings {
 fn encoder(settings: Settings) -> Encoder {
     let mut encoder = Encoder::new(settings).unwrap();
     for partitions in PARTITIONS {
-        encoder.add_topic(partitions as u32, 1).unwrap();
+        encoder.add_topic(partitions as u32, 1, None).unwrap();
     }
     encoder
 }

@@ -27,7 +27,7 @@ fn settings(codec: &str) -> Settings {
 
 fn encoder(settings: Settings, partitions: u32) -> Encoder {
     let mut encoder = Encoder::new(settings).unwrap();
-    assert_eq!(encoder.add_topic(partitions, 0).unwrap(), 0);
+    assert_eq!(encoder.add_topic(partitions, 0, None).unwrap(), 0);
     encoder
 }
 
@@ -52,7 +52,7 @@ fn refusal<T>(result: Result<T, evensplit_kernel::encode::Refused>) -> String {
 #[test]
 fn records_without_a_key_fill_one_batch_of_each_partition_in_turn() {
     let mut encoder = Encoder::new(settings("none")).unwrap();
-    encoder.add_topic(3, 5).unwrap();
+    encoder.add_topic(3, 5, None).unwrap();
     // 9 records of 107 bytes fit into 1000.
     append(&mut encoder, &values(60, 100), 60);
     let batches = finish(&mut encoder);
@@ -84,6 +84,59 @@ fn the_largest_batches_are_closed_when_the_buffer_is_full() {
         records += ready.iter().map(|batch| batch.records).sum::<i32>();
     }
     assert_eq!(records + finish(&mut encoder).iter().map(|batch| batch.records).sum::<i32>(), 1000);
+}
+
+#[test]
+fn batches_of_a_topic_are_no_longer_than_it_allows() {
+    for codec in ["none", "lz4", "gzip"] {
+        let mut encoder = Encoder::new(Settings { batch_bytes_max: 4000, ..settings(codec) }).unwrap();
+        encoder.add_topic(1, 0, Some(800)).unwrap();
+        encoder.add_topic(1, 0, Some(100_000)).unwrap();
+        let value = values(600, 100);
+        for topic in [0, 1] {
+            let rows = Rows { value: Some(value.column()), ..Rows::default() };
+            assert_eq!(encoder.append(0..600, &rows, topic, NOW).unwrap().row_next, 600);
+        }
+        let batches = finish(&mut encoder);
+        let most = |topic: usize| batches.iter().filter(|one| one.topic == topic).map(|one| one.records).max();
+        // 6 records of 107 bytes and 61 of the header, also before they are compressed; with the settings 36 or more.
+        assert_eq!(most(0), Some(6), "{codec}");
+        assert!(most(1) >= Some(36), "{codec}");
+    }
+    let mut encoder = Encoder::new(settings("none")).unwrap();
+    encoder.add_topic(1, 0, Some(50)).unwrap();
+    append(&mut encoder, &values(2, 100), 2);
+    assert_eq!(finish(&mut encoder).len(), 2, "a record that is longer has a batch of its own");
+}
+
+/// Of rows in the order of their partitions: each partition has some full batches, and then one with few records.
+#[test]
+fn memory_is_bounded_whatever_batches_were_before() {
+    const PARTITIONS: i32 = 500;
+    const BUFFER: usize = 1 << 20;
+    for codec in ["none", "lz4"] {
+        let bounds = Settings {
+            batch_bytes_max: 50_000,
+            record_bytes_max: 200_000,
+            buffer_bytes_max: BUFFER,
+            ..settings(codec)
+        };
+        let mut encoder = encoder(bounds, PARTITIONS as u32);
+        let value = values(450, 1000);
+        let mut held = 0;
+        for partition in 0..PARTITIONS {
+            let partitions = numbers(&vec![Some(partition.to_le_bytes()); 450]);
+            let rows = Rows { value: Some(value.column()), partitions: Some(partitions.column()), ..Rows::default() };
+            let mut at = 0;
+            while at < 450 {
+                at = encoder.append(at..450, &rows, 0, NOW).unwrap().row_next;
+                held = held.max(encoder.held_bytes());
+                assert!(encoder.ready().iter().all(|batch| batch.data.capacity() <= 2 * batch.data.len()));
+            }
+        }
+        assert!(held > BUFFER / 2, "{codec}: {held}");
+        assert!(held < 3 * BUFFER, "{codec}: {held}");
+    }
 }
 
 #[test]
@@ -189,7 +242,7 @@ fn settings_that_do_not_fit_are_refused() {
         .contains("transaction"));
     assert!(refused(Settings { batch_bytes_max: 0, ..settings("none") }).contains("[0, 5000, 33554432]"));
     let mut encoder = encoder(settings("none"), 1);
-    assert!(refusal(encoder.add_topic(0, 0)).contains("0 partitions"));
+    assert!(refusal(encoder.add_topic(0, 0, None)).contains("0 partitions"));
     let backwards = std::ops::Range { start: 2, end: 1 };
     assert!(refusal(encoder.append(backwards, &Rows::default(), 0, NOW)).contains("rows 2 to 1"));
     assert!(refusal(encoder.append(0..1, &Rows::default(), 1, NOW)).contains("topic 1"));

@@ -3,6 +3,7 @@
 use super::column::Refused;
 use super::compressor::Compressor;
 use super::record::{Place, Record};
+use super::sizing::Bounds;
 use super::views::Headers;
 use crate::batch::{HEADER_BYTES, LENGTH_COUNTS_FROM, TRANSACTIONAL};
 
@@ -35,18 +36,22 @@ pub struct EncodedBatch {
 pub(super) struct OpenBatch {
     /// Room for the header, then the records.
     buffer: Vec<u8>,
+    /// How much memory it began with.
+    begun: usize,
     records: i32,
     base_timestamp: i64,
     max_timestamp: i64,
     /// The ratio of compression that was expected when it was opened.
-    pub(super) ratio: f32,
+    ratio: f32,
+    bounds: Bounds,
 }
 
 impl OpenBatch {
     /// `buffer`: empty memory to use.
-    pub(super) fn new(mut buffer: Vec<u8>, timestamp: i64, ratio: f32) -> Self {
+    pub(super) fn new(mut buffer: Vec<u8>, timestamp: i64, ratio: f32, bounds: Bounds) -> Self {
+        let begun = buffer.capacity();
         buffer.resize(HEADER_BYTES, 0);
-        OpenBatch { buffer, records: 0, base_timestamp: timestamp, max_timestamp: timestamp, ratio }
+        OpenBatch { buffer, begun, records: 0, base_timestamp: timestamp, max_timestamp: timestamp, ratio, bounds }
     }
 
     /// All its bytes, as they would be without compression.
@@ -55,8 +60,13 @@ impl OpenBatch {
         self.buffer.len()
     }
 
+    /// The memory that it holds.
+    pub(super) fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     #[inline(always)]
-    pub(super) fn raw_bytes(&self) -> usize {
+    fn raw_bytes(&self) -> usize {
         self.buffer.len().saturating_sub(HEADER_BYTES)
     }
 
@@ -66,10 +76,10 @@ impl OpenBatch {
         Place { offset_delta: self.records, timestamp_delta: timestamp.wrapping_sub(self.base_timestamp) }
     }
 
-    /// The bytes that a record would add.
+    /// Whether it may become as long as it is with the record.
     #[inline(always)]
-    pub(super) fn bytes_of(&self, record: &Record<'_>, timestamp: i64) -> usize {
-        record.bytes(self.place(timestamp))
+    pub(super) fn has_room(&self, record: &Record<'_>, timestamp: i64) -> bool {
+        self.bounds.has_room(self.raw_bytes(), self.ratio, record.bytes(self.place(timestamp)))
     }
 
     #[inline(always)]
@@ -93,11 +103,11 @@ impl OpenBatch {
         producer: Producer,
         base_sequence: i32,
     ) -> Result<Closed, Refused> {
-        let raw_bytes = self.raw_bytes();
+        let (raw_bytes, begun) = (self.raw_bytes(), self.begun);
         let (attributes, records) = (compressor.attributes(), self.records);
         let rest = self.rest_of_header(attributes, producer, base_sequence);
         let raw = self.buffer.get(HEADER_BYTES..).unwrap_or_default();
-        let (mut data, spare) = match compressor.compress(raw)? {
+        let (mut data, left) = match compressor.compress(raw)? {
             None => (self.buffer, None),
             Some(compressed) => {
                 let mut data = Vec::with_capacity(HEADER_BYTES + compressed.len());
@@ -121,7 +131,11 @@ impl OpenBatch {
         if let Some(place) = data.get_mut(..HEADER_BYTES) {
             place.copy_from_slice(&header);
         }
-        Ok(Closed { data, records, ratio, spare })
+        if data.capacity() / 2 > data.len() {
+            // It is held until it is acknowledged, and counted by its length.
+            data.shrink_to_fit();
+        }
+        Ok(Closed { data, records, ratio, begun, left })
     }
 
     /// The header from the attributes on, which the checksum covers.
@@ -146,5 +160,8 @@ pub(super) struct Closed {
     pub(super) records: i32,
     /// Of its records, compressed to uncompressed.
     pub(super) ratio: f32,
-    pub(super) spare: Option<Vec<u8>>,
+    /// How much memory it began with.
+    pub(super) begun: usize,
+    /// Memory that it needs no more.
+    pub(super) left: Option<Vec<u8>>,
 }

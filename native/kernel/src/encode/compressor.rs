@@ -1,4 +1,7 @@
 //! Compression as Kafka's producer does it, with contexts that are used again and again.
+//!
+//! Gzip is stock zlib's, byte for byte as in Java: others find other matches, for batches up to 5 % longer at level 6, and
+//! by more at level 1.
 
 use super::column::Refused;
 use super::lz4;

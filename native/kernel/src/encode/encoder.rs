@@ -1,6 +1,7 @@
 //! Rows in, record batches out.
 
 use super::batch::{EncodedBatch, OpenBatch, Producer};
+use super::buffers::Buffers;
 use super::column::{Refused, Rows};
 use super::compressor::{Compression, Compressor};
 use super::fields::{Fields, Problem, Stop};
@@ -10,8 +11,6 @@ use super::sizing::{updated_ratio, Bounds};
 use std::ops::Range;
 
 const CAPACITY_MIN: usize = 4 * 1024;
-/// How many buffers of batches that were compressed are kept for the next ones.
-const SPARES_MAX: usize = 4;
 /// Codecs make little of it, so that a batch is never longer than a 32-bit length can say.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 /// What Kafka takes a codec to achieve before it has seen any.
@@ -56,6 +55,7 @@ struct Topic {
     /// How many batches that partition had closed when it became the one.
     seen: u64,
     ratio: f32,
+    bounds: Bounds,
 }
 
 struct Partition {
@@ -83,7 +83,7 @@ pub struct Encoder {
     closed: Vec<EncodedBatch>,
     open_bytes: usize,
     closed_bytes: usize,
-    spares: Vec<Vec<u8>>,
+    buffers: Buffers,
 }
 
 /// The sequence number after `count` more records: after the largest one comes 0.
@@ -129,17 +129,21 @@ impl Encoder {
             closed: Vec::new(),
             open_bytes: 0,
             closed_bytes: 0,
-            spares: Vec::new(),
+            buffers: Buffers::new(settings.buffer_bytes_max / 2),
         })
     }
 
     /// Another topic; its number. Rows without a key begin at partition `start`, modulo their number.
-    pub fn add_topic(&mut self, partitions: u32, start: u32) -> Result<usize, Refused> {
+    ///
+    /// `batch_bytes_max`: how long batches of several records may become, before and after they are compressed, where
+    /// that is less than by the settings.
+    pub fn add_topic(&mut self, partitions: u32, start: u32, batch_bytes_max: Option<usize>) -> Result<usize, Refused> {
         let Some(sticky) = start.checked_rem(partitions).filter(|_| i32::try_from(partitions).is_ok()) else {
             return Err(Refused(format!("a topic of {partitions} partitions, expected 1 to 2147483647")));
         };
         let (topic, first) = (self.topics.len(), self.partitions.len());
-        self.topics.push(Topic { first, partitions, sticky, seen: 0, ratio: FIRST_RATIO });
+        let bounds = batch_bytes_max.map_or(self.bounds, |most| self.bounds.at_most(most));
+        self.topics.push(Topic { first, partitions, sticky, seen: 0, ratio: FIRST_RATIO, bounds });
         self.partitions.extend((0..partitions).map(|number| Partition {
             topic,
             number: number as i32,
@@ -176,6 +180,13 @@ impl Encoder {
     /// The bytes of open batches, and of closed ones that were not taken.
     pub fn buffered_bytes(&self) -> usize {
         self.open_bytes.saturating_add(self.closed_bytes)
+    }
+
+    /// The memory that it holds for batches, which is a few times `buffer_bytes_max` at most.
+    pub fn held_bytes(&self) -> usize {
+        let open = self.partitions.iter().filter_map(|partition| partition.open.as_ref().map(OpenBatch::capacity));
+        let closed = self.closed.iter().map(|batch| batch.data.capacity());
+        open.chain(closed).sum::<usize>().saturating_add(self.buffers.spare_bytes())
     }
 
     /// The closed batches in the order in which they were closed, each once.
@@ -244,14 +255,14 @@ impl Encoder {
         }
         let timestamp = fields.timestamp(row, now_ms)?;
         let at = self.partition_of(fields, row, topic, &record, timestamp)?;
-        let ratio = self.topics.get(topic).map_or(FIRST_RATIO, |topic| topic.ratio);
         let Some(partition) = self.partitions.get_mut(at) else { return Err(Problem::Topic(topic as i32).into()) };
         let open = match &mut partition.open {
             Some(open) => open,
             closed => {
-                let spare = self.spares.pop().unwrap_or_else(|| Vec::with_capacity(partition.capacity));
+                let Some(topic) = self.topics.get(topic) else { return Err(Problem::Topic(topic as i32).into()) };
                 self.open_bytes += crate::batch::HEADER_BYTES;
-                closed.insert(OpenBatch::new(spare, timestamp, ratio))
+                let buffer = self.buffers.take(partition.capacity);
+                closed.insert(OpenBatch::new(buffer, timestamp, topic.ratio, topic.bounds))
             }
         };
         let before = open.bytes();
@@ -304,9 +315,7 @@ impl Encoder {
     #[inline(always)]
     fn make_room(&mut self, at: usize, record: &Record<'_>, timestamp: i64) -> Result<(), Refused> {
         match self.partitions.get(at).and_then(|partition| partition.open.as_ref()) {
-            Some(open) if !self.bounds.has_room(open.raw_bytes(), open.ratio, open.bytes_of(record, timestamp)) => {
-                self.close(at)
-            }
+            Some(open) if !open.has_room(record, timestamp) => self.close(at),
             _ => Ok(()),
         }
     }
@@ -325,10 +334,7 @@ impl Encoder {
         if let Some(topic) = self.topics.get_mut(partition.topic) {
             topic.ratio = updated_ratio(topic.ratio, closed.ratio);
         }
-        if let Some(mut spare) = closed.spare.filter(|_| self.spares.len() < SPARES_MAX) {
-            spare.clear();
-            self.spares.push(spare);
-        }
+        self.buffers.give_back(closed.begun, closed.left);
         self.closed_bytes += closed.data.len();
         self.closed.push(EncodedBatch {
             topic: partition.topic,

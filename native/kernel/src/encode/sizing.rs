@@ -20,6 +20,15 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
+    /// These, and `bytes`.
+    pub(super) fn at_most(self, bytes: usize) -> Self {
+        Bounds {
+            batch_bytes_max: self.batch_bytes_max.min(bytes),
+            uncompressed_bytes_max: self.uncompressed_bytes_max.min(bytes),
+            ..self
+        }
+    }
+
     /// Whether a batch that holds `raw_bytes` of records has room for `more`.
     #[inline(always)]
     pub(super) fn has_room(&self, raw_bytes: usize, ratio: f32, more: usize) -> bool {
