@@ -8,7 +8,7 @@ from dataclasses import replace
 from evensplit.core.delivery import outcomes
 from evensplit.core.delivery.account import Account
 from evensplit.core.delivery.protocol import Batch
-from evensplit.core.delivery.terms import Transaction
+from evensplit.core.delivery.terms import Decision, State, Transaction
 from evensplit.explain.written import ClusterWritten, WriteOutcome, WriteReport
 
 
@@ -53,6 +53,19 @@ def sent(query: str, number: int, clusters: Mapping[str, ClusterWritten], ended_
     """The report of a batch that was written at least once. `clusters`: cluster -> records and bytes."""
     there = {name: one for name, one in clusters.items() if one.records}
     return WriteReport(query, number, WriteOutcome.WRITTEN if there else WriteOutcome.EMPTY, there, ended_ms)
+
+
+def kept_in_ledger(decision: Decision) -> WriteReport:
+    """The report of a batch by its decision alone: what is decided counts as committed, what is given up as aborted."""
+    found: dict[str, ClusterWritten] = {}
+    is_decided = decision.state is State.DECIDED
+    for one in decision.transactions if is_decided else decision.given_up:
+        more = ClusterWritten(one.records, one.bytes, committed=1) if is_decided else ClusterWritten(aborted=1)
+        found[one.cluster] = found.get(one.cluster, ClusterWritten()).plus(more)
+    outcome = WriteOutcome.DECIDED if is_decided else WriteOutcome.GIVEN_UP
+    if is_decided and not decision.transactions:
+        outcome = WriteOutcome.EMPTY
+    return WriteReport(decision.query, decision.batch, outcome, found, decision.decided_ms)
 
 
 def _outcome(outcome: outcomes.Outcome | None) -> WriteOutcome:

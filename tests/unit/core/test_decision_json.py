@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evensplit.core.delivery import decision_json
 from evensplit.core.delivery.decision_json import (
     LONG_MAX,
     REMEMBERED,
@@ -17,7 +18,7 @@ from evensplit.core.delivery.decision_json import (
     batch_key,
     decode_decision,
     encode_decision,
-    forgotten_key,
+    forgotten_keys,
     last_key,
 )
 from evensplit.core.delivery.terms import Decision, State, Transaction, Written
@@ -147,5 +148,22 @@ def test_nonsense_is_refused_with_a_sentence(data: bytes, says: str) -> None:
 def test_keys() -> None:
     assert last_key("q") == b"q"
     assert batch_key("q", 12) == b"q/12"
-    assert forgotten_key("q", REMEMBERED - 1) is None
-    assert forgotten_key("q", REMEMBERED + 3) == b"q/3"
+
+
+@pytest.mark.parametrize("gap", [1, 2, 7, 9, 10, 11, 50, 10**12])
+def test_the_last_batches_are_remembered_whatever_was_left_out(gap: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch in each `gap` has rows. After each decision, what is there is of the last 10 numbers."""
+    monkeypatch.setattr(decision_json, "REMEMBERED", 10)
+    there: set[bytes] = set()
+    last: int | None = None
+    for batch in range(0, 40 * gap, gap):
+        forgotten = [] if last is None else forgotten_keys("q", last, batch)
+        assert len(forgotten) == len(set(forgotten)) <= 10
+        there = there - {*forgotten} | {batch_key("q", batch)}
+        last = batch
+        assert there == {batch_key("q", one) for one in range(0, batch + 1, gap) if one > batch - 10}
+
+
+def test_nothing_is_forgotten_when_a_batch_is_decided_again() -> None:
+    assert forgotten_keys("q", 2 * REMEMBERED, 2 * REMEMBERED) == []
+    assert forgotten_keys("q", 2 * REMEMBERED, 2 * REMEMBERED + 1) == [batch_key("q", REMEMBERED + 1)]

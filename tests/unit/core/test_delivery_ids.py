@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from evensplit.core.delivery.ids import asked_for, is_free, ledger_id, task_id, task_ids_begin, used_for
+from evensplit.core.delivery.ids import GIVEN_BACK, asked_for, is_free, ledger_id, task_id, task_ids_begin, used_for
 
 
 @pytest.mark.parametrize(
     "last, free",
     [
         (b"", True),
+        (GIVEN_BACK, True),
         (used_for(6), True),
         (used_for(7), False),
         (used_for(8), False),

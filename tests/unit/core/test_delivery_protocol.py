@@ -34,7 +34,6 @@ from evensplit.core.delivery.outcomes import (
     TooOld,
 )
 from evensplit.core.delivery.protocol import (
-    LEFT_MIN_MS,
     Batch,
     Judgement,
     Offered,
@@ -44,7 +43,15 @@ from evensplit.core.delivery.protocol import (
     judge,
     judge_task,
 )
-from evensplit.core.delivery.terms import Decision, State, Transaction, Written
+from evensplit.core.delivery.terms import (
+    COMMIT_MIN_MS,
+    GIVEN_UP_MAX,
+    LEFT_MIN_MS,
+    Decision,
+    State,
+    Transaction,
+    Written,
+)
 
 BATCH = 7
 
@@ -133,21 +140,57 @@ def test_a_batch_is_decided_and_committed(last: Decision | None) -> None:
     world = World(last, listed=(GIVEN_UP[0], STRAY))
     decided = replace(DECIDED, given_up=(STRAY,))
     assert world.run(commit(OFFERED)) == Committed(decided)
-    done = [CheckOpen((ONE, TWO)), ListOpen("q"), Append(decided)]
+    done = [ListOpen("q"), CheckOpen((ONE, TWO)), Append(decided, 60_000 - COMMIT_MIN_MS)]
     assert world.orders == [*READ, *done, End((ONE, TWO), commit=True), End((STRAY,), commit=False)]
 
 
-def test_a_batch_without_rows_is_nothing() -> None:
-    world = World()
-    assert world.run(commit(replace(OFFERED, offered=(Offered(rows=0),)))) == NothingToDo()
-    assert not world.orders
+def test_a_decision_has_no_more_time_than_the_oldest_transaction_leaves() -> None:
+    """Nothing that takes time comes between the look and the decision, and something is left for the commit."""
+    world = World(left_ms={ONE: 30_000, TWO: LEFT_MIN_MS})
+    assert world.run(commit(OFFERED)) == Committed(DECIDED)
+    assert world.orders[-3:-1] == [CheckOpen((ONE, TWO)), Append(DECIDED, LEFT_MIN_MS - COMMIT_MIN_MS)]
+
+
+@pytest.mark.parametrize("last", [None, EARLIER, ABORTED])
+@pytest.mark.parametrize("offered", [(), (Offered(rows=0),)])
+def test_a_batch_without_rows_is_decided_too(last: Decision | None, offered: tuple[Offered, ...]) -> None:
+    world = World(last)
+    assert world.run(commit(replace(OFFERED, offered=offered))) == NothingToDo()
+    assert world.orders == [*READ, Append(Decision("q", BATCH, State.DECIDED, (), 1_000))]
+    world.appends = False
+    assert world.run(commit(replace(OFFERED, offered=offered))) == Superseded(None)
+
+
+def test_a_batch_that_has_no_rows_any_more_is_finished_if_it_was_decided() -> None:
+    """Its tasks may not have seen the decision: they read to the last stable offset alone. And the other way round."""
+    world = World(DECIDED)
+    empty = replace(OFFERED, offered=(Offered(rows=0), Offered(rows=0)))
+    assert world.run(commit(empty)) == DifferentRows(DECIDED, 0)
+    assert world.orders == [*READ, End((ONE, TWO), commit=True), ListOpen("q")]
+    assert World(DECIDED).run(commit(replace(empty, accept_incomplete=BATCH))) == Finished(DECIDED)
+    nothing = replace(DECIDED, transactions=())
+    assert World(nothing).run(commit(empty)) == Finished(nothing)
+    assert World(nothing).run(commit(OFFERED)) == DifferentRows(nothing, 6)
+    later = Decision("q", BATCH + 1, State.DECIDED, (TWO,))
+    assert World(later).run(commit(empty)) == Superseded(later)
+
+
+@pytest.mark.parametrize("steps", [commit, abort])
+def test_what_was_decided_last_is_never_aborted(steps: Any) -> None:
+    decided = replace(transaction(9), written=(), bytes=0)
+    world = World(listed=(decided, STRAY))
+    world.run(steps(OFFERED))
+    (append,) = (order for order in world.orders if isinstance(order, Append))
+    aborted = [order.transactions for order in world.orders if isinstance(order, End) and not order.commit]
+    assert [STRAY in one for one in (append.decision.given_up, *aborted)] == [True, True]
+    assert [decided in one for one in (append.decision.given_up, *aborted)] == [False, False]
 
 
 @pytest.mark.parametrize("left_ms", [None, -1, LEFT_MIN_MS - 1])
 def test_what_is_about_to_expire_is_not_decided(left_ms: int | None) -> None:
     world = World(left_ms={ONE: LEFT_MIN_MS, TWO: left_ms})
     assert world.run(commit(OFFERED)) == TooOld((TWO,))
-    assert world.orders == [*READ, CheckOpen((ONE, TWO))]
+    assert world.orders == [*READ, ListOpen("q"), CheckOpen((ONE, TWO))]
 
 
 @pytest.mark.parametrize("steps", [commit, abort])
@@ -188,7 +231,7 @@ def test_what_killed_attempts_left_open_is_given_up_and_aborted(steps: Any) -> N
     left = Transaction("west", "p.q.h-6", 8, 0, ())
     world = World(before, listed=(left, replace(ONE, written=(), bytes=0)))
     assert world.run(steps(SKIPPED)) == Finished(before)
-    append = Append(replace(before, given_up=(STRAY, left)))
+    append = Append(replace(before, given_up=(left, STRAY)))
     assert world.orders == [*READ, End((ONE, TWO), commit=True), ListOpen("q"), append, End((left,), commit=False)]
 
 
@@ -268,6 +311,28 @@ def test_what_was_given_up_before_stays_so() -> None:
     assert world.run(abort(replace(OFFERED, offered=(Offered((ONE,)),)))) == GivenUp()
     appended = Append(replace(ABORTED, given_up=(GIVEN_UP[0], STRAY)))
     assert world.orders == [*READ, ListOpen("q"), appended, End((ONE,), commit=False)]
+
+
+def test_of_one_producer_the_last_epoch_alone_stays_given_up() -> None:
+    """Brokers refuse those before, and so does whoever decides. Another producer under the same id is another one."""
+    other = replace(GIVEN_UP[0], producer_id=99)
+    world = World(replace(ABORTED, given_up=(replace(GIVEN_UP[0], epoch=1), other, replace(GIVEN_UP[1], epoch=4))))
+    assert world.run(abort(OFFERED)) == GivenUp()
+    given_up = (GIVEN_UP[0], replace(GIVEN_UP[1], epoch=4), other)
+    assert world.orders[4] == Append(replace(ABORTED, given_up=given_up))
+    assert judge(replace(ABORTED, given_up=given_up), BATCH, (replace(TWO, epoch=3),)) is Judgement.GIVEN_UP
+
+
+def test_what_is_given_up_again_and_again_does_not_grow_without_end() -> None:
+    before = tuple(Transaction("east", f"p.q.g-{number}", number, 0, ()) for number in range(GIVEN_UP_MAX + 5))
+    world = World(replace(ABORTED, given_up=before))
+    assert world.run(abort(OFFERED)) == GivenUp()
+    assert world.orders[4] == Append(replace(ABORTED, given_up=(*GIVEN_UP, *before[: GIVEN_UP_MAX - 2])))
+    many = tuple(Offered((replace(one, written=ONE.written),)) for one in before)
+    world = World(ABORTED)
+    assert world.run(abort(replace(OFFERED, offered=many))) == GivenUp()
+    (append,) = (order for order in world.orders if isinstance(order, Append))
+    assert set(append.decision.given_up) == set(before)
 
 
 def test_where_nothing_is_open_nothing_is_aborted() -> None:

@@ -27,7 +27,7 @@ from evensplit.core.delivery.orders import (
     ReadLast,
 )
 from evensplit.core.delivery.terms import Decision, State, Transaction, Written
-from evensplit.explain.delivered import delivered, sent, timed
+from evensplit.explain.delivered import delivered, kept_in_ledger, sent, timed
 from evensplit.explain.written import ClusterWritten, WriteOutcome, WriteReport, written_of
 
 EU = ClusterWritten(1_204, 80_000, committed=2)
@@ -243,6 +243,14 @@ def test_orders_that_are_not_carried_out_are_not_noted() -> None:
     next(noting)
     noting.close()
     assert (account.committed, closed) == ({}, [True])
+
+
+def test_what_the_ledger_keeps() -> None:
+    kept = kept_in_ledger(Decision("q", 7, State.DECIDED, (A, B), 5))
+    assert (kept.outcome, kept.all, kept.at_ms) == (WriteOutcome.DECIDED, ClusterWritten(15, 1_500, committed=2), 5)
+    assert kept_in_ledger(Decision("q", 7, State.DECIDED)).sentence() == "wrote nothing"
+    given_up = kept_in_ledger(Decision("q", 7, State.ABORTED, (), 5, (STRAY,)))
+    assert (given_up.outcome, given_up.all) == (WriteOutcome.GIVEN_UP, ClusterWritten(aborted=1))
 
 
 def test_times_and_what_is_written_at_least_once() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from evensplit.core.delivery.orders import Answer, Append, End, Ended, Fate, LookUp, Order
-from evensplit.core.delivery.terms import State, Transaction
+from evensplit.core.delivery.orders import Answer, Append, End, Ended, Fate, LookUp, Order, ReadLast
+from evensplit.core.delivery.terms import Decision, State, Transaction
 
 _Result = TypeVar("_Result")
 
@@ -25,6 +25,11 @@ class Account:
     aborted: dict[Transaction, None] = field(default_factory=dict)
     """The transactions of which brokers have said that they are aborted."""
 
+    fates: dict[Transaction, Fate] = field(default_factory=dict)
+    """What the logs have said of transactions of which brokers have not said that they are committed."""
+
+    _last: Decision | None = None
+
     def noting(self, steps: Generator[Order, Answer, _Result]) -> Generator[Order, Answer, _Result]:
         """The same steps, with what is answered noted here."""
         try:
@@ -41,14 +46,20 @@ class Account:
 
     def _note(self, order: Order, answer: Answer) -> None:
         match order:
+            case ReadLast():
+                self._last = cast("Decision | None", answer)
             case Append(decision):
-                self.decided = self.decided or (answer is True and decision.state is State.DECIDED)
+                # What is left open beside a decided batch is given up by the same decision again, with that added.
+                before = None if self._last is None else (self._last.batch, self._last.state)
+                new = decision.state is State.DECIDED and before != (decision.batch, State.DECIDED)
+                self.decided = self.decided or (answer is True and new)
             case End(transactions, commit):
                 ended = cast("Mapping[Transaction, Ended]", answer)
-                found = self.committed if commit else self.aborted
-                found.update((one, None) for one in transactions if ended.get(one) is Ended.ENDED)
+                noted = self.committed if commit else self.aborted
+                noted.update((one, None) for one in transactions if ended.get(one) is Ended.ENDED)
             case LookUp(transactions):
                 fates = cast("Mapping[Transaction, Fate]", answer)
+                self.fates.update(fates)
                 self.committed.update((one, None) for one in transactions if fates.get(one) is Fate.COMMITTED)
             case _:
                 pass

@@ -15,7 +15,7 @@ from evensplit.core.text import short
 VERSION = 1
 
 REMEMBERED = 1_000
-"""Of so many batches of a query the ledger keeps the decisions, for audits."""
+"""Of so many last batches of a query the ledger keeps the decisions, for audits. Some of them may have none."""
 
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
@@ -32,9 +32,13 @@ def batch_key(query: str, batch: int) -> bytes:
     return f"{query}/{batch}".encode()
 
 
-def forgotten_key(query: str, batch: int) -> bytes | None:
-    """Whose record is deleted when `batch` is decided; None: nothing is so old."""
-    return batch_key(query, batch - REMEMBERED) if batch >= REMEMBERED else None
+def forgotten_keys(query: str, last: int, batch: int) -> list[bytes]:
+    """Whose records are deleted when `batch` is decided, after `last`: those that are no longer of the last REMEMBERED.
+
+    They are REMEMBERED at most, since earlier ones were deleted when `last` was decided, and later ones do not exist.
+    """
+    begin, end = max(0, last - REMEMBERED + 1), min(last, batch - REMEMBERED) + 1
+    return [batch_key(query, number) for number in range(begin, end)]
 
 
 def encode_decision(decision: Decision) -> bytes:

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 _ASKED = b"?"
 
+GIVEN_BACK = b""
+"""What a slot has beside it when its task has failed, and ended all that it had begun: as if nobody had used it.
+
+The task has offered nothing, so nothing of the id can be decided. One that is killed may have, and gives nothing back.
+"""
+
 
 def ledger_id(prefix: str, query: str) -> str:
     """The id under which a query's drivers append to the ledger, one at a time."""
@@ -40,8 +46,8 @@ def asked_for(batch: int) -> bytes:
 def is_free(last: bytes, batch: int) -> bool:
     """Whether a slot that nobody has now is free for a task of `batch`. `last`: what it has beside it, if anything.
 
-    Only if an earlier batch has used it: a transaction of this batch, or of a later one, may be decided and not yet
-    committed, and whoever begins with its id again aborts it. What is no number was not written by this, or not to its
-    end; so nobody knows for what the slot was used.
+    Only if it was given back, or an earlier batch has used it: a transaction of this batch, or of a later one, may be
+    decided and not yet committed, and whoever begins with its id again aborts it. What is no number was not written by
+    this, or not to its end; so nobody knows for what the slot was used.
     """
     return not last or (last.isdigit() and int(last) < batch)

@@ -38,8 +38,8 @@ class Fate(StrEnum):
 class Acquire:
     """Let no other process append decisions of this query any more. Answer: None.
 
-    A process that has done so, and was not fenced since, need not do it again; but what it knows is too old after an
-    hour, since brokers forget ids that nobody uses.
+    Where the process holds the query already, nothing has to be sent: if another one has acquired it meanwhile, the
+    next append fails. It does not hold it for longer than an hour, since brokers forget ids that nobody uses.
     """
 
     query: str
@@ -49,8 +49,9 @@ class Acquire:
 class ReadLast:
     """Read the last decision of a query, up to the ledger's end as it was at the order or later. `Decision | None`.
 
-    That is its end, not its last stable offset: open transactions of other queries have to be waited for. A process
-    that holds what it has acquired knows the answer already: what it has read then, or appended since.
+    That is its end, not its last stable offset: a decision may be there whose commit is not in the log yet, so what is
+    open before the end has to be waited for. A process that holds the query knows the answer already: what it has read
+    when it acquired it, or appended since.
     """
 
     query: str
@@ -60,19 +61,23 @@ class ReadLast:
 class Append:
     """Append a decision, in a transaction. Answer: whether it is there for certain.
 
+    It has `within_ms` milliseconds, from the order on: after that nothing more of it is sent, and the shell raises.
+    None: as long as the shell waits for anything.
+
     False: another process has acquired since, or the broker no longer knows this one. It may be there all the same (the
     answer to its commit was lost, and then it was fenced), so that nothing of it may be aborted. Where nobody answers
     in time, the shell raises; in both cases, the process has to acquire again before anything else.
     """
 
     decision: Decision
+    within_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOpen:
     """How many milliseconds each transaction has left before it expires; None: it is not open any more.
 
-    Answer: `Mapping[Transaction, int | None]`, with each of them.
+    Answer: `Mapping[Transaction, int | None]`, with each of them, as it is when all of them are known.
     """
 
     transactions: tuple[Transaction, ...]
@@ -101,9 +106,9 @@ class LookUp:
 class ListOpen:
     """List the open transactions of the query's tasks, in all clusters. Answer: `tuple[Transaction, ...]`.
 
-    `written` is empty in each. Those that cannot be listed are left out, and so are those in clusters with transaction
-    version 1: their tasks may still run, and would not be stopped by `End`. They are aborted when a later batch takes
-    their ids, or expire.
+    `written` is empty in each. Those that cannot be listed within a few seconds are left out: the batch's own ones must
+    not expire over it. So are those in clusters with transaction version 1: their tasks may still run, and would not be
+    stopped by `End`. They are aborted when a later batch takes their ids, or expire.
     """
 
     query: str

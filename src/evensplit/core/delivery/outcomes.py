@@ -9,7 +9,7 @@ from evensplit.core.delivery.terms import Decision, Transaction
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """The batch had no rows, and no task found it decided."""
+    """The batch has no rows, and the ledger says so now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,14 @@ from evensplit.core.delivery.outcomes import (
     Superseded,
     TooOld,
 )
-from evensplit.core.delivery.terms import Decision, State, Transaction
-
-LEFT_MIN_MS = 5_000
-"""A transaction that expires sooner is not decided: it has to be committed before it does."""
+from evensplit.core.delivery.terms import (
+    COMMIT_MIN_MS,
+    GIVEN_UP_MAX,
+    LEFT_MIN_MS,
+    Decision,
+    State,
+    Transaction,
+)
 
 Steps = Generator[Order, Answer, Outcome]
 
@@ -111,9 +115,10 @@ def judge(last: Decision | None, batch: int, offered: Sequence[Transaction] = ()
         return Judgement.SUPERSEDED
     if last.batch == batch and last.state is State.DECIDED:
         return Judgement.DECIDED
-    # Whoever gave up an earlier batch may have given up what is of this one: a batch without rows is not decided.
-    given_up = {_name(one) for one in last.given_up}
-    return Judgement.GIVEN_UP if any(_name(one) in given_up for one in offered) else Judgement.FREE
+    # Also if that is about an earlier batch: who finishes that once more gives up all that it finds open.
+    given_up = {_producer(one): one.epoch for one in last.given_up}
+    is_given_up = any(one.epoch <= given_up.get(_producer(one), -1) for one in offered)
+    return Judgement.GIVEN_UP if is_given_up else Judgement.FREE
 
 
 def judge_task(last: Decision | None, batch: int) -> Judgement:
@@ -123,8 +128,6 @@ def judge_task(last: Decision | None, batch: int) -> Judgement:
 
 def commit(batch: Batch) -> Steps:
     """Decide the batch and commit what was offered; or finish what was decided before."""
-    if not batch.transactions and not any(task.skipped for task in batch.offered):
-        return NothingToDo()
     last = yield from _acquire(batch)
     judged = judge(last, batch.number, batch.transactions)
     if judged in (Judgement.SUPERSEDED, Judgement.GIVEN_UP):
@@ -135,18 +138,29 @@ def commit(batch: Batch) -> Steps:
         return (yield from _finish_earlier(batch, last, counted=True))
     if any(task.skipped for task in batch.offered):
         return DecisionMissing(last)
-    left_ms = cast("Mapping[Transaction, int | None]", (yield CheckOpen(batch.transactions)))
-    old = tuple(one for one in batch.transactions if (left_ms[one] or 0) < LEFT_MIN_MS)
+    if not batch.transactions:
+        return (yield from _decide_empty(batch))
+    # As long as this batch is not decided, there is no task of a later one. So what is listed before is not of one.
+    strays = yield from _list_strays(batch, last)
+    # Last of all: whatever takes its time before, transactions grow older by it.
+    answer = cast("Mapping[Transaction, int | None]", (yield CheckOpen(batch.transactions)))
+    left_ms = {one: answer[one] or 0 for one in batch.transactions}
+    old = tuple(one for one in batch.transactions if left_ms[one] < LEFT_MIN_MS)
     if old:
         return TooOld(old)
-    # As long as this batch is not decided, there is no task of a later one. So what is listed before is not of one.
-    strays = yield from _list_strays(batch)
     decision = Decision(batch.query, batch.number, State.DECIDED, batch.transactions, batch.now_ms, strays)
-    if not (yield Append(decision)):
+    if not (yield Append(decision, min(left_ms.values()) - COMMIT_MIN_MS)):
         return Superseded(None)
     lost, open_ = yield from _end(batch, decision)
     yield from _abort_rest(strays, decision)
     return _outcome(batch, Committed(decision, lost), open_)
+
+
+def _decide_empty(batch: Batch) -> Steps:
+    """Write down that a batch has no rows: another run may have had some, and decide these once Spark has gone on."""
+    if not (yield Append(Decision(batch.query, batch.number, State.DECIDED, (), batch.now_ms))):
+        return Superseded(None)
+    return NothingToDo()
 
 
 def abort(batch: Batch) -> Steps:
@@ -159,10 +173,9 @@ def abort(batch: Batch) -> Steps:
     if judged is Judgement.DECIDED:
         assert last is not None
         return (yield from _finish_earlier(batch, last, counted=False))
-    strays = yield from _list_strays(batch)
+    strays = yield from _list_strays(batch, last)
     # What was given up before stays so: somebody may still offer it, and an order to abort it may still arrive.
-    before = () if last is None else last.given_up
-    given_up = _bare((*batch.transactions, *strays, *before))
+    given_up = _given_up((*batch.transactions, *strays), () if last is None else last.given_up)
     if not (yield Append(Decision(batch.query, batch.number, State.ABORTED, (), batch.now_ms, given_up))):
         return Superseded(None)
     yield from _abort_rest((*batch.transactions, *strays), None)
@@ -185,11 +198,10 @@ def _read(batch: Batch) -> Generator[Order, Answer, Decision | None]:
     return cast("Decision | None", (yield ReadLast(batch.query)))
 
 
-def _list_strays(batch: Batch) -> Generator[Order, Answer, tuple[Transaction, ...]]:
-    """What is open of the query's tasks, and was not offered."""
-    found = cast("tuple[Transaction, ...]", (yield ListOpen(batch.query)))
-    offered = {_name(one) for one in batch.transactions}
-    return _bare(one for one in found if _name(one) not in offered)
+def _list_strays(batch: Batch, last: Decision | None) -> Generator[Order, Answer, tuple[Transaction, ...]]:
+    """What is open of the query's tasks, and was neither offered nor decided."""
+    listed = cast("tuple[Transaction, ...]", (yield ListOpen(batch.query)))
+    return _without(listed, (*batch.transactions, *_decided_in(last)))
 
 
 def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps:
@@ -197,11 +209,10 @@ def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps
     lost, open_ = yield from _end(batch, decision)
     yield from _abort_rest(batch.transactions, decision)
     outcome = _outcome(batch, Finished(decision, lost), open_)
-    decided = {_name(one) for one in decision.transactions}
-    strays = tuple(one for one in (yield from _list_strays(batch)) if _name(one) not in decided)
+    strays = yield from _list_strays(batch, decision)
     if strays and not open_:
         # Another driver may have taken the batch for done, and these may be of its next one: it must not decide them.
-        given_up = _bare((*decision.given_up, *strays))
+        given_up = _given_up(strays, decision.given_up)
         if not (yield Append(replace(decision, given_up=given_up))):
             return Superseded(None)
         yield from _abort_rest(strays, None)
@@ -239,9 +250,8 @@ def _outcome(batch: Batch, done: Committed | Finished, open_: tuple[Transaction,
 
 def _abort_rest(transactions: Sequence[Transaction], last: Decision | None) -> Generator[Order, Answer, None]:
     """Abort transactions; but not what is decided, whoever has decided it."""
-    decided = last is not None and last.state is State.DECIDED
-    kept = {_name(one) for one in last.transactions} if last is not None and decided else set()
-    rest = tuple(one for one in transactions if _name(one) not in kept)
+    decided = {_name(one) for one in _decided_in(last)}
+    rest = tuple(one for one in transactions if _name(one) not in decided)
     if rest:
         yield End(rest, commit=False)
 
@@ -250,11 +260,36 @@ def _sorted(transactions: Iterable[Transaction]) -> tuple[Transaction, ...]:
     return tuple(sorted(transactions, key=_name))
 
 
-def _bare(transactions: Iterable[Transaction]) -> tuple[Transaction, ...]:
-    """Each once, without what it has written."""
-    names = dict.fromkeys(map(_name, transactions))
+def _decided_in(last: Decision | None) -> tuple[Transaction, ...]:
+    """What is decided, and so must not be aborted by anybody."""
+    return last.transactions if last is not None and last.state is State.DECIDED else ()
+
+
+def _without(transactions: Iterable[Transaction], others: Iterable[Transaction]) -> tuple[Transaction, ...]:
+    """Each once, without what it has written; but not `others`."""
+    left_out = {_name(one) for one in others}
+    names = dict.fromkeys(name for name in map(_name, transactions) if name not in left_out)
     return _sorted(Transaction(*name, ()) for name in names)
 
 
+def _given_up(now: Iterable[Transaction], before: Sequence[Transaction]) -> tuple[Transaction, ...]:
+    """What is given up now, and then what was before, as far as it may still be offered.
+
+    Of one producer that is the last epoch alone: brokers refuse those before.
+    """
+    last: dict[tuple[str, str, int], Transaction] = {}
+    for one in _without(now, ()):
+        last[_producer(one)] = one
+    given_up = len(last)
+    for one in before:
+        if one.epoch > last.setdefault(_producer(one), one).epoch:
+            last[_producer(one)] = one
+    return tuple(last.values())[: max(given_up, GIVEN_UP_MAX)]
+
+
+def _producer(one: Transaction) -> tuple[str, str, int]:
+    return one.cluster, one.transactional_id, one.producer_id
+
+
 def _name(one: Transaction) -> tuple[str, str, int, int]:
-    return one.cluster, one.transactional_id, one.producer_id, one.epoch
+    return *_producer(one), one.epoch

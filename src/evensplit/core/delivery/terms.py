@@ -6,6 +6,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+LEFT_MIN_MS = 5_000
+"""A transaction that expires sooner is not decided: it has to be committed before it does."""
+
+LIST_MS = 3_000
+"""For so long it is tried to list what is open: transactions of the batch grow older meanwhile."""
+
+ABORT_MS = 10_000
+"""For so long it is tried to abort: what is not aborted expires."""
+
+COMMIT_MIN_MS = 2_500
+"""So much of that is left for the commit: the decision itself has to be there before."""
+
+GIVEN_UP_MAX = 10_000
+"""Of what was given up before, a decision repeats no more than that, so that it does not grow without end."""
+
 
 class Written(NamedTuple):
     """The records that one transaction has written to one partition.
@@ -66,11 +81,12 @@ class Decision:
     state: State
 
     transactions: tuple[Transaction, ...] = ()
-    """By cluster and transactional id, ascending: those that make up the batch. None if it was given up."""
+    """By cluster and transactional id, ascending: those of the batch. None if it has no rows or was given up."""
 
     decided_ms: int = 0
     """When, in milliseconds since 1970, by the driver's clock. For people: nothing depends on it."""
 
     given_up: tuple[Transaction, ...] = ()
-    """Those that may not be decided any more, in the same order, without what they have written: they are aborted after
-    this was appended, or were after an earlier one. A task that still runs may go on after that, and look whole."""
+    """Those that may not be decided any more, nor any earlier one of the same id and producer; without what they have
+    written. First those that are aborted after this was appended, in the same order; then those that earlier decisions
+    had given up. A task that still runs may go on after that, and look whole."""

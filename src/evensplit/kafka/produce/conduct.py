@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from evensplit.core.delivery.orders import (
     Order,
     ReadLast,
 )
-from evensplit.core.delivery.terms import Transaction
+from evensplit.core.delivery.terms import LIST_MS, Transaction
 from evensplit.errors import ClusterError, LedgerError
 from evensplit.kafka.deadline import in_background
 from evensplit.kafka.produce.ledger import Ledger
@@ -67,50 +68,66 @@ class Conductor:
                 return None
             case ReadLast(query):
                 return self._ledger.last(query)
-            case Append(decision):
-                return self._ledger.append(decision)
+            case Append(decision, within_ms):
+                return self._ledger.append(decision, within_ms)
             case CheckOpen(transactions):
-                return self._in_each(transactions, lambda client, own: client.remaining_ms(own, self._assumed_ms))
+                return self._check_open(transactions)
             case End(transactions, commit):
-                return self._in_each(transactions, lambda client, own: client.end(own, commit=commit))
+                return in_each(self._clusters, transactions, lambda client, own: client.end(own, commit=commit))
             case LookUp(transactions):
-                return self._in_each(transactions, TransactionClient.look_up)
+                return in_each(self._clusters, transactions, TransactionClient.look_up)
             case ListOpen(query):
                 return self._list_open(task_ids_begin(self._prefix, query))
 
-    def _in_each(
-        self,
-        transactions: Sequence[Transaction],
-        ask: Callable[[TransactionClient, Sequence[Transaction]], Mapping[Transaction, _Found]],
-    ) -> dict[Transaction, _Found]:
-        """Ask all clusters at once. The first error is raised when all have answered."""
-        by_cluster: dict[str, list[Transaction]] = {}
-        for one in dict.fromkeys(transactions):
-            by_cluster.setdefault(one.cluster, []).append(one)
-        for name in by_cluster:
-            if name not in self._clusters:
-                known = ", ".join(self._clusters)
-                raise LedgerError(
-                    f"transactions were decided in cluster {name!r}, which the options lack; they have {known}"
-                )
-        work = [(lambda name=name, own=own: ask(self._clusters[name], own)) for name, own in by_cluster.items()]
-        found: dict[Transaction, _Found] = {}
-        for part in _all(work):
-            found.update(part)
-        return found
+    def _check_open(self, transactions: Sequence[Transaction]) -> dict[Transaction, int | None]:
+        """What each has left. Those of a cluster that answers at once grow older until all clusters have."""
+
+        def until_s(client: TransactionClient, own: Sequence[Transaction]) -> dict[Transaction, float | None]:
+            left_ms = client.remaining_ms(own, self._assumed_ms)
+            now_s = time.monotonic()
+            return {one: None if left is None else now_s + left / 1000 for one, left in left_ms.items()}
+
+        ends_s = in_each(self._clusters, transactions, until_s)
+        now_s = time.monotonic()
+        return {one: None if end_s is None else max(int((end_s - now_s) * 1000), 0) for one, end_s in ends_s.items()}
 
     def _list_open(self, prefix: str) -> tuple[Transaction, ...]:
         def listed(client: TransactionClient) -> tuple[Transaction, ...]:
             try:
                 # In version 1, EndTxn leaves the epoch as it is, and a task that still runs goes on. Its next records
                 # look like a whole transaction; before Kafka 3.6 they can be in none, and be committed with another.
-                return client.list_open(prefix) if client.transaction_version() >= 2 else ()
+                return client.list_open(prefix, LIST_MS / 1000, version_min=2)
             except ClusterError as error:
                 log.info("open transactions could not be listed: %s", error)
                 return ()
 
         work = [(lambda client=client: listed(client)) for _, client in sorted(self._clusters.items())]
         return tuple(one for found in _all(work) for one in found)
+
+
+def in_each(
+    clusters: Mapping[str, TransactionClient],
+    transactions: Sequence[Transaction],
+    ask: Callable[[TransactionClient, Sequence[Transaction]], Mapping[Transaction, _Found]],
+) -> dict[Transaction, _Found]:
+    """Ask all clusters that transactions are in, at once. The first error is raised when all have answered.
+
+    Raises LedgerError for a transaction in a cluster that is not among `clusters`.
+    """
+    by_cluster: dict[str, list[Transaction]] = {}
+    for one in dict.fromkeys(transactions):
+        by_cluster.setdefault(one.cluster, []).append(one)
+    for name in by_cluster:
+        if name not in clusters:
+            raise LedgerError(
+                f"transactions were decided in cluster {name!r}, which the options lack; they have "
+                f"{', '.join(clusters)}"
+            )
+    work = [(lambda name=name, own=own: ask(clusters[name], own)) for name, own in by_cluster.items()]
+    found: dict[Transaction, _Found] = {}
+    for part in _all(work):
+        found.update(part)
+    return found
 
 
 def _all(work: Sequence[Callable[[], _Found]]) -> list[_Found]:
